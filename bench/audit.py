@@ -7,7 +7,7 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from bench.proc import resident_megabytes
@@ -58,9 +58,9 @@ def endpoint(service: int, number: int) -> Endpoint:
     return Endpoint(address, node_name=f"n{(number * 7 + service) % NODES}", pod_name=f"s{service}-{number}")
 
 
-def audit(state: ClusterState) -> tuple[float, list[float], int]:
-    """The CPU seconds, those of each step in order of size, and the octets of the document."""
-    steps = document_steps([AuditSubject(state, rules_of(TopologySettings()))], ())
+def audit(state: ClusterState, changes: Sequence[str]) -> tuple[float, list[float], int]:
+    """(CPU seconds, those of each step in order of size, octets of the document) of an audit with these changes."""
+    steps = document_steps([AuditSubject(state, rules_of(TopologySettings()))], changes)
     took: list[float] = []
     while True:
         began = time.thread_time()
@@ -85,12 +85,14 @@ def main() -> None:
     gc.disable()
     before = resident_megabytes(os.getpid())
     print(f"{NODES} Nodes, {services} Services with keys, {endpoints} endpoints, {before:.0f} MB resident")
-    for _ in range(ROUNDS):
-        seconds, took, octets = audit(state)
+    for changes in ROUNDS * [()] + ROUNDS * [("node=n1:down", "zone=z1:down")]:
+        seconds, took, octets = audit(state, changes)
         share = took[len(took) * 99 // 100]
+        what = "what-if" if changes else "audit"
+        grown = resident_megabytes(os.getpid()) - before
         print(
-            f"audit: {seconds:.2f} s of CPU in {len(took)} steps, 99 of 100 at most {share * 1000:.2f} ms, the longest "
-            f"{took[-1] * 1000:.2f} ms; document of {octets} octets; {resident_megabytes(os.getpid()) - before:+.0f} MB"
+            f"{what}: {seconds:.2f} s of CPU in {len(took)} steps, 99 of 100 at most {share * 1000:.2f} ms, the "
+            f"longest {took[-1] * 1000:.2f} ms; document of {octets} octets; {grown:+.0f} MB"
         )
 
 

@@ -135,6 +135,9 @@ def test_a_node_is_clicked_away_and_put_back(browser: int, server: Server) -> No
         await tab.click("#nodes button[aria-label='node-b1: as if down']")
         await tab.until("document.querySelectorAll('td.changed').length")
         assert await tab.text("#what-if-result") == "8 nodes left; clients of 2 Services lose:"
+        at_once = await tab.js("suppose(); document.getElementById('what-if-result').textContent")
+        assert at_once == "Being worked out."
+        await tab.until("document.getElementById('what-if-result').textContent.startsWith('8 nodes left')")
         assert (await tab.text("#what-if-worse")).splitlines() == [
             "data/db-near: clients on 2 nodes more get no endpoint",
             "shop/cache: clients on 2 nodes more get far ones",
@@ -304,6 +307,62 @@ def test_services_are_found_by_name_and_by_gaps(browser: int, server: Server) ->
         )
         await tab.until("document.querySelectorAll('#body tr').length === 4")
         assert "shop/cache" not in await tab.text("#body")
+
+    use(browser, server, user)
+
+
+MANY = """
+apiVersion: v1
+kind: Node
+metadata: {{name: far-{0:02}, labels: {{topology.kubernetes.io/zone: far-{0:02}}}}}
+---"""
+
+
+def test_of_very_many_zones_those_with_the_most_nodes_have_columns(
+    browser: int, server: Server, tmp_path: Path
+) -> None:
+    async def user(tab: Tab) -> None:
+        assert await tab.js("document.getElementById('zones-note').hidden")
+        (tmp_path / "cluster/far.yaml").write_text("".join(map(MANY.format, range(60))))
+        await tab.until("document.getElementById('head').textContent.includes('other zones')")
+        heads = (await tab.text("#head")).split("\t")
+        assert (len(heads), heads[4], heads[-2:]) == (4 + 50 + 1, "eu-1a", ["far-46", "other zones"])
+        assert await tab.text("#zones-note") == (
+            "The 50 zones with the most nodes have a column each; all others share the last one."
+        )
+        others = "#body tr:nth-child(3) td.cell:last-child button"
+        assert await tab.js(f"document.querySelector('{others} .unseen').textContent") == (
+            "shop/cache in other zones: 0 endpoints, clients on 13 of 13 nodes get one, some from anywhere"
+        )
+        await tab.click(others)
+        await tab.until("document.getElementById('explanation').textContent.includes('far-47')")
+        assert await tab.text("#details-title") == "shop/cache in other zones"
+        clients = await tab.text("#clients")
+        assert ("far-47" in clients, "far-59" in clients, "far-46" in clients) == (True, True, False)
+        assert await tab.text("#summary") == (
+            "5 Services with topology keys, 69 nodes; 4 with clients that get no endpoint."
+        )
+
+    use(browser, server, user)
+
+
+def test_of_very_many_services_few_are_drawn_at_once_and_all_are_counted(browser: int, server: Server) -> None:
+    async def user(tab: Tab) -> None:
+        await tab.js(
+            "const cache = page.rows.get('shop/cache');"
+            "for (let at = 0; at < 300; at++) page.rows.set(`z/${at}`, {...cache, id: `z/${at}`});"
+            "page.summary.left_out = 7; renderAll()"
+        )
+        assert (await tab.text("#summary")).startswith("312 Services with topology keys, 9 nodes; ")
+        assert await tab.text("#left-out") == "7 Services with better coverage are not shown."
+        assert await tab.js("document.querySelectorAll('#body tr').length") == 200
+        await tab.click("#more")
+        assert await tab.js("document.querySelectorAll('#body tr').length") == 305
+        assert await tab.js("document.getElementById('more').hidden")
+        await tab.js(
+            "page.screens = 1; page.summary.zones = Array.from({length: 50}, (_, at) => `zone-${at}`); renderAll()"
+        )
+        assert await tab.js("document.querySelectorAll('#body tr').length") == 100
 
     use(browser, server, user)
 

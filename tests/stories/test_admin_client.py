@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -75,6 +76,34 @@ def test_fetch_prints_the_reply_of_a_server_that_refuses(loop_name: str, path: s
     run(loop_name, story())
 
 
+@pytest.mark.parametrize("begin", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"])
+def test_a_head_that_arrives_octet_by_octet_has_the_deadline_of_the_whole_reply(loop_name: str, begin: bytes) -> None:
+    async def story() -> None:
+        ended = asyncio.Event()
+
+        async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(begin)
+            with contextlib.suppress(ConnectionError):
+                for _ in range(1000):
+                    writer.write(b"X")
+                    await writer.drain()
+                    await asyncio.sleep(0.01)
+            writer.close()
+            ended.set()
+
+        (sock,) = open_tcp("127.0.0.1", 0)
+        host, port = sock.getsockname()
+        async with await asyncio.start_server(drip, sock=sock):
+            began = time.monotonic()
+            with pytest.raises(AdminError, match="timed out"):
+                await asyncio.to_thread(fetch, f"{host}:{port}", "/explain", {}, 0.2)
+            assert time.monotonic() - began < 5
+            await ended.wait()
+
+    run(loop_name, story())
+
+
 def test_the_error_of_a_server_is_one_printable_line_of_bounded_length(loop_name: str) -> None:
     async def story() -> None:
         async with serving() as at:
@@ -123,7 +152,7 @@ def test_a_reply_without_an_end_is_bounded_in_time_and_size(
         async def never_end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             await reader.readuntil(b"\r\n\r\n")
             writer.write(f"HTTP/1.1 {status}\r\n\r\n".encode())
-            with contextlib.suppress(ConnectionError):
+            with contextlib.suppress(ConnectionError, RuntimeError):  # uvloop's for a transport that has closed
                 while True:
                     writer.write(b"x" * (5000 if "larger" in problem else 1))
                     await writer.drain()

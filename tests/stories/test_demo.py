@@ -1,5 +1,7 @@
 """The demo of `make run`: config/demo served by the program, asked as its Pods and nodes."""
 
+import re
+import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -69,6 +71,25 @@ def test_the_same_with_the_real_dig(demo: Server, source: str, service: str, exp
     assert "flags: qr aa rd;" in whole
     assert ";; WARNING: recursion requested but not available" in whole
     assert "ERROR" not in whole.replace("NOERROR", "")
+
+
+@needs_dig
+def test_the_three_lines_that_make_run_prints_have_answers(demo: Server) -> None:
+    """`make run` prints the lines of the Corefile's comment by a command of the Makefile, which is run here."""
+    (command,) = re.findall(r"^\t@(sed -n .* config/demo/Corefile)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    printed = subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    answers = {}
+    for line in printed.splitlines():
+        words, comment = shlex.split(line.partition("#")[0]), line.partition("#")[2].strip()
+        assert (words[3], words[4:6]) == ("@127.0.0.1", ["-p", "5300"])
+        words[3:6] = [f"@{demo.address}", "-p", str(demo.port)]
+        ended = subprocess.run([*words, "+short"], capture_output=True, text=True, check=True)
+        answers[comment] = sorted(ended.stdout.split())
+    assert answers == {
+        "as the Pod shell-a1, in zone eu-1a": ["127.10.1.30"],
+        "as the Pod shell-c1, in zone eu-1c": ["127.10.1.30", "127.10.2.30", "127.10.4.30"],
+        "as a process on node-b2 itself": ["127.10.4.30"],
+    }
 
 
 SRV_OF_DB = [

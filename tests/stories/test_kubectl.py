@@ -37,8 +37,19 @@ def kubectl(tmp_path: Path, server: Server) -> FakeKubectl:
 def started(kubectl: FakeKubectl, *words: str) -> subprocess.Popen[str]:
     environment = {**os.environ, "PATH": f"{kubectl.path}:/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
-        [*PLUGIN, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, cwd=ROOT
+        [*PLUGIN, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=ROOT,
+        preexec_fn=heed_interrupts,
     )
+
+
+def heed_interrupts() -> None:
+    """Undo what a shell does for commands in the background, such as the tests themselves: it ignores SIGINT."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def ran(kubectl: FakeKubectl, *words: str) -> tuple[int, str, str]:

@@ -1,9 +1,11 @@
 """The program kubectl as the plugin runs it: its output, its failures, and the end of each process."""
 
+import time
 from pathlib import Path
 
 import pytest
 
+from tests.support.event_loops import PATIENCE
 from tests.support.fake_kubectl import FakeKubectl, pod
 from topodns.cli import kubectl_client
 from topodns.cli.kubectl_client import Kubectl, KubectlError
@@ -51,6 +53,66 @@ def test_a_call_has_a_deadline(fake: FakeKubectl, monkeypatch: pytest.MonkeyPatc
         Kubectl().get("pods")
 
 
+WITH_PLUGIN = """#!/bin/sh
+sleep 600 &
+echo $! >"{folder}/plugin.tmp"
+mv "{folder}/plugin.tmp" "{folder}/plugin"
+{then}
+"""
+
+
+def lives(pid: int) -> bool:
+    """Whether a process runs: one that nobody has waited for yet does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def until_ended(pid: int) -> None:
+    end = time.monotonic() + PATIENCE
+    while lives(pid):
+        assert time.monotonic() < end, "the process still runs"
+        time.sleep(0.01)
+
+
+def test_the_credential_plugin_of_a_call_that_takes_too_long_ends_too(
+    fake: FakeKubectl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (fake.path / "kubectl").write_text(WITH_PLUGIN.format(folder=tmp_path, then="wait"))
+    monkeypatch.setattr(kubectl_client, "CALL_TIMEOUT", 1.0)
+    with pytest.raises(KubectlError, match="`kubectl get` took more than 1 s"):
+        Kubectl().get("pods")
+    until_ended(int((tmp_path / "plugin").read_text()))
+
+
+@pytest.mark.parametrize("then", ["wait", "trap '' TERM; wait; wait; sleep 600"], ids=["ends", "ignores SIGTERM"])
+def test_the_credential_plugin_of_a_port_forward_ends_with_it(
+    fake: FakeKubectl, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, then: str
+) -> None:
+    (fake.path / "kubectl").write_text(WITH_PLUGIN.format(folder=tmp_path, then=then))
+    monkeypatch.setattr(kubectl_client, "FORWARD_TIMEOUT", 1.0)
+    monkeypatch.setattr(kubectl_client, "STOP_TIMEOUT", 0.2)
+    with (
+        pytest.raises(KubectlError, match="`kubectl port-forward` opened no port within 1 s"),
+        Kubectl().port_forward("kube-system", "topodns-1", 8181),
+    ):
+        raise AssertionError
+    until_ended(int((tmp_path / "plugin").read_text()))
+
+
+def test_a_port_forward_that_closes_its_output_and_goes_on_is_a_problem_of_kubectl(
+    fake: FakeKubectl, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (fake.path / "kubectl").write_text("#!/bin/sh\nexec >&-\nexec sleep 600\n")
+    monkeypatch.setattr(kubectl_client, "STOP_TIMEOUT", 0.1)
+    with (
+        pytest.raises(KubectlError, match="`kubectl port-forward` closed its output before it opened a port"),
+        Kubectl().port_forward("kube-system", "topodns-1", 8181),
+    ):
+        raise AssertionError
+
+
 def test_a_program_that_cannot_be_run_is_a_problem_of_kubectl(fake: FakeKubectl) -> None:
     (fake.path / "kubectl").write_text("#!/nowhere\n")
     with pytest.raises(KubectlError, match="kubectl cannot be run: "):
@@ -58,6 +120,14 @@ def test_a_program_that_cannot_be_run_is_a_problem_of_kubectl(fake: FakeKubectl)
     with pytest.raises(KubectlError, match="kubectl cannot be run: "), Kubectl().port_forward("a", "b", 1):
         raise AssertionError
     assert Kubectl().is_allowed("list", "pods")
+
+
+def test_a_right_that_cannot_be_found_out_counts_as_given_without_another_error(
+    fake: FakeKubectl, capfd: Quiet
+) -> None:
+    (fake.path / "kubectl").write_text("#!/bin/sh\necho no connection >&2\nexit 1\n")
+    assert Kubectl().is_allowed("list", "pods")
+    assert capfd.readouterr().err == ""
 
 
 def test_what_rbac_denies_is_not_allowed(fake: FakeKubectl) -> None:

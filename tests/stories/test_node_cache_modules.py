@@ -15,7 +15,15 @@ LIBRARIES: Final = (
 )
 OF_METRICS: Final = ("prometheus_client", "email", "http", "topodns.metrics.exposition")
 OF_CLUSTERS: Final = (
-    *("app.clusters", "app.cluster_metrics", "cli.check", "cli.serve"),
+    *(
+        "app.clusters",
+        "app.cluster_metrics",
+        "app.workers",
+        "app.workers.pool",
+        "cluster.replica",
+        "cli.check",
+        "cli.serve",
+    ),
     *("app.explain.client_location", "app.explain.location_text", "topology.location_evidence"),
     *("app.audit.document", "app.audit.text", "app.audit.states", "topology.audit", "topology.coverage"),
     *("app.explain.explainer", "app.explain.explanation", "app.explain.question", "app.explain.reasons"),

@@ -290,9 +290,9 @@ def test_the_kubeconfig_is_found_as_by_kubectl(loop_name: str, tmp_path: Path, m
     async def story() -> None:
         monkeypatch.setenv("HOME", str(tmp_path))
         monkeypatch.delenv("KUBECONFIG", raising=False)
-        assert (await problem()).startswith(f"{tmp_path}/.kube/config: ")
+        assert (await problem()).startswith(f"cannot read {tmp_path}/.kube/config: ")
         monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
-        assert (await problem()).startswith(f"{tmp_path}/absent: ")
+        assert (await problem()).startswith(f"cannot read {tmp_path}/absent: ")
         for name in ("a", "b"):
             (tmp_path / name).write_text("kind: Config\n")
         monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'a'}:{tmp_path / 'absent'}")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.api_objects import Object, node, service
+from tests.support.api_objects import Object, node, node_locator, service
 from tests.support.program_with_fake_api import CLUSTER, FRONT, IN_A, NEAR, Scene, scene
 from tests.support.server_process import until
 
@@ -72,8 +72,8 @@ class Reloading:
 
 
 @contextmanager
-def reloading(directory: Path) -> Iterator[Reloading]:
-    with scene(directory, options=QUICKLY) as there:
+def reloading(directory: Path, locate: str = "") -> Iterator[Reloading]:
+    with scene(directory, options=QUICKLY, locate=locate) as there:
         corefile = directory / "Corefile"
         yield Reloading(there, corefile, corefile.read_text())
 
@@ -123,6 +123,20 @@ def test_a_misspelt_endpoint_is_refused_while_its_cluster_is_known(story: Reload
     story.is_refused(re.sub(r"endpoint \S+", "endpoint http://127.0.0.1:9", story.text), "known now, but could not be")
     assert (story.scene.data(NEAR), story.watches) == (["10.61.1.1"], [1, 1, 1, 1])
     story.follows("10.96.0.7")
+
+
+def test_locators_replace_pods_only_once_each_node_has_one(tmp_path: Path) -> None:
+    with reloading(tmp_path, locate="pods") as story:
+        by_locators = story.text.replace("podcidr slices pods", "podcidr slices nodelocator")
+        missing = "topology: clients that are located now would not be: NodeLocators: {} of 2 Nodes have none"
+        story.is_refused(by_locators, missing.format(2))
+        story.scene.api.put(node_locator("n1"))
+        story.is_refused(by_locators, missing.format(1))
+        story.scene.api.put(node_locator("n2"))
+        story.reload(by_locators)
+        assert story.scene.ready() == (200, "OK")
+        story.scene.api.delete(node_locator("n2"))
+        story.reload(story.text.replace("podcidr slices pods", "slices nodelocator"))
 
 
 def test_another_cluster_that_cannot_be_reached_makes_nothing_forgotten(story: Reloading) -> None:

@@ -5,7 +5,7 @@ import json
 import shutil
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -161,24 +161,51 @@ def test_a_wrong_host_method_site_or_size_is_refused_and_counted(server: Server)
     }
 
 
+EVENTS = b"GET /topology/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+def live(server: Server, source: str, request: bytes = EVENTS) -> tuple[socket.socket, bytes]:
+    """A connection from this address, and the beginning of the reply."""
+    sock = socket.create_connection((server.address, PAGE), PATIENCE, (source, 0))
+    sock.sendall(request)
+    return sock, sock.recv(4096)
+
+
+def test_the_ninth_live_page_of_one_address_is_refused_and_counted_and_other_addresses_are_not(server: Server) -> None:
+    with ExitStack() as stack:
+        ours = [stack.enter_context(live(server, "127.0.0.1")[0]) for _ in range(8)]
+        refused, reply = live(server, "127.0.0.1")
+        refused.close()
+        assert reply.startswith(b"HTTP/1.1 429 ")
+        assert reply.endswith(b"\r\n\r\n8 pages are live already from your address: close one\n")
+        assert server.scrape().sum("topodns_http_refused_total", status="429") == 1
+        sock, reply = live(server, "127.0.0.1", EVENTS.replace(b"/events", b"/state"))
+        sock.close()
+        assert reply.startswith(b"HTTP/1.1 200 ")
+        for _ in range(8):
+            sock, reply = live(server, "127.0.0.2")
+            stack.enter_context(sock)
+            assert reply.startswith(b"HTTP/1.1 200 ")
+        ours.pop().close()
+        until(lambda: server.metric("topodns_http_streams") == 15, "a stream less")
+        sock, reply = live(server, "127.0.0.1")
+        stack.enter_context(sock)
+        assert reply.startswith(b"HTTP/1.1 200 ")
+
+
 def test_the_seventeenth_live_page_is_refused_and_another_may_follow_one_that_closes(server: Server) -> None:
-    with events(server) as first:
-        sockets = []
-        for _ in range(15):
-            sock = socket.create_connection((server.address, PAGE), PATIENCE)
-            sock.sendall(b"GET /topology/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
-            assert b"200" in sock.recv(4096)
-            sockets.append(sock)
-        status, _, body = ask(server, "/topology/events")
-        assert (status, body) == (503, b"16 pages are live already: close one\n")
+    with ExitStack() as stack:
+        sockets = [stack.enter_context(live(server, f"127.0.0.{1 + at % 4}")[0]) for at in range(16)]
+        refused, reply = live(server, "127.0.0.5")
+        refused.close()
+        assert reply.startswith(b"HTTP/1.1 503 ")
+        assert reply.endswith(b"\r\n\r\n16 pages are live already: close one\n")
         assert server.metric("topodns_http_streams") == 16
         sockets.pop().close()
         until(lambda: server.metric("topodns_http_streams") == 15, "a stream less")
-        with events(server) as another:
-            assert (another.status, another.next()) == (200, ("hello", {}))
-        for sock in sockets:
-            sock.close()
-        assert first.next() == ("hello", {})
+        sock, reply = live(server, "127.0.0.5")
+        stack.enter_context(sock)
+        assert reply.startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_page_that_is_not_read_takes_no_more_than_the_kernel_does(server: Server, tmp_path: Path) -> None:

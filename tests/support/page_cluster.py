@@ -8,7 +8,9 @@ from typing import Any
 
 from tests.support.demo import Demo
 from topodns.app.clusters import Cluster
+from topodns.app.job_queue import JobQueue
 from topodns.app.topology_page.page import TopologyPage
+from topodns.app.topology_page.snapshot import ClusterNotes, SnapshotMaker
 from topodns.cluster.model import Change
 from topodns.net.http_server.messages import HttpReply, HttpRequest, HttpStream
 from topodns.plugins.topology import PageSettings
@@ -55,11 +57,15 @@ class DemoPage:
         assert 400 <= reply.status < 600
         return reply.status, reply.body.decode().rstrip("\n")
 
-    def stream(self, *arguments: tuple[str, str]) -> HttpStream:
+    def stream(self, *arguments: tuple[str, str], peer: str = "127.0.0.1") -> HttpStream:
         """An event stream, all of whose parts are read at once."""
-        opened = self.call("/topology/events", *arguments)
+        opened = self.call("/topology/events", *arguments, peer=peer)
         assert isinstance(opened, HttpStream)
         return opened
+
+
+def maker_of(cluster: Cluster) -> SnapshotMaker:
+    return SnapshotMaker(cluster, lambda: ClusterNotes({}, {}, ()), JobQueue("the page"))
 
 
 @contextmanager
@@ -69,12 +75,3 @@ def demo_page(settings: PageSettings | None = None) -> Iterator[DemoPage]:
         yield made
     finally:
         made.page.close()
-
-
-def result_of(job: Any) -> Any:
-    """What a job returns, all its steps done at once."""
-    while True:
-        try:
-            next(job)
-        except StopIteration as done:
-            return done.value

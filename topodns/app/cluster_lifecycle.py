@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
+GARBAGE: Final = 20_000  # net allocations before a garbage collection: objects of a query are freed without one
 REMIND_EVERY: Final = 0.5  # seconds between log lines while the start waits for the first sync, as CoreDNS
 
 Work = Coroutine[None, None, None]
@@ -172,14 +173,16 @@ class ClusterCare:
         """Wait for the new clusters to sync, for `startup_timeout` at most; not for clusters whose feed is reused.
 
         Raises NotKnown if a new cluster lacks a kind that it needs and that the cluster it replaces has: the old one
-        then stays, as its API server may be down for long.
+        then stays, as its API server may be down for long. Also if clients that the old one locates need locators that
+        do not exist yet.
         """
         fresh = self._fresh(generation)
         await await_sync(fresh)
         for old in self._clusters:
             if old.feed not in generation.feeds:
                 for new in fresh:
-                    _refuse_to_forget(old, new)
+                    if new.is_instead_of(old):
+                        _refuse_to_forget(old, new)
 
     async def roll_back(self, generation: Generation) -> None:
         """Roll back `begin`: stop the feeds that only the rejected generation has."""
@@ -248,8 +251,11 @@ class ClusterCare:
 
 def _refuse_to_forget(old: "Cluster", new: "Cluster") -> None:
     forgotten = sorted((old.state.known & new.state.needed) - new.state.known)
-    if forgotten and new.is_instead_of(old):
+    if forgotten:
         raise NotKnown(f"kubernetes: {', '.join(forgotten)}: known now, but could not be read anew")
+    missing = new.missing_locators()
+    if missing and old.locates_new_pods and not old.missing_locators():
+        raise NotKnown(f"topology: clients that are located now would not be: {missing}")
 
 
 def settle_memory() -> None:

@@ -108,6 +108,17 @@ def cluster_readings(clusters: Clusters, maker: ClusterMaker) -> list[Published]
     return [*readings, *api_readings(clusters), *request_readings(maker.requests)]
 
 
+def pod_wait_reading(clusters: Clusters) -> Reading:
+    """The waits of queries for the Pod that they are from; a worker of `multisocket` has some, too."""
+    return Reading(
+        "topodns_pod_waits",
+        "Queries that waited for the Pod that they are from to become known, or could not, by what became of them.",
+        "counter",
+        ("outcome",),
+        lambda: _pod_waits(clusters),
+    )
+
+
 def _states(clusters: Clusters, maker: ClusterMaker) -> Iterator[Reading]:
     yield Reading("topodns_state_objects", "Objects held.", "gauge", ("kind",), lambda: _objects(clusters))
     yield Reading(
@@ -134,13 +145,7 @@ def _states(clusters: Clusters, maker: ClusterMaker) -> Iterator[Reading]:
         ("namespace", "slice"),
         lambda: _contradicted(clusters),
     )
-    yield Reading(
-        "topodns_pod_waits",
-        "Queries that waited for the Pod that they are from to become known, or could not, by what became of them.",
-        "counter",
-        ("outcome",),
-        lambda: _pod_waits(clusters),
-    )
+    yield pod_wait_reading(clusters)
     yield Reading(
         "topodns_service_events",
         "Warning Events on Services, by what became of them.",
@@ -243,7 +248,7 @@ def _locator_contradictions(clusters: Clusters) -> Rows:
 def _refused_addresses(clusters: Clusters) -> Rows:
     counts: Counter[tuple[str, ...]] = Counter()
     for cluster in clusters():
-        counts.update(cluster.state.locators.refused)
+        counts.update(cluster.state.locators.refused())
     return counts.items()
 
 

@@ -33,7 +33,7 @@ from topodns.plugins.topology import TopologySettings
 from topodns.plugins.view.settings import View
 from topodns.query.label_limiter import LabelLimiters
 from topodns.query.networks import NetworkList
-from topodns.topology.client_locator import Locator, Method
+from topodns.topology.client_locator import Locator, Method, missing_locators
 from topodns.topology.contradictions import Contradictions, LocatorContradictions
 from topodns.topology.findings import Finding, policy_findings
 from topodns.topology.keys import key_reader
@@ -140,10 +140,14 @@ class Feed:
         Each step calls the subscribers with the facts that it touched, if any.
         """
         for facts in _taken_in(self.state, change):
-            if facts:
-                for subscriber in self._subscribers:
-                    subscriber(facts)
+            self.publish(facts)
             yield
+
+    def publish(self, facts: frozenset[Fact]) -> None:
+        """Call the subscribers with the facts that a change touched, if any."""
+        if facts:
+            for subscriber in self._subscribers:
+                subscriber(facts)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -168,8 +172,12 @@ class Cluster:
     @property
     def pod_wait(self) -> PodWait | None:
         """The wait of unlocated clients for their Pod or its locator to become known; None if `locate` has neither."""
-        located = self.topology is not None and not _ARRIVING.isdisjoint(self.topology.locate)
-        return self.feed.pod_wait if located else None
+        return self.feed.pod_wait if self.locates_new_pods else None
+
+    @property
+    def locates_new_pods(self) -> bool:
+        """Whether `locate` has a method that needs no other Pods and no podCIDR to locate a Pod."""
+        return self.topology is not None and not _ARRIVING.isdisjoint(self.topology.locate)
 
     def is_instead_of(self, other: "Cluster") -> bool:
         """Whether this cluster of a new Corefile replaces `other`: they have the same source, or a common origin.
@@ -201,6 +209,12 @@ class Cluster:
                 refused = progress.trouble is None or progress.trouble.status == _FORBIDDEN
                 grant = f"; the ClusterRole needs {resource.rule}{_OR_ELSE.get(resource.kind, '')}" if refused else ""
                 yield f"{progress.describe()}{grant}"
+
+    def missing_locators(self) -> str:
+        """The locators that clients need and that do not exist yet, as a clause; "" for none, and for manifests."""
+        if self.topology is None or not isinstance(self.source, ApiSource):
+            return ""
+        return missing_locators(self.state, self.topology.locate)
 
     def notices(self) -> Iterator[str]:
         """A log line for each EndpointSlice known to have a wrong Node for a Pod, and each address of a locator that
@@ -250,7 +264,7 @@ class ClusterMaker:
         If there is none, with a new feed and an empty state.
         """
         settings = feed_settings(kubernetes, topology)
-        feed = kept_feed(settings, spare) or self._feed(settings)
+        feed = self.feed(settings, spare)
         locator = None
         if topology is not None:
             locator = Locator(
@@ -258,7 +272,10 @@ class ClusterMaker:
             )
         return Cluster(kubernetes, topology, feed, locator, view, self._limiters)
 
-    def _feed(self, settings: FeedSettings) -> Feed:
+    def feed(self, settings: FeedSettings, spare: list[Feed]) -> Feed:
+        """The first feed of `spare` with equal settings, which leaves the list; else a new one."""
+        if (kept := kept_feed(settings, spare)) is not None:
+            return kept
         if settings.api is None:
             return Feed(settings, self._rng)
         connecting = partial(connect, settings.api, socket_counters=self.requests)

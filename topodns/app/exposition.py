@@ -2,13 +2,24 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Protocol
 
 from topodns.dnsserver.metrics import readings_of_counters
 from topodns.metrics.registry import Published, Reading
 from topodns.metrics.scrapes import Scrapes
 from topodns.net.http_server.messages import HttpReply, HttpRequest, Route
 from topodns.query.counters import QueryCounters
+
+
+class OtherProcesses(Protocol):
+    """The workers of `multisocket`, as far as the metrics of the first process go: `app.workers`, loaded only then."""
+
+    async def refresh(self) -> None:
+        """Get the metrics of all workers, for a moment at most."""
+
+    def totals(self, own: Iterable[Published]) -> Iterator[Published]:
+        """The metrics of the first process with those of the workers added."""
 
 
 class Metrics:
@@ -27,6 +38,7 @@ class Metrics:
         self._readings = list(readings)
         self._now = now
         self._route: Route | None = None
+        self.others: OtherProcesses | None = None  # those of `multisocket`
 
     def publish(self, readings: Iterable[Published]) -> None:
         """Add these metrics from now on."""
@@ -36,7 +48,7 @@ class Metrics:
         """All metrics but those of the interpreter and of /proc. One is the Unix time at which the iteration began."""
         began = [((), self._now())]
         yield Reading(
-            "topodns_exposition_timestamp_seconds", "When this was begun to be made.", "gauge", (), lambda: began
+            "topodns_exposition_timestamp_seconds", "When this was begun to be made.", "gauge", (), lambda: began, False
         )
         yield from readings_of_counters(list(self._all_counters()))
         yield from list(self._readings)
@@ -44,16 +56,29 @@ class Metrics:
     def route(self) -> Route:
         """The handler of /metrics. The first call imports prometheus_client, which blocks for 25 ms."""
         if self._route is None:
-            self._route = metrics_route(self.published)
+            self._route = metrics_route(self._totals, self._refresh)
         return self._route
 
+    async def _refresh(self) -> None:
+        if self.others is not None:
+            await self.others.refresh()
 
-def metrics_route(published: Callable[[], Iterable[Published]]) -> Route:
-    """The handler of /metrics for these metrics, those of the interpreter and of /proc."""
+    def _totals(self) -> Iterator[Published]:
+        own = self.published()
+        return own if self.others is None else self.others.totals(own)
+
+
+def metrics_route(
+    published: Callable[[], Iterable[Published]], before: Callable[[], Awaitable[object]] | None = None
+) -> Route:
+    """The handler of /metrics for these metrics, those of the interpreter and of /proc.
+
+    `before` is awaited before each exposition is made.
+    """
     # Imported here: prometheus_client takes 25 ms and 4 MB, which a process without /metrics does not need.
     from topodns.metrics.exposition import Exposition, form_for
 
-    scrapes = Scrapes(Exposition(published).pieces)
+    scrapes = Scrapes(Exposition(published).pieces, before=before)
 
     def metrics(request: HttpRequest) -> asyncio.Future[HttpReply]:
         form = form_for(request.headers.get("accept", ""))

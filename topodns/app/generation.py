@@ -13,7 +13,7 @@ from topodns.app.loop_timers import LoopTimers
 from topodns.app.self_forwarding import refuse_circles
 from topodns.corefile.zones import BlockKey
 from topodns.dns.message import DEFAULT_UDP_SIZE, Query
-from topodns.dns.name import name_text
+from topodns.dns.name import Name, name_text
 from topodns.dns.rrtype import RRClass
 from topodns.dnsserver.chain import build_chain, unanswered_rcode
 from topodns.dnsserver.cname_chaser import Chaser, Neighbours
@@ -27,11 +27,12 @@ from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.plugins.order import load
 from topodns.plugins.plugin import AnyPlugin, Install
 from topodns.plugins.setup import BlockListener, BlockSetup, Identity, Process
-from topodns.query.plugin import Client
+from topodns.query.plugin import ChainPart, Client
 from topodns.query.session import PushedZones
 
 if TYPE_CHECKING:
     from topodns.app.clusters import Cluster, ClusterMaker, Feed
+    from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
 
 
 T = TypeVar("T")
@@ -169,8 +170,18 @@ class Assembly:
             view=_only([part.selects for part in parts]),
             view_name=block.view_name,
             fast_route=make_fast_route(prepared, key.origin, listener.server),
+            fast_zones=_fast_zones(prepared, key.origin, parts),
             push=prepared.first(PushedZones),
         )
+
+
+def _fast_zones(prepared: BlockSetup, origin: Name, parts: list[ChainPart]) -> "tuple[FastZone, ...]":
+    if prepared.cluster is None:
+        return ()
+    # Imported here, as `ClusterMaker` is.
+    from topodns.dnsserver.fast_kubernetes.eligibility import make_fast_zones
+
+    return tuple(make_fast_zones(prepared, origin, parts))
 
 
 def _only(found: list[T | None]) -> T | None:

@@ -12,7 +12,7 @@ from topodns.corefile.lexer import Token
 from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
 from topodns.corefile.zones import BlockKey, parse_keys
 from topodns.dns.name import name_text
-from topodns.plugins.block import ServerBlock, Settings
+from topodns.plugins.block import ExpandedCorefile, ServerBlock, Settings
 from topodns.plugins.cache.settings import AS_COREDNS, Cache
 from topodns.plugins.compatibility import unknown_problem
 from topodns.plugins.context import Context
@@ -125,15 +125,25 @@ def settings_from_text(
     the directive `cache`. Raises ConfigError.
     """
     importer = Importer(environment)
-    parsed = parse_blocks(importer.read(text, file))
-    if not parsed:
-        raise ConfigError(file, 0, _NO_BLOCK)
-    served: list[tuple[Token, BlockKey, ServerBlock]] = []
-    blocks = tuple(_build(block, os.path.dirname(file), default_port, cache, served) for block in parsed)
-    check_overlaps(served)
+    tokens = tuple(importer.read(text, file))
+    expanded = ExpandedCorefile(tokens, file, default_port, importer.digest, tuple(importer.files))
+    settings = settings_from_tokens(expanded, cache)
     for pattern in importer.unmatched:  # in CoreDNS's words
         warn(f"No files matching import glob pattern: {pattern.text} ({pattern.file}:{pattern.line})")
-    return Settings(blocks, importer.digest, tuple(importer.files))
+    return settings
+
+
+def settings_from_tokens(expanded: ExpandedCorefile, cache: Cache = AS_COREDNS) -> Settings:
+    """The settings of a Corefile whose imports are expanded. Raises ConfigError."""
+    parsed = parse_blocks(expanded.tokens)
+    if not parsed:
+        raise ConfigError(expanded.file, 0, _NO_BLOCK)
+    served: list[tuple[Token, BlockKey, ServerBlock]] = []
+    directory = os.path.dirname(expanded.file)
+    blocks = tuple(_build(block, directory, expanded.default_port, cache, served) for block in parsed)
+    check_overlaps(served)
+    several = any("multisocket" in block.settings for block in blocks)
+    return Settings(blocks, expanded.digest, expanded.files, expanded if several else None)
 
 
 def _build(

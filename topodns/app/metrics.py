@@ -49,7 +49,7 @@ class Events:
 
 def readings(listeners: Listeners, events: Events) -> list[Published]:
     """The metrics of every server, read at scrape time; plugins and `cluster_metrics` have further ones."""
-    return [*_process(events), *_health(events.health), *_sockets(listeners)]
+    return [*_process(events), *_health(events.health), *socket_readings(listeners)]
 
 
 def _process(events: Events) -> Iterator[Reading]:
@@ -106,7 +106,8 @@ def _enabled(events: Events) -> Rows:
     return rows.items()
 
 
-def _sockets(listeners: Listeners) -> Iterator[Reading]:
+def socket_readings(listeners: Listeners) -> Iterator[Reading]:
+    """The metrics of the packet caches and the sockets of clients."""
     yield Reading(
         "topodns_hot_entries", "Ready-made answers held.", "gauge", (), lambda: [((), listeners.hot_entries())]
     )

@@ -4,11 +4,15 @@ What a server sends is foreign text: it is bounded in size and time, checked, an
 """
 
 import json
+import socket
 import time
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-TIMEOUT: Final = 5.0  # seconds until the reply begins, and from then on until it ends
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+TIMEOUT: Final = 5.0  # seconds until the whole reply is there
 MAX_BODY: Final = 16 << 20  # octets of a reply
 _PIECE: Final = 1 << 16  # octets read at once
 
@@ -18,43 +22,62 @@ class AdminError(Exception):
 
 
 def fetch(server: str, path: str, arguments: Mapping[str, str], timeout: float = TIMEOUT) -> bytes:
-    """The body of a reply with status 200 of an admin endpoint of `server` (host:port). Raises AdminError."""
+    """The body of a reply with status 200 of an admin endpoint of `server` (host:port), within `timeout` seconds.
+
+    Asks no proxy and follows no redirect: a foreign server could have other addresses of the operator's network asked.
+    Raises AdminError.
+    """
     import http.client  # here, as the command that serves imports this module, too
-    import urllib.error
-    import urllib.request
     from urllib.parse import urlencode
 
     from topodns.logs import one_line
 
-    url = f"http://{server}{path}?{urlencode(arguments)}"
-    # No proxy, and no redirect: a foreign server could have other addresses of the operator's network asked.
-    opener = urllib.request.OpenerDirector()
-    opener.add_handler(urllib.request.HTTPHandler())
-    opener.add_handler(urllib.request.HTTPErrorProcessor())
-    opener.add_handler(urllib.request.HTTPDefaultErrorHandler())
     try:
+        connection = http.client.HTTPConnection(server)
         try:
-            with opener.open(url, timeout=timeout) as reply:
-                return _body(reply.read1, time.monotonic() + timeout)
-        except urllib.error.HTTPError as refused:
-            with refused:
-                text = _body(refused.read1, time.monotonic() + timeout).decode("utf-8", "replace").strip()
-                raise AdminError(one_line(text or str(refused))) from None
+            connection.sock = _connected(connection.host, connection.port, time.monotonic() + timeout)
+            connection.request("GET", f"{path}?{urlencode(arguments)}")
+            reply = connection.getresponse()
+            body = _body(reply.read1)
+        finally:
+            connection.close()
     except (OSError, ValueError, http.client.HTTPException) as failed:
-        reason = failed.reason if isinstance(failed, urllib.error.URLError) else failed
-        problem = one_line(str(reason))
+        problem = one_line(str(failed) or type(failed).__name__)
         raise AdminError(f"no answer from {server}: {problem}; is it the `ready` address of a topodns?") from None
+    if reply.status != http.client.OK:
+        text = body.decode("utf-8", "replace").strip()
+        raise AdminError(one_line(text or f"HTTP Error {reply.status}: {reply.reason}"))
+    return body
 
 
-def _body(read1: Callable[[int], bytes], end: float) -> bytes:
-    """The whole body. Raises TimeoutError at `end` (monotonic), and ValueError if it is larger than MAX_BODY."""
+def _connected(host: str, port: int, end: float) -> socket.socket:
+    """A connection that ends at `end` (monotonic). Each address of the host has the whole time to connect."""
+    plain = socket.create_connection((host, port), max(0.0, end - time.monotonic()))
+    return _EndingSocket(end, plain.detach())
+
+
+class _EndingSocket(socket.socket):
+    """A connected socket that is read until `end` (monotonic), however many octets arrive one by one."""
+
+    def __init__(self, end: float, descriptor: int) -> None:
+        super().__init__(fileno=descriptor)
+        self._end = end
+
+    def recv_into(self, buffer: "WriteableBuffer", nbytes: int = 0, flags: int = 0) -> int:
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("timed out")
+        self.settimeout(left)
+        return super().recv_into(buffer, nbytes, flags)
+
+
+def _body(read1: Callable[[int], bytes]) -> bytes:
+    """The whole body. Raises ValueError if it is larger than MAX_BODY."""
     body = bytearray()
     while piece := read1(_PIECE):
         body += piece
         if len(body) > MAX_BODY:
             raise ValueError(f"the reply is larger than {MAX_BODY >> 20} MB")
-        if time.monotonic() > end:
-            raise TimeoutError("timed out")
     return bytes(body)
 
 

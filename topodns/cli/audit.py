@@ -78,6 +78,8 @@ def _print_audit(flags: argparse.Namespace) -> int:
 
     try:
         return print_report(_document(flags), flags.json, flags.fail_on)
+    except BrokenPipeError:  # an OSError, but of the reader of stdout
+        raise
     except (AdminError, ApiError, BadWhatIf, ConfigError, NoSubject, Unexplained, *FILE_ERRORS) as problem:
         print(problem, file=sys.stderr)
         return NO_AUDIT
@@ -109,8 +111,8 @@ def print_report(document: Mapping[str, object], as_json: bool, fail_on: str) ->
 def _document(flags: argparse.Namespace) -> Mapping[str, object]:
     """The document of `app.audit.document`, of the source that the flags name."""
     from topodns.app.audit.document import document_steps
+    from topodns.files.time_slices import do_at_once
     from topodns.logs import warnings_to
-    from topodns.topology.coverage import finished
     from topodns.topology.what_if import parse_changes
 
     changes = flags.what_if or []
@@ -119,7 +121,7 @@ def _document(flags: argparse.Namespace) -> Mapping[str, object]:
         subjects = _subjects(flags)
     if subjects is None:
         return fetch_audit(flags.server or DEFAULT_SERVER, changes)
-    document: dict[str, object] = json.loads(finished(document_steps(subjects, changes)))
+    document: dict[str, object] = json.loads(do_at_once(document_steps(subjects, changes)))
     return document
 
 

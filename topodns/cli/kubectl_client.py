@@ -11,8 +11,8 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 REQUEST_TIMEOUT: Final = 10  # seconds for one request to the API server
@@ -58,7 +58,8 @@ class Kubectl:
         """
         words = ("auth", "can-i", verb, resource, *scope, f"--request-timeout={REQUEST_TIMEOUT}s")
         try:
-            return self._run(*words).stdout.strip() != b"no"
+            # Where the API server cannot be reached, kubectl has just said so.
+            return self._run(*words, errors=subprocess.DEVNULL).stdout.strip() != b"no"
         except KubectlError:
             return True
 
@@ -78,21 +79,24 @@ class Kubectl:
             if process is not None:
                 _stop(process)
 
-    def _start(self, *words: str) -> subprocess.Popen[bytes]:
+    def _start(self, *words: str, errors: int | None = None) -> subprocess.Popen[bytes]:
         try:
-            return subprocess.Popen([self._program, *self._flags, *words], stdout=subprocess.PIPE)
+            return subprocess.Popen([self._program, *self._flags, *words], stdout=subprocess.PIPE, stderr=errors)
         except OSError as problem:
             raise KubectlError(f"kubectl cannot be run: {problem}") from None
 
-    def _run(self, *words: str) -> subprocess.CompletedProcess[bytes]:
+    def _run(self, *words: str, errors: int | None = None) -> subprocess.CompletedProcess[bytes]:
+        """`errors`: where its standard error goes; None: to that of this program."""
+        process = self._start(*words, errors=errors)
         try:
-            return subprocess.run(
-                [self._program, *self._flags, *words], stdout=subprocess.PIPE, timeout=CALL_TIMEOUT, check=False
-            )
+            output, _ = process.communicate(timeout=CALL_TIMEOUT)
         except subprocess.TimeoutExpired:
             raise KubectlError(f"`kubectl {words[0]}` took more than {CALL_TIMEOUT:.0f} s") from None
-        except OSError as problem:
-            raise KubectlError(f"kubectl cannot be run: {problem}") from None
+        finally:
+            if process.returncode is None:
+                _kill(process)
+                _close(process)
+        return subprocess.CompletedProcess(process.args, process.returncode, output)
 
 
 def _forwarded_port(process: subprocess.Popen[bytes]) -> int:
@@ -104,23 +108,83 @@ def _forwarded_port(process: subprocess.Popen[bytes]) -> int:
             break
         piece = os.read(process.stdout.fileno(), 4096)
         if not piece:
-            raise KubectlError(f"`kubectl port-forward` ended with status {process.wait(STOP_TIMEOUT)}")
+            raise KubectlError(f"`kubectl port-forward` {_end(process)}")
         output += piece
         if found := _FORWARDING.search(output):
             return int(found[1])
     raise KubectlError(f"`kubectl port-forward` opened no port within {FORWARD_TIMEOUT:.0f} s")
 
 
+def _end(process: subprocess.Popen[bytes]) -> str:
+    """How a process ended whose output did."""
+    try:
+        return f"ended with status {process.wait(STOP_TIMEOUT)}"
+    except subprocess.TimeoutExpired:
+        return "closed its output before it opened a port"
+
+
 def _stop(process: subprocess.Popen[bytes]) -> None:
     with _signals_later():
+        started = _descendants(process.pid)
         process.terminate()
         try:
             process.wait(STOP_TIMEOUT)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        if process.stdout is not None:
-            process.stdout.close()
+            _kill(process)
+        _kill_all(started)
+        _close(process)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill kubectl and the processes that it started, such as the credential plugin of a kubeconfig.
+
+    They are no process group of their own: in one in the background, a plugin could not read a password from the
+    terminal.
+    """
+    with suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGSTOP)  # it starts no other one meanwhile
+    started = _descendants(process.pid)
+    process.kill()
+    process.wait()
+    _kill_all(started)
+
+
+def _kill_all(started: Iterable[tuple[int, str]]) -> None:
+    """Kill these processes, unless the number is another one's by now."""
+    for pid, since in started:
+        if _parent_and_start(str(pid))[1] == since:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _descendants(pid: int) -> list[tuple[int, str]]:
+    """(number, time of its start) of each process that this one and its descendants have started, by Linux's /proc."""
+    try:
+        entries = {int(name): _parent_and_start(name) for name in os.listdir("/proc") if name.isdecimal()}
+    except OSError:  # another system
+        return []
+    found: list[tuple[int, str]] = []
+    parents = {pid}
+    while parents:
+        children = [(number, since) for number, (parent, since) in entries.items() if parent in parents]
+        found += children
+        parents = {number for number, _ in children}
+    return found
+
+
+def _parent_and_start(pid: str) -> tuple[int, str]:
+    """The parent of a process, and the time of its start in ticks; (0, "") if it is gone. See proc_pid_stat(5)."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()  # a name may have blanks and parentheses
+    except OSError:
+        return 0, ""
+    return int(fields[1]), fields[19].decode()
 
 
 @contextmanager

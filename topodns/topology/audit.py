@@ -3,7 +3,7 @@
 The work is done in small steps, since a server does it between queries.
 """
 
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final
@@ -11,17 +11,16 @@ from typing import Final
 from topodns.cluster.model import ANY_KEY, InvalidPolicy, ObjectKey, Policy
 from topodns.cluster.state import ClusterState
 from topodns.topology.client_locator import Method
-from topodns.topology.cluster_view import ServiceView, service_view, services_with_keys
-from topodns.topology.coverage import ZoneCoverage, coverage_steps, finished
+from topodns.topology.cluster_view import ServiceView, service_view
+from topodns.topology.coverage import ZoneCoverage, coverage_steps, free_steps, parts_of
 from topodns.topology.findings import CLUSTER, Finding, Severity, coverage_findings, key_findings, notice_findings
 from topodns.topology.node_groups import NodeGroups
 from topodns.topology.select import OnInvalid, UnknownClient
 from topodns.topology.unlocated import unlocated_findings
-from topodns.topology.what_if import Scenario, WhatIf
+from topodns.topology.what_if import WhatIf, scenario_steps
 
 _RANKS: Final = {severity: rank for rank, severity in enumerate(Severity)}
 _CLEAN: Final = len(_RANKS)
-_FREED: Final = 1000  # objects in one step
 _NO_NODES: Final = "no Node is known, so it is not known which clients get an endpoint"
 
 
@@ -63,11 +62,6 @@ class AuditReport:
         for each in self.services:
             yield from each.findings
 
-    @property
-    def worst(self) -> Severity | None:
-        """The severity of the worst finding; None without any."""
-        return min((each.severity for each in self.findings), key=_RANKS.__getitem__, default=None)
-
 
 @dataclass(frozen=True, slots=True)
 class ServiceDifference:
@@ -87,12 +81,13 @@ def audit_steps(
     Raises BadWhatIf. Services that are changed between two steps are taken as they are when their turn comes.
     """
     nodes = NodeGroups(state.all_nodes())
-    headless = {ObjectKey(*key) for key, each in state.services.items() if each.headless} if changes else set()
-    scenario = Scenario(changes, nodes.nodes, headless) if changes else None
+    yield
+    scenario = (yield from scenario_steps(state, nodes.nodes, changes)) if changes else None
     after_nodes = NodeGroups(scenario.nodes) if scenario is not None else nodes
+    yield
     governing = state.governing_services()
     before, after = _WorstFirst(), _WorstFirst()
-    for key in sorted({*services_with_keys(state), *(scenario.services if scenario is not None else ())}):
+    for key in sorted({*state.policies, *(scenario.services if scenario is not None else ())}):
         view = service_view(state, key, governing)
         if view is None:
             continue
@@ -100,7 +95,10 @@ def audit_steps(
         before.add((yield from _service_steps(view, nodes, rules)))
         if scenario is not None:
             after.add((yield from _service_steps(scenario.view(view), after_nodes, rules)))
-    others = list(notice_findings(state))
+    others: list[Finding] = []
+    for notice in notice_findings(state):
+        others.append(notice)
+        yield
     hard = rules.unknown_client is not UnknownClient.ALL and any(map(_is_hard, state.policies.values()))
     for found in unlocated_findings(state, rules.methods, hard):
         if found is not None:
@@ -116,21 +114,11 @@ def _report(nodes: int, services: tuple[ServiceReport, ...], others: Iterable[Fi
     return AuditReport(nodes, services, _ranked(others))
 
 
-def run_audit(
-    state: ClusterState, rules: AuditRules, changes: tuple[WhatIf, ...] = ()
-) -> tuple[AuditReport, AuditReport | None]:
-    """As `audit_steps`, at once."""
-    return finished(audit_steps(state, rules, changes))
-
-
-def difference(before: AuditReport, after: AuditReport) -> tuple[ServiceDifference, ...]:
-    """The Services whose report a what-if changes, by namespace and name."""
+def difference(before: AuditReport, after: AuditReport) -> Iterator[ServiceDifference | None]:
+    """The Services whose report a what-if changes, by namespace and name; None for each of the others."""
     then: Mapping[ObjectKey, ServiceReport] = {each.service: each for each in after.services}
-    return tuple(
-        _difference(each, then[each.service])
-        for each in sorted(before.services, key=lambda each: each.service)
-        if each != then[each.service]
-    )
+    for each in sorted(before.services, key=lambda each: each.service):
+        yield _difference(each, then[each.service]) if each != then[each.service] else None
 
 
 def _difference(before: ServiceReport, after: ServiceReport) -> ServiceDifference:
@@ -160,11 +148,9 @@ def _service_steps(view: ServiceView, nodes: NodeGroups, rules: AuditRules) -> G
         _ranked(findings),
     )
     yield
-    remains = [*found.clients, *found.load]
+    parts = parts_of(found)
     del found
-    while remains:  # to free thousands of objects takes milliseconds, too
-        del remains[-_FREED:]
-        yield
+    yield from free_steps(parts)
     return report
 
 

@@ -40,11 +40,6 @@ def pod_key(endpoint: Endpoint) -> PodKey:
     return endpoint.node_name, endpoint.pod_name or endpoint.address
 
 
-def services_with_keys(state: ClusterState) -> list[ObjectKey]:
-    """The headless Services with a policy, valid or not, by namespace and name."""
-    return sorted(state.policies)
-
-
 def service_view(state: ClusterState, key: ObjectKey, governing: Container[ObjectKey] = ()) -> ServiceView | None:
     """The view of one Service; None if there is no headless Service of this key.
 

@@ -67,7 +67,7 @@ class Finding:
     def __str__(self) -> str:
         if self.service == CLUSTER:
             return f"all Services: {self.text}"
-        return f"Service {self.service.namespace}/{self.service.name}: {self.text}"
+        return f"Service {self.service}: {self.text}"
 
 
 def policy_findings(state: ClusterState, ignored: bool) -> Iterator[Finding]:
@@ -166,6 +166,11 @@ class _Judged:
                 pod = pod_key(endpoints[0])
                 sole = self.served[answer.alone].setdefault(pod, _Sole(endpoints[0].address))
                 sole.nodes[answer.family] += one.size
+
+
+def counted(count: object, noun: str) -> str:
+    """`1 Node`, `2 Nodes`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def named(names: Iterable[str], count: int) -> str:

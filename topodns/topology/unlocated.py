@@ -6,7 +6,7 @@ from typing import Final
 from topodns.cluster.model import Kind, Pod
 from topodns.cluster.state import ClusterState
 from topodns.topology.client_locator import Locator, Method
-from topodns.topology.findings import CLUSTER, MAX_NAMED, Finding, Severity, named
+from topodns.topology.findings import CLUSTER, MAX_NAMED, Finding, Severity, counted, named
 
 STEP: Final = 100  # Pods located in one step, about 0.4 ms
 
@@ -36,7 +36,7 @@ def unlocated_findings(state: ClusterState, methods: Sequence[Method], hard: boo
     effect, severity = ("; hard lists give them no endpoint", Severity.ERROR) if hard else ("", Severity.WARNING)
     for reason, pods in sorted(why.items()):
         shown = named(sorted(pods), len(pods))
-        yield Finding(CLUSTER, "unlocated", f"{_counted(len(pods), 'Pod')} {reason}{effect}: {shown}", severity)
+        yield Finding(CLUSTER, "unlocated", f"{counted(len(pods), 'Pod')} {reason}{effect}: {shown}", severity)
 
 
 def _behind_no_service(state: ClusterState, methods: Collection[Method]) -> Iterator[Finding]:
@@ -51,7 +51,7 @@ def _behind_no_service(state: ClusterState, methods: Collection[Method]) -> Iter
         return
     without = sorted(node.name for node in state.nodes.by_name.values() if not node.pod_cidrs)
     if without:
-        nodes = f"{_counted(len(without), 'Node')} without podCIDR"
+        nodes = f"{counted(len(without), 'Node')} without podCIDR"
         text = f"{which} cannot be located on {nodes}, as {unknown}: {named(without, len(without))}"
         yield Finding(CLUSTER, "unlocated", text, nodes=len(without), node_names=tuple(without[:MAX_NAMED]))
 
@@ -66,7 +66,3 @@ def _reason(state: ClusterState, pod: Pod) -> str:
     if pod.host_network:
         return "of the host network cannot be located, as no Node alone has their address"
     return "cannot be located by the methods of `locate`"
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -6,7 +6,7 @@ A change is text on a command line or in a URL: `node=NAME:down`, `zone=NAME:dow
 
 import re
 from bisect import bisect
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heapreplace
 from typing import Final
@@ -22,10 +22,12 @@ from topodns.cluster.model import (
     Service,
     TopologyInputs,
 )
+from topodns.cluster.state import ClusterState
 from topodns.topology.cluster_view import PodKey, ServiceView, pod_key
 from topodns.topology.keys import policy_of
 
 MAX_CHANGES: Final = 64  # of one what-if
+STEP: Final = 1000  # Services looked at in one step
 MAX_TEXT: Final = 2000  # characters of one change: 16 keys of 316
 
 _FORMS: Final = ("node=NAME:down", "zone=NAME:down", "scale=NAMESPACE/NAME:-N", "keys=NAMESPACE/NAME:KEY,KEY")
@@ -116,7 +118,7 @@ class Scenario:
         for name in self._zones - zones:
             raise BadWhatIf(_unknown("zone", name, zones))
         for key in self.services.difference(services):
-            raise BadWhatIf(_unknown("headless Service", _text(key), set(map(_text, services))))
+            raise BadWhatIf(_unknown("headless Service", str(key), set(map(str, services))))
         self._down = names | {each.name for each in nodes.values() if each.labels.get(ZONE_LABEL) in self._zones}
         self.nodes = {name: node for name, node in nodes.items() if name not in self._down}
 
@@ -132,10 +134,15 @@ class Scenario:
         """
         if self._down:
             service = _only(service, lambda each: not self._is_lost(each))
-        for change in self._changes:
-            if isinstance(change, ScaledDown) and change.service == service.key:
-                service = _scaled_down(service, change.by)
-            elif isinstance(change, Rekeyed) and change.service == service.key:
+        named = [
+            each for each in self._changes if isinstance(each, ScaledDown | Rekeyed) and each.service == service.key
+        ]
+        # At once: 64 changes of one Service would each look at all its endpoints.
+        by = sum(change.by for change in named if isinstance(change, ScaledDown))
+        if by:
+            service = _scaled_down(service, by)
+        for change in named:
+            if isinstance(change, Rekeyed):
                 service = replace(service, policy=change.policy)
         return service
 
@@ -146,13 +153,19 @@ class Scenario:
         return endpoint.topology_zone in self._zones
 
 
-def apply(
-    changes: Sequence[WhatIf], services: Iterable[ServiceView], nodes: Mapping[str, Node]
-) -> tuple[list[ServiceView], Mapping[str, Node]]:
-    """The views and Nodes with the changes. Raises BadWhatIf. For many Services use Scenario, one view at a time."""
-    views = list(services)
-    scenario = Scenario(changes, nodes, {view.key for view in views})
-    return [scenario.view(view) for view in views], scenario.nodes
+def scenario_steps(
+    state: ClusterState, nodes: Mapping[str, Node], changes: Sequence[WhatIf]
+) -> Generator[None, None, Scenario]:
+    """The scenario of these changes for the Services of a cluster and these Nodes, in steps. Raises BadWhatIf."""
+    named = {change.service for change in changes if isinstance(change, ScaledDown | Rekeyed)}
+    known = {key for key in named if (service := state.service(key)) is not None and service.headless}
+    if named - known:  # the message has the nearest name of all
+        for at, (key, service) in enumerate(list(state.services.items()), 1):
+            if service.headless:
+                known.add(ObjectKey(*key))
+            if at % STEP == 0:
+                yield
+    return Scenario(changes, nodes, known)
 
 
 def _node_down(text: str, name: str, value: str) -> WhatIf:
@@ -207,7 +220,7 @@ def _scaled_down(service: ServiceView, by: int) -> ServiceView:
     """The view without `by` Pods. The endpoints of a Pod, of both families, go together."""
     pods = dict.fromkeys(pod_key(each) for _, some in service.families for each in some)
     if by > len(pods):
-        raise BadWhatIf(f"{_text(service.key)} has {len(pods)} ready Pods, fewer than the {by} that scale takes away")
+        raise BadWhatIf(f"{service.key} has {len(pods)} ready Pods, fewer than the {by} that scale takes away")
     on_node: dict[str, list[PodKey]] = {}
     for pod in pods:
         on_node.setdefault(pod[0], []).append(pod)
@@ -219,10 +232,6 @@ def _scaled_down(service: ServiceView, by: int) -> ServiceView:
         lost.add(on_node[name].pop())
         heapreplace(fullest, (size + 1, name))
     return _only(service, lambda each: pod_key(each) not in lost)
-
-
-def _text(key: ObjectKey) -> str:
-    return f"{key.namespace}/{key.name}"
 
 
 def _shown(text: str) -> str:

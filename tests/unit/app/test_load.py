@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.corefile_settings import block_problem, only_block, problem, settings
-from topodns.app.load import load_chosen, load_settings
+from topodns.app.load import load_chosen, load_settings, settings_from_tokens
 from topodns.corefile.errors import ConfigError
 from topodns.corefile.zones import BlockKey
 from topodns.dns.name import parse_name
@@ -200,3 +200,16 @@ def test_a_corefile_comes_from_stdin_a_file_or_the_program(tmp_path: Path, monke
     (tmp_path / "Corefile").write_text(". {\nany\n}")
     found = load_chosen("", 1053, None).blocks[0]
     assert (found.directives, found.keys[0].port) == (("any",), 1053)
+
+
+def test_a_corefile_for_several_processes_can_be_read_again_without_its_files(tmp_path: Path) -> None:
+    (tmp_path / "more").write_text("log\n")
+    (tmp_path / "Corefile").write_text(".:{$PORT} {\n multisocket 2\n import more\n}\n")
+    given = load_settings(str(tmp_path / "Corefile"), 53, {"PORT": "5300"})
+    (tmp_path / "more").unlink()
+    assert given.expanded is not None
+    assert settings_from_tokens(given.expanded) == given
+
+
+def test_a_corefile_for_one_process_keeps_no_words_in_memory() -> None:
+    assert settings(". {\n log\n}\n").expanded is None

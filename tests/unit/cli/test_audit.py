@@ -80,7 +80,7 @@ def test_fail_on_sets_the_severity_that_fails(keys: str, zones: str, worst: str,
     [
         (["-conf", "/nowhere/Corefile"], "/nowhere/Corefile: cannot be read: No such file or directory"),
         (["--manifests", "/nowhere"], "nothing to audit: 1 manifest file cannot be read"),
-        (["--kubeconfig", "/nowhere"], "/nowhere: "),
+        (["--kubeconfig", "/nowhere"], "cannot read /nowhere: "),
         (["--manifests", MANIFESTS, "--what-if", "node=a1"], "found 'node=a1', expected node=NAME:down"),
         (["--manifests", MANIFESTS, "--what-if", "node=a1:down"], "no Node is named 'a1'"),
     ],

@@ -2,12 +2,13 @@
 
 import pytest
 
+from tests.support.audits import run_audit
 from tests.support.model_builders import endpoint, endpoint_slice, node, node_locator, pod, service
 from topodns.cluster.model import ClusterObject, Deleted, KeySource, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.topology.audit import AuditReport, AuditRules, audit_steps, difference, run_audit
+from topodns.files.time_slices import do_at_once
+from topodns.topology.audit import AuditReport, AuditRules, ServiceDifference, audit_steps, difference
 from topodns.topology.client_locator import Method
-from topodns.topology.coverage import finished
 from topodns.topology.findings import Severity
 from topodns.topology.keys import key_reader
 from topodns.topology.select import OnInvalid, UnknownClient
@@ -30,6 +31,16 @@ def audited(*objects: ClusterObject, rules: AuditRules = RULES) -> AuditReport:
     return run_audit(state_of(*NODES, *objects), rules)[0]
 
 
+def test_the_difference_is_made_a_service_in_a_step() -> None:
+    services = [service(name, annotation=Z) for name in "abc"]
+    report = audited(*services)
+    assert list(difference(report, report)) == [None] * 3
+
+
+def changed(before: AuditReport, after: AuditReport) -> list[ServiceDifference]:
+    return [each for each in difference(before, after) if each is not None]
+
+
 def test_services_with_keys_are_reported_the_worst_first() -> None:
     report = audited(
         service("good", annotation=f"{Z},*"),
@@ -44,7 +55,7 @@ def test_services_with_keys_are_reported_the_worst_first() -> None:
         ("lost", 2, 2, 3),
         ("good", 3, 3, 3),
     ]
-    assert report.worst is Severity.ERROR
+    assert report.services[0].findings[0].severity is Severity.ERROR
     assert [each.kind for each in report.findings] == ["empty", "uncovered"]
 
 
@@ -71,7 +82,7 @@ def test_a_service_that_loses_every_endpoint_in_a_what_if_is_an_error() -> None:
 
 def test_a_cluster_without_keys_has_nothing_to_report() -> None:
     report = audited(service("db"), endpoint_slice("db", *BOTH))
-    assert (report.services, report.others, report.worst) == ((), (), None)
+    assert (report.services, report.others) == ((), ())
 
 
 def test_findings_about_no_service_with_keys_are_apart() -> None:
@@ -117,7 +128,7 @@ def test_a_what_if_is_reported_beside_the_present() -> None:
     )
     before, after = run_audit(state, RULES, parse_changes(["scale=default/db:-1"]))
     assert after is not None
-    [change] = difference(before, after)
+    [change] = changed(before, after)
     assert change.before.service == change.after.service == ("default", "db")
     assert (change.before.endpoints, change.after.endpoints) == (3, 2)
     assert change.gone == ()
@@ -135,7 +146,7 @@ def test_keys_of_a_service_that_has_none_can_be_supposed() -> None:
     state = state_of(*NODES, service("db"), endpoint_slice("db", *BOTH[:2]))
     before, after = run_audit(state, RULES, parse_changes([f"keys=default/db:{Z}"]))
     assert after is not None
-    [change] = difference(before, after)
+    [change] = changed(before, after)
     assert (change.before.keys, change.after.keys) == ((), (Z,))
     assert [each.kind for each in change.new] == ["uncovered"]
 
@@ -152,5 +163,5 @@ def test_services_that_vanish_between_two_steps_are_left_out() -> None:
     steps = audit_steps(state, RULES)
     next(steps)
     state.apply(Deleted("Service", ObjectKey("default", "b")), 0)
-    report, _ = finished(steps)
+    report, _ = do_at_once(steps)
     assert [each.service.name for each in report.services] == ["a"]

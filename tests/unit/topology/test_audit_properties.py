@@ -6,10 +6,11 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.audits import run_audit
 from tests.support.model_builders import endpoint, endpoint_slice, node, service
 from topodns.cluster.model import ClusterObject, Deleted, Endpoint, KeySource, Node, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.topology.audit import AuditRules, run_audit
+from topodns.topology.audit import AuditRules
 from topodns.topology.keys import key_reader
 from topodns.topology.select import OnInvalid, UnknownClient
 from topodns.topology.what_if import parse_changes

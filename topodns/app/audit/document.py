@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from topodns.app.clusters import Cluster
-from topodns.cluster.model import ObjectKey
 from topodns.cluster.state import ClusterState
 from topodns.dns.name import name_text
 from topodns.plugins.topology import TopologySettings
 from topodns.topology.audit import AuditReport, AuditRules, ServiceDifference, ServiceReport, audit_steps, difference
+from topodns.topology.coverage import free_steps
 from topodns.topology.findings import CLUSTER, Finding, Severity
 from topodns.topology.what_if import BadWhatIf, WhatIf, parse_changes
 
@@ -99,7 +99,7 @@ def _cluster_steps(cluster: AuditSubject, parsed: tuple[WhatIf, ...], changes: S
     members["services"], members["services_left_out"] = yield from _list_steps(services, room)
     members["what_if"] = b"null"
     if after is not None:
-        changed = map(difference_object, difference(before, after))
+        changed = (difference_object(each) if each is not None else None for each in difference(before, after))
         listed, left_out = yield from _list_steps(changed, room)
         members["what_if"] = _object(
             {
@@ -109,14 +109,26 @@ def _cluster_steps(cluster: AuditSubject, parsed: tuple[WhatIf, ...], changes: S
                 "services_left_out": left_out,
             }
         )
+        yield
+    parts: list[object] = [*before.services, *(after.services if after is not None else ())]
+    del before, after
+    yield from free_steps(parts)
     return _object(members)
 
 
-def _list_steps(members: Iterable[Mapping[str, object]], room: _Room) -> Generator[None, None, tuple[bytes, bytes]]:
-    """The first MAX_ROWS of these objects as a list, as far as there is room, and the number of the others."""
+def _list_steps(
+    members: Iterable[Mapping[str, object] | None], room: _Room
+) -> Generator[None, None, tuple[bytes, bytes]]:
+    """The first MAX_ROWS of these objects as a list, as far as there is room, and the number of the others.
+
+    None is a step without an object.
+    """
     listed: list[bytes] = []
     left_out = 0
     for member in members:
+        if member is None:
+            yield
+            continue
         text = _json(member) if len(listed) < MAX_ROWS and not left_out else b""
         if text and room.take(len(text)):
             listed.append(text)
@@ -129,7 +141,7 @@ def _list_steps(members: Iterable[Mapping[str, object]], room: _Room) -> Generat
 def service_object(report: ServiceReport) -> Mapping[str, object]:
     """One Service of an audit."""
     return {
-        "service": _text(report.service),
+        "service": str(report.service),
         "keys": report.keys,
         "source": report.source or None,
         "endpoints": report.endpoints,
@@ -151,7 +163,7 @@ def difference_object(change: ServiceDifference) -> Mapping[str, object]:
         return {name: value for name, value in service_object(report).items() if name not in ("service", "findings")}
 
     return {
-        "service": _text(change.before.service),
+        "service": str(change.before.service),
         "before": numbers(change.before),
         "after": numbers(change.after),
         "gone": [finding_object(each) for each in change.gone],
@@ -171,7 +183,7 @@ def finding_object(found: Finding) -> Mapping[str, object]:
         "ratio": found.ratio,
     }
     return {
-        "service": _text(found.service) if found.service != CLUSTER else None,
+        "service": str(found.service) if found.service != CLUSTER else None,
         "severity": found.severity.value,
         "kind": found.kind,
         "text": found.text,
@@ -182,10 +194,6 @@ def finding_object(found: Finding) -> Mapping[str, object]:
 def _counts(report: AuditReport) -> Mapping[str, int]:
     counts = Counter(found.severity for found in report.findings)
     return {severity.value: counts[severity] for severity in Severity}
-
-
-def _text(key: ObjectKey) -> str:
-    return f"{key.namespace}/{key.name}"
 
 
 def _json(value: object) -> bytes:

@@ -6,22 +6,19 @@ A node-cache loads this module, but none that it imports after a request was acc
 """
 
 import asyncio
-import logging
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
+from topodns.app.job_queue import MAX_WAITING, JobQueue, Refused
 from topodns.app.local_access import refusal
-from topodns.files.time_slices import in_slices
+from topodns.files.time_slices import Job
 from topodns.net.http_server.messages import HttpReply, HttpRequest
 
 if TYPE_CHECKING:
     from topodns.app.clusters import Cluster
 
-log = logging.getLogger(__name__)
-
 REUSED: Final = 1.0  # seconds for which the last audit answers further requests of the same what-if
-MAX_WAITING: Final = 8  # audits that wait for their turn; further requests are refused
 SEPARATOR: Final = ";"  # of changes in the argument `what-if`; in no name or key
 
 Changes = tuple[str, ...]
@@ -52,7 +49,7 @@ class Audits:
     def __init__(self, clusters: "Collection[Cluster]", clock: Callable[[], float]) -> None:
         self._clusters = clusters
         self._clock = clock
-        self._turn = asyncio.Lock()
+        self._queue = JobQueue("the audit")
         self._begun: dict[Changes, asyncio.Task[HttpReply]] = {}
         self._last: tuple[Changes, HttpReply, float] | None = None  # and when it was done
 
@@ -62,31 +59,28 @@ class Audits:
             return self._last[1]
         task = self._begun.get(changes)
         if task is None:
-            if len(self._begun) > MAX_WAITING:
+            if len(self._begun) > MAX_WAITING:  # one is made
                 return HttpReply(503, b"too many audits at once\n")
             task = self._begun[changes] = asyncio.create_task(self._make(changes), name="audit")
         return asyncio.shield(task)
 
     async def _make(self, changes: Changes) -> HttpReply:
-        # Imported here: a node cache has no cluster.
-        from topodns.app.audit.document import document_steps, subjects
-        from topodns.topology.what_if import BadWhatIf
-
-        made: list[bytes] = []
-
-        def steps() -> Iterator[None]:
-            made.append((yield from document_steps(subjects(self._clusters), changes)))
-
         try:
-            async with self._turn:
-                await in_slices(steps())
-            reply = HttpReply(200, made[0], "application/json")
-        except BadWhatIf as problem:
-            reply = HttpReply(400, f"{problem}\n".encode())
-        except Exception:
-            log.exception("bug: the audit cannot be made")
-            raise
+            reply = HttpReply(200, await self._queue.do(self._document(changes)), "application/json")
+        except Refused as refused:
+            reply = HttpReply(refused.status, f"{refused}\n".encode())
         finally:
             del self._begun[changes]
         self._last = changes, reply, self._clock()
         return reply
+
+    def _document(self, changes: Changes) -> Job[bytes]:
+        """The document. Raises Refused for changes that make no sense."""
+        # Imported here: a node cache has no cluster.
+        from topodns.app.audit.document import document_steps, subjects
+        from topodns.topology.what_if import BadWhatIf
+
+        try:
+            return (yield from document_steps(subjects(self._clusters), changes))
+        except BadWhatIf as problem:
+            raise Refused(400, str(problem)) from None

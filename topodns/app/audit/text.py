@@ -5,6 +5,7 @@ from textwrap import wrap
 from typing import Final
 
 from topodns.app.explain.explanation import items, mapping
+from topodns.topology.findings import counted
 
 WIDTH: Final = 120
 
@@ -30,8 +31,8 @@ def _cluster_lines(cluster: Mapping[str, object], several: bool) -> Iterator[str
         return
     services, left_out = list(items(cluster["services"])), _number(cluster["services_left_out"])
     total = len(services) + left_out
-    counted = f"{_counted(cluster['nodes'], 'Node')}, {_counted(total, 'Service')} with keys"
-    yield f"{counted}: {_severities(cluster['counts'])}"
+    size = f"{counted(cluster['nodes'], 'Node')}, {counted(total, 'Service')} with keys"
+    yield f"{size}: {_severities(cluster['counts'])}"
     for found in items(cluster["others"]):
         yield from _finding_lines(mapping(found), with_service=True)
     yield from _left_out(cluster["others_left_out"], "finding")
@@ -124,12 +125,9 @@ def _left_out(count: object, noun: str) -> Iterator[str]:
 
 
 def _severities(counts: object) -> str:
-    found = [_counted(mapping(counts)[severity], severity) for severity in _SEVERITIES if mapping(counts)[severity]]
+    numbers = [(severity, mapping(counts)[severity]) for severity in _SEVERITIES]
+    found = [f"{number} info" if each == "info" else counted(number, each) for each, number in numbers if number]
     return ", ".join(found) or "nothing found"
-
-
-def _counted(count: object, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 or noun == "info" else f"{count} {noun}s"
 
 
 def _ratio(value: object) -> str:

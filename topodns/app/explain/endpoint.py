@@ -8,8 +8,9 @@ import json
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
+from topodns.app.job_queue import JobQueue, Refused
 from topodns.app.local_access import refusal
-from topodns.files.time_slices import do_in_slices
+from topodns.files.time_slices import Job
 from topodns.net.http_server.messages import HttpReply, HttpRequest, Route
 
 if TYPE_CHECKING:
@@ -20,13 +21,16 @@ def explain_route(clusters: "Collection[Cluster]") -> Route:
     """The handler of /explain for these clusters: replies with an `Explanation` in JSON.
 
     The text of an answer of thousands of records is made in slices of time between queries, one answer at a time.
+    Status 403 for a refused request, 400 for a question that makes no sense, 503 if too many wait.
     """
-    turn = asyncio.Lock()
+    queue = JobQueue("the explanation")
 
     def explain(request: HttpRequest) -> HttpReply | asyncio.Future[HttpReply]:
         if refused := _refused(request):
             return refused
-        return asyncio.create_task(_explained(clusters, request.arguments, turn), name="explain")
+        if queue.full:
+            return HttpReply(503, b"too many explanations at once\n")
+        return asyncio.create_task(_explained(clusters, request.arguments, queue), name="explain")
 
     return explain
 
@@ -53,17 +57,23 @@ def _refused(request: HttpRequest) -> HttpReply | None:
     return HttpReply(403, f"{reason}\n".encode()) if reason else None
 
 
-async def _explained(clusters: "Collection[Cluster]", arguments: Mapping[str, str], turn: asyncio.Lock) -> HttpReply:
+async def _explained(clusters: "Collection[Cluster]", arguments: Mapping[str, str], queue: JobQueue) -> HttpReply:
+    try:
+        return _json(await queue.do(explanation_object(clusters, arguments)))
+    except Refused as refused:
+        return _bad_request(refused)
+
+
+def explanation_object(clusters: "Collection[Cluster]", arguments: Mapping[str, str]) -> Job[Mapping[str, object]]:
+    """The explanation for these arguments, as an object for JSON. Raises Refused for a question that makes no sense."""
     from topodns.app.explain.explainer import explanation_job
     from topodns.app.explain.question import Unexplained, parse_question
 
     try:
-        question = parse_question(arguments)
-        async with turn:
-            explanation = await do_in_slices(explanation_job(clusters, question))
+        explanation = yield from explanation_job(clusters, parse_question(arguments))
     except Unexplained as problem:
-        return _bad_request(problem)
-    return _json(explanation.as_dict())
+        raise Refused(400, str(problem)) from None
+    return explanation.as_dict()
 
 
 def _json(document: object) -> HttpReply:

@@ -30,7 +30,7 @@ class LiveUpdates:
 
     def __init__(self, maker: SnapshotMaker) -> None:
         self._maker = maker
-        self._streams: dict[HttpStream, None] = {}
+        self._streams: dict[HttpStream, str] = {}  # the client's address
         self._behind: set[HttpStream] = set()  # have missed an event
         self._task: asyncio.Task[None] | None = None
 
@@ -39,10 +39,17 @@ class LiveUpdates:
         """How many are open."""
         return len(self._streams)
 
-    def open(self) -> HttpStream:
-        """A new stream. Its first event `hello` asks the page to fetch the whole state; so does `reset` later."""
+    def streams_of(self, peer: str) -> int:
+        """How many this address has open."""
+        return sum(each == peer for each in self._streams.values())
+
+    def open(self, peer: str) -> HttpStream:
+        """A new stream of a client at this address.
+
+        Its first event `hello` asks the page to fetch the whole state; so does `reset` later.
+        """
         stream = HttpStream("text/event-stream", HEADERS, self._ended, _HELLO)
-        self._streams[stream] = None
+        self._streams[stream] = peer
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run(), name="topology page, live")
         return stream
@@ -62,19 +69,29 @@ class LiveUpdates:
         quiet = 0.0  # seconds since the last event
         try:
             while self._streams:
-                snapshot = await self._maker.latest()
+                snapshot = await self._latest()
                 event = change_event(sent, snapshot) if sent is not None and sent is not snapshot else b""
                 sent = snapshot
                 quiet = 0.0 if event else quiet + EVERY
                 if quiet >= KEEPALIVE:
                     event, quiet = _COMMENT, 0.0
-                for stream in list(self._streams):
-                    self._send(stream, event)
+                self._send_all(event)
                 await asyncio.sleep(EVERY)
             self._maker.forget()
         except Exception:
             log.exception("bug: the live updates of the topology page ended")
             self.close()
+
+    async def _latest(self) -> Snapshot:
+        """The latest snapshot. While it waits for other work, as for a long what-if, comments keep the streams open."""
+        task = self._maker.latest()
+        while not (await asyncio.wait({task}, timeout=KEEPALIVE))[0]:
+            self._send_all(_COMMENT)
+        return task.result()
+
+    def _send_all(self, event: bytes) -> None:
+        for stream in list(self._streams):
+            self._send(stream, event)
 
     def _send(self, stream: HttpStream, event: bytes) -> None:
         if stream in self._behind:

@@ -5,7 +5,7 @@
 function choose(id, zone) {
   page.chosen = {id, zone};
   renderRows();
-  const first = page.nodes.find(([, name]) => zone === null || name === zone);
+  const first = page.nodes.find(([, name]) => isIn(name, zone));
   at("explain-node").value = first ? first[0] : "";
   for (const part of ["details-facts", "explanation", "clients", "endpoints"]) at(part).replaceChildren();
   at("details-title").textContent = zone === null ? id : `${id} in ${zoneText(zone)}`;
@@ -33,9 +33,9 @@ async function showDetails() {
       ["Endpoints", detail.endpoints], ["Load", detail.skew ? `the busiest endpoint has ${detail.skew} times the mean` : "none"],
       ["Misses in 5 min", page.summary.misses[chosen.id] || 0], ...detail.problems.map((text) => ["Problem", text]), ...detail.findings.map((text) => ["Audit", text])];
     at("details-facts").replaceChildren(...facts.flatMap(([name, value]) => [made("dt", {}, name), made("dd", {}, `${value}`)]));
-    const groups = detail.clients.filter((group) => chosen.zone === null || group.zone === chosen.zone);
+    const groups = detail.clients.filter((group) => isIn(group.zone, chosen.zone));
     at("clients").replaceChildren(table("Nodes whose clients get the same", ["Zone", "Clients get", "Nodes"], groups.map(clientLine)));
-    const listed = detail.listed.filter((one) => chosen.zone === null || one.zone === chosen.zone);
+    const listed = detail.listed.filter((one) => isIn(one.zone, chosen.zone));
     at("endpoints").replaceChildren(table("Ready endpoints, and the clients each has if one on each node asks",
       ["Address", "Hostname", "Node", "Zone", "Clients"],
       listed.map((one) => [one.address, one.hostname, one.node, zoneText(one.zone), `${one.clients}`])),
@@ -118,6 +118,7 @@ async function suppose() {
   at("what-if-worse").replaceChildren();
   if (page.changes.length) {
     const asked = page.changes.join("\n");
+    say("what-if-result", "Being worked out.");
     try {
       const found = await ask("what-if", ...page.changes.map((text) => ["change", text]));
       if (page.changes.join("\n") !== asked) return;
@@ -185,7 +186,7 @@ at("explain-down").addEventListener("click", () => away(`node=${at("explain-node
 at("what-if-clear").addEventListener("click", () => { page.changes = []; suppose(); });
 at("find").addEventListener("input", renderRows);
 at("show").addEventListener("change", renderRows);
-at("more").addEventListener("click", () => { page.limit += PAGE_ROWS; renderRows(); });
+at("more").addEventListener("click", () => { page.screens += 1; renderRows(); });
 at("cluster").addEventListener("change", () => {
   page.cluster = Number(at("cluster").value);
   page.revision = -1;

@@ -1,7 +1,8 @@
 // The topology page. Names of a cluster are foreign text: everything is written by textContent, nothing as markup.
 "use strict";
 
-const PAGE_ROWS = 200; // Services shown before "Show more"
+const PAGE_ROWS = 200; // Services shown before "Show more", and as many more each time: fewer of many zones
+const PAGE_CELLS = 5000;
 const PAGE_NODES = 200; // nodes of one zone
 const POLL = 10000; // milliseconds, where there is no live connection
 const AGAIN = 2000; // milliseconds between two what-ifs that the cluster's changes cause
@@ -13,9 +14,9 @@ const MEANING = {
 
 const at = (id) => document.getElementById(id);
 const page = {
-  cluster: 0, revision: -1, about: {queries: false, clusters: []}, summary: {misses: {}, prefixes: {}, unknown: []},
-  nodes: [], rows: new Map(), lines: new Map(), zones: [], limit: PAGE_ROWS, focus: null, chosen: null,
-  changes: [], supposed: new Map(), worse: new Map(), source: null, poll: 0, waiting: 0, fetching: false, stale: false,
+  cluster: 0, revision: -1, about: {queries: false, clusters: []}, summary: {misses: {}, prefixes: {}, unknown: [], zones: []},
+  nodes: [], rows: new Map(), lines: new Map(), zones: [], screens: 1, focus: null, chosen: null,
+  changes: [], supposed: new Map(), source: null, poll: 0, waiting: 0, fetching: false, stale: false,
 };
 
 // Makes an element: text and elements are its children.
@@ -32,7 +33,9 @@ function made(tag, properties, ...children) {
 
 const button = (text, click, properties) => made("button", {type: "button", click, ...properties}, text);
 const count = (number, one, many) => `${number} ${number === 1 ? one : many || one + "s"}`;
-const zoneText = (name) => name || "no zone";
+const OTHERS = "\0"; // in place of a name, which has no such character: all zones without a column
+const zoneText = (name) => (name === OTHERS ? "other zones" : name || "no zone");
+const isIn = (name, zone) => zone === null || (zone === OTHERS ? !page.zones.includes(name) : name === zone);
 const path = (name, query) => `/topology/${name}?${new URLSearchParams([["cluster", page.cluster], ...query])}`;
 
 async function ask(name, ...query) {
@@ -112,9 +115,12 @@ function level([endpoints, nodes, covered, near]) {
   return near < nodes ? "far" : "near";
 }
 
-const cellOf = (row, name) => (Object.hasOwn(row.zones, name) ? row.zones[name] : [0, 0, 0, 0]);
+const NO_CELL = [0, 0, 0, 0];
+const cellOf = (row, name) => (name === OTHERS ? row.others : Object.hasOwn(row.zones, name) && row.zones[name]) || NO_CELL;
+const hasDark = (row) => [...Object.values(row.zones), row.others || NO_CELL].some((cell) => cell[2] < cell[1]);
 const shownRow = (row) => page.supposed.get(row.id) || row;
-const hasGap = (row) => row.problems.length > 0 || !row.endpoints || Object.values(row.zones).some((cell) => cell[2] < cell[1]);
+const limit = () => page.screens * Math.min(PAGE_ROWS, Math.ceil(PAGE_CELLS / Math.max(1, page.zones.length)));
+const hasGap = (row) => row.problems.length > 0 || !row.endpoints || hasDark(row);
 
 function renderAll() {
   at("cluster-name").textContent = page.summary.name || "the cluster";
@@ -123,10 +129,7 @@ function renderAll() {
   const unknown = page.summary.unknown;
   at("unknown").hidden = !unknown.length;
   at("unknown-list").replaceChildren(...unknown.map((line) => made("li", {}, line)));
-  const zones = new Set();
-  for (const row of page.rows.values()) Object.keys(row.zones).forEach((name) => zones.add(name));
-  for (const [, name] of page.nodes) zones.add(name);
-  const names = [...zones].sort();
+  const names = [...page.summary.zones, ...(page.summary.other_zones ? [OTHERS] : [])];
   let focused = null;
   if (names.join("\n") !== page.zones.join("\n") || !at("head").children.length) {
     page.zones = names;
@@ -161,7 +164,7 @@ function renderRows() {
   const gapsOnly = at("show").value === "gaps";
   const all = [...page.rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
   const wanted = all.filter((row) => row.id.toLowerCase().includes(find) && (!gapsOnly || hasGap(shownRow(row))));
-  const shown = wanted.slice(0, page.limit);
+  const shown = wanted.slice(0, limit());
   const kept = new Set(shown.map((row) => row.id));
   for (const [id, line] of page.lines) if (!kept.has(id)) { line.line.remove(); page.lines.delete(id); }
   let before = null;
@@ -172,12 +175,15 @@ function renderRows() {
     before = line;
   }
   keepTabStop();
-  at("more").hidden = wanted.length <= page.limit;
+  at("more").hidden = wanted.length <= limit();
   at("left-out").hidden = !page.summary.left_out;
   at("left-out").textContent = `${count(page.summary.left_out, "Service")} with better coverage are not shown.`;
-  const gaps = all.filter((row) => Object.values(row.zones).some((cell) => cell[2] < cell[1])).length;
+  at("zones-note").hidden = !page.summary.other_zones;
+  at("zones-note").textContent = `The ${count(page.summary.zones.length, "zone")} with the most nodes have a column each; ` +
+    "all others share the last one.";
+  const gaps = all.filter(hasDark).length;
   const others = page.summary.misses.others;
-  say("summary", `${count(all.length, "Service")} with topology keys, ${count(page.summary.nodes, "node")}; ` +
+  say("summary", `${count(all.length + (page.summary.left_out || 0), "Service")} with topology keys, ${count(page.summary.nodes, "node")}; ` +
     `${gaps} with clients that get no endpoint.` +
     (others ? ` ${count(others, "miss", "misses")} of further Services.` : ""));
 }

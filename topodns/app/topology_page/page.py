@@ -2,16 +2,21 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from typing import Final
 
 from topodns.app.clusters import Cluster
+from topodns.app.job_queue import JobQueue
 from topodns.app.topology_page.html import html_page
 from topodns.app.topology_page.recent_misses import EVERY, RecentCounts, totals_of
 from topodns.app.topology_page.routes import PageRoutes
 from topodns.app.topology_page.snapshot import ClusterNotes, unknown_of
-from topodns.app.topology_page.work import PageWork
 from topodns.net.http_server.messages import Route
 from topodns.plugins.topology import PageSettings
 from topodns.query.counters import QueryCounters
+
+PAUSE: Final = (
+    0.001  # seconds after each slice: the page takes at most a third of the time, however much there is to do
+)
 
 
 class TopologyPage:
@@ -22,14 +27,14 @@ class TopologyPage:
         self._all_counters = all_counters
         self._misses, self._prefixes = RecentCounts(), RecentCounts()
         self._html = html_page()
-        self._work = PageWork()
+        self._queue = JobQueue("the topology page", PAUSE)
         self._routes: list[PageRoutes] = []
         self._timer = asyncio.get_running_loop().call_later(EVERY, self._sample)
 
     def routes(self, clusters: Iterable[Cluster], settings: PageSettings) -> Mapping[str, Route]:
         """The routes of a page with these settings over these clusters, those without `topology` left out."""
         shown = [cluster for cluster in clusters if cluster.topology is not None]
-        made = PageRoutes(shown, settings, lambda cluster: self._notes(cluster, settings), self._html, self._work)
+        made = PageRoutes(shown, settings, lambda cluster: self._notes(cluster, settings), self._html, self._queue)
         self._routes.append(made)
         return made.by_path
 

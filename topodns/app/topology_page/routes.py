@@ -7,15 +7,14 @@ from functools import partial
 from typing import Final
 
 from topodns.app.clusters import Cluster
-from topodns.app.explain.explainer import explanation_job
-from topodns.app.explain.question import Unexplained, parse_question
+from topodns.app.explain.endpoint import explanation_object
+from topodns.app.job_queue import JobQueue, Refused
 from topodns.app.local_access import refusal
 from topodns.app.topology_page.html import HEADERS, HtmlPage
 from topodns.app.topology_page.live import LiveUpdates
 from topodns.app.topology_page.service_detail import service_detail
 from topodns.app.topology_page.snapshot import ClusterNotes, Snapshot, SnapshotMaker
-from topodns.app.topology_page.what_if import scenario_of, what_if
-from topodns.app.topology_page.work import PageWork, Refused
+from topodns.app.topology_page.what_if import what_if
 from topodns.cluster.model import ObjectKey
 from topodns.dns.name import name_text
 from topodns.files.time_slices import Job
@@ -23,6 +22,7 @@ from topodns.net.http_server.messages import HttpReply, HttpRequest, HttpStream,
 from topodns.plugins.topology import PageSettings
 
 MAX_STREAMS: Final = 16  # of one page: browsers that show it live
+MAX_STREAMS_OF_ONE: Final = 8  # of one client's address; all that come through a port-forward or a proxy share one
 
 _JSON: Final = "application/json"
 _HTML: Final = "text/html; charset=utf-8"
@@ -35,12 +35,12 @@ class PageRoutes:
     """The page of one address, over the clusters of one generation that have `topology`."""
 
     def __init__(
-        self, clusters: Sequence[Cluster], settings: PageSettings, notes: NotesOf, html: HtmlPage, work: PageWork
+        self, clusters: Sequence[Cluster], settings: PageSettings, notes: NotesOf, html: HtmlPage, queue: JobQueue
     ) -> None:
         self._settings = settings
         self._html = html
-        self._work = work
-        self._makers = [SnapshotMaker(cluster, partial(notes, cluster), work) for cluster in clusters]
+        self._queue = queue
+        self._makers = [SnapshotMaker(cluster, partial(notes, cluster), queue) for cluster in clusters]
         self._live = [LiveUpdates(maker) for maker in self._makers]
         self._state: tuple[Snapshot, bytes] | None = None  # the last state that was written
 
@@ -96,26 +96,26 @@ class PageRoutes:
         live = self._live[self._number(request)]
         if sum(each.streams for each in self._live) >= MAX_STREAMS:
             raise Refused(503, f"{MAX_STREAMS} pages are live already: close one")
-        return live.open()
+        if sum(each.streams_of(request.peer) for each in self._live) >= MAX_STREAMS_OF_ONE:
+            raise Refused(429, f"{MAX_STREAMS_OF_ONE} pages are live already from your address: close one")
+        return live.open(request.peer)
 
     def _service(self, request: HttpRequest) -> asyncio.Future[HttpReply]:
         maker, key = self._makers[self._number(request)], _service_key(request)
-        return self._in_slices(service_detail(maker.cluster, key, maker.node_groups()))
+        return self._in_slices(service_detail(maker, key))
 
     def _what_if(self, request: HttpRequest) -> asyncio.Future[HttpReply]:
         maker = self._makers[self._number(request)]
-        cluster, groups = maker.cluster, maker.node_groups()
-        scenario = scenario_of(cluster.state, groups, request.repeated.get("change", ()))
-        return self._in_slices(what_if(cluster.state, cluster.topology, scenario, groups))
+        return self._in_slices(what_if(maker, request.repeated.get("change", ())))
 
     def _in_slices(self, job: Job[str]) -> asyncio.Future[HttpReply]:
         """The reply with the JSON that the job returns, once it is done. Raises Refused if too many wait already."""
-        if self._work.full:
+        if self._queue.full:
             raise Refused(503, "other requests are still being worked on: try again")
 
         async def reply() -> HttpReply:
             try:
-                return _json((await self._work.do(job)).encode())
+                return _json((await self._queue.do(job)).encode())
             except Refused as refused:
                 return _text(refused.status, str(refused))
 
@@ -143,11 +143,7 @@ class PageRoutes:
 
 def _explanation(cluster: Cluster, arguments: Mapping[str, str]) -> Job[str]:
     """The explanation as JSON. Raises Refused."""
-    try:
-        explanation = yield from explanation_job([cluster], parse_question(arguments))
-    except Unexplained as problem:
-        raise Refused(400, str(problem)) from None
-    return json.dumps(explanation.as_dict())
+    return json.dumps((yield from explanation_object([cluster], arguments)))
 
 
 def _service_key(request: HttpRequest) -> ObjectKey:

@@ -2,19 +2,22 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from heapq import nsmallest
 from typing import Final, NamedTuple
 
-from topodns.cluster.model import ANY_KEY, InvalidPolicy, ObjectKey, Policy
+from topodns.cluster.model import ANY_KEY, ZONE_LABEL, Node, ObjectKey, Policy
 from topodns.files.time_slices import Job
 from topodns.plugins.topology import TopologySettings
 from topodns.topology.cluster_view import ServiceView
-from topodns.topology.coverage import Coverage, FamilyAnswer, coverage_steps
+from topodns.topology.coverage import Coverage, FamilyAnswer, coverage_steps, free_steps, parts_of
+from topodns.topology.findings import key_findings
 from topodns.topology.node_groups import NodeGroups
 from topodns.topology.select import OnInvalid, UnknownClient
 
 MAX_ROWS: Final = 2000  # in one reply
+MAX_COLUMNS: Final = 50  # zones
 STEP: Final = 100  # groups of Nodes counted in one step
 
 DARK: Final = 3  # severities: clients on some Node get no endpoint
@@ -31,34 +34,71 @@ class ZoneCell(NamedTuple):
     near: int  # Nodes whose clients get endpoints by another key than `*`
 
 
+class ZoneColumns:
+    """The zones that have a column of their own on the page: those with the most Nodes; all others share one.
+
+    Where there is room, so have zones of endpoints without a Node, in the order in which they are met.
+    """
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        counts = Counter(node.labels.get(ZONE_LABEL, "") for node in nodes)
+        self.names = set(nsmallest(MAX_COLUMNS, counts, key=lambda name: (-counts[name], name)))
+        self.others = len(counts) > MAX_COLUMNS  # whether some zone has none
+
+    def split(self, cells: Mapping[str, ZoneCell]) -> tuple[Mapping[str, ZoneCell], ZoneCell | None]:
+        """The cells of zones with a column, and the sum of the others; None if there are none."""
+        shown = {name: cell for name, cell in cells.items() if self._has(name)}
+        if len(shown) == len(cells):
+            return shown, None
+        others = (cell for name, cell in cells.items() if name not in shown)
+        return shown, ZoneCell(*map(sum, zip(*others, strict=True)))
+
+    def _has(self, name: str) -> bool:
+        if name not in self.names and len(self.names) < MAX_COLUMNS:
+            self.names.add(name)
+        self.others = self.others or name not in self.names
+        return name in self.names
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceRow:
     name: str  # namespace/name
     severity: int  # 0, or one of the constants above
     text: str  # a JSON object, see `row_of`
-    zones: Mapping[str, ZoneCell] = field(default_factory=dict)
+    zones: Mapping[str, ZoneCell] = field(default_factory=dict)  # with and without a column
 
 
 def service_row(
-    key: ObjectKey, view: ServiceView | None, notice: str, groups: NodeGroups, topology: TopologySettings | None
+    key: ObjectKey,
+    view: ServiceView | None,
+    notice: str,
+    groups: NodeGroups,
+    columns: ZoneColumns,
+    topology: TopologySettings | None,
 ) -> Job[ServiceRow]:
     """The row of one Service. `view` None: it is not headless. `notice`: the state's warning about its keys."""
-    name = f"{key.namespace}/{key.name}"
+    name = str(key)
     if view is None:
-        row = {"id": name, "keys": [], "source": "", "problems": [notice], "endpoints": 0, "zones": {}}
+        row = {"id": name, "keys": [], "source": "", "problems": [notice], "endpoints": 0, "zones": {}, "others": None}
         return ServiceRow(name, PROBLEM, json.dumps(row))
-    found = yield from view_coverage(view, groups, topology)
+    found = yield from view_coverage(view, groups, topology, with_alone=False)
     cells = yield from zone_cells(found)
-    severity = DARK if found.covered < found.nodes else PROBLEM if problems_of(view, notice) else 0
-    text = json.dumps(row_of(found, cells, view, notice))
-    return ServiceRow(name, severity if found.endpoints else EMPTY, text, cells)
+    written = row_of(found, cells, view, notice, columns, topology)
+    severity = DARK if found.covered < found.nodes else PROBLEM if written["problems"] else 0
+    made = ServiceRow(name, severity if found.endpoints else EMPTY, json.dumps(written), cells)
+    parts = parts_of(found)
+    del found
+    yield from free_steps(parts)
+    return made
 
 
-def view_coverage(view: ServiceView, groups: NodeGroups, topology: TopologySettings | None) -> Job[Coverage]:
-    """The coverage of a view under the options of `topology`."""
+def view_coverage(
+    view: ServiceView, groups: NodeGroups, topology: TopologySettings | None, with_alone: bool = True
+) -> Job[Coverage]:
+    """The coverage of a view under the options of `topology`. `with_alone`: as of `coverage_steps`."""
     unknown_client = topology.unknown_client if topology is not None else UnknownClient.STRICT
     on_invalid = topology.on_invalid if topology is not None else OnInvalid.IGNORE
-    return (yield from coverage_steps(view, groups, unknown_client, on_invalid))
+    return (yield from coverage_steps(view, groups, unknown_client, on_invalid, with_alone))
 
 
 def zone_cells(found: Coverage) -> Job[Mapping[str, ZoneCell]]:
@@ -75,15 +115,28 @@ def zone_cells(found: Coverage) -> Job[Mapping[str, ZoneCell]]:
     }
 
 
-def row_of(found: Coverage, cells: Mapping[str, ZoneCell], view: ServiceView, notice: str = "") -> Mapping[str, object]:
-    """The row as a JSON object. `zones`: a ZoneCell, an array, by the zone's name."""
+def row_of(
+    found: Coverage,
+    cells: Mapping[str, ZoneCell],
+    view: ServiceView,
+    notice: str,
+    columns: ZoneColumns,
+    topology: TopologySettings | None,
+) -> Mapping[str, object]:
+    """The row as a JSON object.
+
+    `zones`: a ZoneCell, an array, by the name of each zone that has a column; `others`: one for all other zones, null
+    if there is none.
+    """
+    shown, others = columns.split(cells)
     return {
-        "id": f"{view.key.namespace}/{view.key.name}",
+        "id": str(view.key),
         "keys": _keys_of(view),
         "source": view.policy.source.value if view.policy is not None else "",
-        "problems": problems_of(view, notice),
+        "problems": _problems(view, notice, topology),
         "endpoints": found.endpoints,
-        "zones": cells,
+        "zones": shown,
+        "others": others,
     }
 
 
@@ -94,16 +147,11 @@ def _keys_of(view: ServiceView) -> list[str]:
     return list(view.policy.keys) or ["hints"]
 
 
-def problems_of(view: ServiceView, notice: str = "") -> list[str]:
-    """What is wrong with the keys, a line each."""
-    policy, problems = view.policy, [notice] if notice else []
-    if isinstance(policy, InvalidPolicy):
-        problems.append(policy.problem)
-    elif policy is not None:
-        problems += policy.warnings
-        if view.governing and not policy.asks_nothing:
-            problems.append("the governing Service of a StatefulSet: its members may not find each other")
-    return problems
+def _problems(view: ServiceView, notice: str, topology: TopologySettings | None) -> list[str]:
+    """What is wrong with the keys, a line each: what an audit finds in them."""
+    ignored = topology is None or topology.on_invalid is OnInvalid.IGNORE
+    findings = key_findings(view.key, view.policy, view.governing, ignored)
+    return [*((notice,) if notice else ()), *(finding.text for finding in findings)]
 
 
 def is_near(answer: FamilyAnswer) -> bool:

@@ -6,15 +6,14 @@ from heapq import nsmallest
 from ipaddress import ip_address
 from typing import Final
 
-from topodns.app.clusters import Cluster
+from topodns.app.job_queue import Refused
 from topodns.app.topology_page.rows import is_near, row_of, view_coverage, zone_cells
-from topodns.app.topology_page.work import Refused
+from topodns.app.topology_page.snapshot import SnapshotMaker
 from topodns.cluster.model import ZONE_LABEL, Endpoint, Node, ObjectKey
 from topodns.files.time_slices import Job
 from topodns.topology.cluster_view import service_view
-from topodns.topology.coverage import ClientGroup, Coverage
+from topodns.topology.coverage import ClientGroup, Coverage, free_steps, parts_of
 from topodns.topology.findings import coverage_findings
-from topodns.topology.node_groups import NodeGroups
 
 MAX_ENDPOINTS: Final = 500  # shown
 MAX_GROUPS: Final = 500  # groups of Nodes shown
@@ -25,12 +24,14 @@ STEP: Final = 100  # endpoints or groups written in one step
 _Detail = Mapping[str, object]
 
 
-def service_detail(cluster: Cluster, key: ObjectKey, groups: NodeGroups) -> Job[str]:
+def service_detail(maker: SnapshotMaker, key: ObjectKey) -> Job[str]:
     """The details as a JSON object. Raises Refused if there is no headless Service of this key.
 
     `clients`: groups of Nodes whose clients get the same answers, those without an endpoint first.
     """
+    cluster, groups, columns = maker.cluster, maker.node_groups(), maker.columns
     state = cluster.state
+    yield
     view = service_view(state, key, state.governing_services())
     if view is None:
         raise Refused(404, f"no headless Service {key.name!r} in namespace {key.namespace!r}")
@@ -45,13 +46,16 @@ def service_detail(cluster: Cluster, key: ObjectKey, groups: NodeGroups) -> Job[
             findings.append(finding.text)
     endpoints = yield from _endpoints(found, groups.nodes)
     detail = {
-        **row_of(found, cells, view, state.policy_notices().get(key, "")),
+        **row_of(found, cells, view, state.policy_notices().get(key, ""), columns, cluster.topology),
         "findings": findings,
         "clients_left_out": len(found.clients) - len(clients),
         "listed_of": len(found.load),
         "skew": round(found.skew, 2),
     }
     lists = f'"clients":[{",".join(clients)}],"listed":[{",".join(endpoints)}]'
+    parts = parts_of(found)
+    del found
+    yield from free_steps(parts)
     return f"{json.dumps(detail)[:-1]},{lists}}}"
 
 

@@ -7,12 +7,12 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from topodns.app.clusters import Cluster
-from topodns.app.topology_page.rows import MAX_ROWS, ServiceRow, service_row
-from topodns.app.topology_page.work import PageWork
+from topodns.app.job_queue import JobQueue
+from topodns.app.topology_page.rows import MAX_COLUMNS, MAX_ROWS, ServiceRow, ZoneColumns, service_row
 from topodns.cluster.model import ZONE_LABEL, Node, ObjectKey
 from topodns.dns.name import name_text
 from topodns.files.time_slices import Job
@@ -64,15 +64,16 @@ class SnapshotMaker:
         self,
         cluster: Cluster,
         notes: Callable[[], ClusterNotes],
-        work: PageWork,
+        queue: JobQueue,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.cluster = cluster
         self._notes = notes
-        self._work = work
+        self._queue = queue
         self._clock = clock
         self._kept: dict[ObjectKey, _Kept] = {}
         self._groups = NodeGroups({})
+        self.columns = ZoneColumns(())  # of the Nodes of `node_groups`, when it was called last
         self._nodes: list[Node] = []
         self._written = self._groups, "[]"  # the names and zones of these Nodes as JSON
         self._seen: tuple[int, ClusterNotes] | None = None
@@ -98,7 +99,18 @@ class SnapshotMaker:
             for new, old in zip(nodes, before, strict=True)
         ):
             self._groups = NodeGroups(known)
+            self.columns = ZoneColumns(nodes)
         return self._groups
+
+    def kept_row(self, key: ObjectKey, view: ServiceView | None, notice: str, groups: NodeGroups) -> ServiceRow | None:
+        """The row of a Service in the last snapshot, if it was made of the same; else None.
+
+        Without `zones` if these are more than MAX_COLUMNS.
+        """
+        known = self._kept.get(key)
+        if known is None or known.groups is not groups or known.notice != notice or not _same(known.view, view):
+            return None
+        return known.row
 
     def forget(self) -> None:
         """Free what is kept for the next snapshot: no browser has the page open."""
@@ -106,7 +118,7 @@ class SnapshotMaker:
 
     async def _make(self) -> Snapshot:
         try:
-            return await self._work.do(self._steps())
+            return await self._queue.do(self._steps())
         finally:
             self._made_at = self._clock()
 
@@ -114,13 +126,13 @@ class SnapshotMaker:
         last, seen = self._snapshot, (self.cluster.state.revision, self._notes())
         if last is not None and seen == self._seen:
             return last
-        groups = self.node_groups()
+        groups, columns = self.node_groups(), self.columns
         yield
         nodes = yield from self._names(groups)
-        rows = yield from self._rows(groups)
+        rows = yield from self._rows(groups, columns)
         shown = sorted(rows, key=lambda row: (-row.severity, row.name))[:MAX_ROWS] if len(rows) > MAX_ROWS else rows
         yield
-        summary = json.dumps(self._summary(seen[1], len(rows) - len(shown)))
+        summary = json.dumps(self._summary(seen[1], len(rows) - len(shown), columns))
         texts = {row.name: row.text for row in shown}
         yield
         self._seen = seen  # what changed meanwhile is in the next one
@@ -129,7 +141,7 @@ class SnapshotMaker:
         self._snapshot = Snapshot(last.revision + 1 if last is not None else 1, summary, nodes, texts)
         return self._snapshot
 
-    def _rows(self, groups: NodeGroups) -> Job[list[ServiceRow]]:
+    def _rows(self, groups: NodeGroups, columns: ZoneColumns) -> Job[list[ServiceRow]]:
         """The rows of all Services with keys, valid or not, in no particular order."""
         state = self.cluster.state
         governing = state.governing_services()
@@ -140,13 +152,14 @@ class SnapshotMaker:
         kept: dict[ObjectKey, _Kept] = {}
         for at, key in enumerate(keys, 1):
             view, notice = service_view(state, key, governing), notices.get(key, "")
-            known = self._kept.get(key)
-            if known is None or known.groups is not groups or not _same(known.view, view) or known.notice != notice:
-                row = yield from service_row(key, view, notice, groups, self.cluster.topology)
-                known = _Kept(view, notice, groups, row)
+            row = self.kept_row(key, view, notice, groups)
+            if row is None:
+                row = yield from service_row(key, view, notice, groups, columns, self.cluster.topology)
+                if len(row.zones) > MAX_COLUMNS:  # of thousands of Services that would be hundreds of MB
+                    row = replace(row, zones={})
                 yield
-            kept[key] = known
-            rows.append(known.row)
+            kept[key] = _Kept(view, notice, groups, row)
+            rows.append(row)
             if at % STEP == 0:
                 yield
         self._kept = kept
@@ -166,7 +179,7 @@ class SnapshotMaker:
         self._written = groups, f"[{','.join(parts)}]"
         return self._written[1]
 
-    def _summary(self, notes: ClusterNotes, left_out: int) -> Mapping[str, object]:
+    def _summary(self, notes: ClusterNotes, left_out: int, columns: ZoneColumns) -> Mapping[str, object]:
         state = self.cluster.state
         return {
             "name": name_text(self.cluster.kubernetes.origins[0]),
@@ -174,6 +187,8 @@ class SnapshotMaker:
             "unknown": list(notes.unknown),
             "nodes": len(self._nodes),
             "left_out": left_out,
+            "zones": sorted(columns.names),
+            "other_zones": columns.others,
             "misses": dict(notes.misses),
             "prefixes": dict(notes.prefixes),
         }

@@ -4,42 +4,40 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from topodns.app.job_queue import Refused
 from topodns.app.topology_page.rows import MAX_ROWS, ServiceRow, ZoneCell, service_row
-from topodns.app.topology_page.work import Refused
-from topodns.cluster.model import ObjectKey
-from topodns.cluster.state import ClusterState
+from topodns.app.topology_page.snapshot import SnapshotMaker
 from topodns.files.time_slices import Job
-from topodns.plugins.topology import TopologySettings
 from topodns.topology.cluster_view import service_view
 from topodns.topology.node_groups import NodeGroups
-from topodns.topology.what_if import BadWhatIf, Rekeyed, ScaledDown, Scenario, parse_changes
+from topodns.topology.what_if import BadWhatIf, WhatIf, parse_changes, scenario_steps
 
 _NO_CELL: Final = ZoneCell(0, 0, 0, 0)
 
 
-def scenario_of(state: ClusterState, groups: NodeGroups, texts: Sequence[str]) -> Scenario:
-    """The scenario of these changes, `topology.what_if` has their form. Raises Refused for nonsense."""
-    if not texts:
-        raise Refused(400, "found no change, expected change=node=NAME:down or another")
+def what_if(maker: SnapshotMaker, texts: Sequence[str]) -> Job[str]:
+    """The result of these changes as a JSON object: `rows` are those that would differ, `worse` the Services whose
+    clients would lose. `topology.what_if` has the form of a change.
+
+    A member of `worse`: the Service, and for how many more of the Nodes that are left clients would get no endpoint
+    (`dark`) or only far ones (`far`). `differ` is the number of rows that would, of which the first MAX_ROWS are there,
+    and `nodes` that of the Nodes that are left. Raises Refused for nonsense.
+    """
     try:
-        changes = parse_changes(texts)
-        named = {change.service for change in changes if isinstance(change, ScaledDown | Rekeyed)}
-        known = {key for key in named if (service := state.service(key)) is not None and service.headless}
-        if named - known:  # the message has the nearest name of all
-            known = {ObjectKey(*key) for key, service in state.services.items() if service.headless}
-        return Scenario(changes, groups.nodes, known)
+        return (yield from _result(maker, parse_changes(texts)))
     except BadWhatIf as problem:
         raise Refused(400, str(problem)) from None
 
 
-def what_if(state: ClusterState, topology: TopologySettings | None, scenario: Scenario, groups: NodeGroups) -> Job[str]:
-    """The result as a JSON object: `rows` are those that would differ, `worse` the Services whose clients would lose.
-
-    A member of `worse`: the Service, and for how many more of the Nodes that are left clients would get no endpoint
-    (`dark`) or only far ones (`far`). `differ` is the number of rows that would, of which the first MAX_ROWS are there,
-    and `nodes` that of the Nodes that are left. Raises Refused if a Service has fewer Pods than the scenario takes.
-    """
+def _result(maker: SnapshotMaker, changes: Sequence[WhatIf]) -> Job[str]:
+    if not changes:
+        raise BadWhatIf("found no change, expected change=node=NAME:down or another")
+    state, topology, groups = maker.cluster.state, maker.cluster.topology, maker.node_groups()
+    columns = maker.columns
+    yield
+    scenario = yield from scenario_steps(state, groups.nodes, changes)
     after_groups = NodeGroups(scenario.nodes)
+    yield
     governing, notices = state.governing_services(), state.policy_notices()
     differ, rows = 0, list[str]()
     worse: list[Mapping[str, object]] = []
@@ -48,14 +46,13 @@ def what_if(state: ClusterState, topology: TopologySettings | None, scenario: Sc
         if view is None:
             continue
         notice = notices.get(key, "")
-        try:
-            then = scenario.view(view)
-        except BadWhatIf as problem:
-            raise Refused(400, str(problem)) from None
+        then = scenario.view(view)
         yield
-        before = yield from service_row(key, view, notice, groups, topology)
+        before = maker.kept_row(key, view, notice, groups)
+        if before is None or not before.zones:
+            before = yield from service_row(key, view, notice, groups, columns, topology)
         yield
-        after = yield from service_row(key, then, notice, after_groups, topology)
+        after = yield from service_row(key, then, notice, after_groups, columns, topology)
         yield
         if after.text == before.text:
             continue
@@ -65,6 +62,7 @@ def what_if(state: ClusterState, topology: TopologySettings | None, scenario: Sc
         dark, far = _lost(before, after)
         if dark or far:
             worse.append({"id": after.name, "dark": dark, "far": far})
+    yield
     counts = f'"differ":{differ},"nodes":{len(scenario.nodes)}'
     return f'{{{counts},"worse":{json.dumps(worse)},"rows":[{",".join(rows)}]}}'
 

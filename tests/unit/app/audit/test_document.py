@@ -16,8 +16,8 @@ from topodns.app.audit import document
 from topodns.app.audit.document import AuditSubject, document_steps, rules_of, subjects
 from topodns.cluster.model import ClusterObject, KeySource, Upserted
 from topodns.cluster.state import ClusterState
+from topodns.files.time_slices import do_at_once
 from topodns.plugins.topology import TopologySettings
-from topodns.topology.coverage import finished
 from topodns.topology.keys import key_reader
 from topodns.topology.what_if import BadWhatIf
 
@@ -32,7 +32,7 @@ def subject(*objects: ClusterObject) -> AuditSubject:
 
 
 def audited(*clusters: AuditSubject, changes: tuple[str, ...] = ()) -> list[Mapping[str, Any]]:
-    found = json.loads(finished(document_steps(clusters, changes)))
+    found = json.loads(do_at_once(document_steps(clusters, changes)))
     assert found["version"] == 1
     clusters_found: list[Mapping[str, Any]] = found["clusters"]
     return clusters_found
@@ -123,7 +123,7 @@ def test_rows_beyond_the_bound_are_counted(monkeypatch: pytest.MonkeyPatch) -> N
 def test_octets_beyond_the_bound_are_left_out_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(document, "MAX_OCTETS", 1500)
     many = [service(f"s{at}", annotation=Z) for at in range(100)]
-    text = finished(document_steps([subject(*SMALL, *many)], ()))
+    text = do_at_once(document_steps([subject(*SMALL, *many)], ()))
     [cluster] = json.loads(text)["clusters"]
     assert len(text) < 2000
     assert len(cluster["services"]) + cluster["services_left_out"] == 101
@@ -153,6 +153,6 @@ def test_every_member_is_in_the_manual() -> None:
             return set(value).union(*map(names, value.values()))
         return set().union(*map(names, value)) if isinstance(value, list) else set()
 
-    found = json.loads(finished(document_steps(subjects(Demo().generation.clusters), ("zone=eu-1b:down",))))
+    found = json.loads(do_at_once(document_steps(subjects(Demo().generation.clusters), ("zone=eu-1b:down",))))
     manual = DOCUMENTS["docs/operate/audit.md"]
     assert sorted(name for name in names(found) if f"`{name}`" not in manual) == []

@@ -9,13 +9,14 @@ import pytest
 
 from tests.support.demo import Demo
 from tests.support.model_builders import endpoint, endpoint_slice, node, service
+from topodns.app import job_queue
 from topodns.app.audit import document
-from topodns.app.audit import endpoint as audit_endpoint
 from topodns.app.audit.document import AuditSubject, rules_of
-from topodns.app.audit.endpoint import MAX_WAITING, audit_route
+from topodns.app.audit.endpoint import audit_route
+from topodns.app.job_queue import MAX_WAITING
 from topodns.cluster.model import ClusterObject, KeySource, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.files.time_slices import in_slices
+from topodns.files.time_slices import Job, do_in_slices
 from topodns.net.http_server.messages import HttpReply, HttpRequest
 from topodns.plugins.topology import TopologySettings
 from topodns.topology.keys import key_reader
@@ -109,16 +110,17 @@ def test_requests_for_the_same_audit_share_it_while_it_is_new(demo: Demo, monkey
 
 def test_audits_are_made_one_at_a_time_and_too_many_are_refused(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
     running = most = 0
-    original = in_slices
+    original = do_in_slices
 
-    async def watched(steps: object) -> None:
+    async def watched(job: Job[T], pause: float) -> T:
         nonlocal running, most
         running += 1
         most = max(most, running)
-        await original(steps)  # type: ignore[arg-type]
+        result = await original(job, pause)
         running -= 1
+        return result
 
-    monkeypatch.setattr(audit_endpoint, "in_slices", watched)
+    monkeypatch.setattr(job_queue, "do_in_slices", watched)
     names = [f"node-{letter}{number}" for letter in "abc" for number in (1, 2, 3)]
     found = replies(demo, *(request(f"node={name}:down") for name in names), request())
     assert [reply.status for reply in found] == [200] * (MAX_WAITING + 1) + [503]
@@ -176,4 +178,4 @@ def test_a_bug_in_an_audit_is_logged_and_the_next_one_is_made(
         assert (await made(route(request()))).status == 200
 
     asyncio.run(story())
-    assert "bug: the audit cannot be made" in caplog.text
+    assert "bug: the audit has no answer" in caplog.text

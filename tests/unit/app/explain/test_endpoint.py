@@ -1,12 +1,15 @@
 """The clients that may read /explain and /who, and the status of its replies."""
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from tests.support.demo import Demo
 from tests.support.virtual_event_loop import run_virtually
+from topodns.app.explain import explainer
 from topodns.app.explain.endpoint import explain_route, who_route
+from topodns.app.job_queue import MAX_WAITING
 from topodns.net.http_server.messages import HttpReply, HttpRequest
 
 QUESTION = {"name": "cache.shop.svc.cluster.local", "node": "node-a1"}
@@ -69,6 +72,48 @@ def test_explain_answers_nothing_to_a_page_in_a_browser_on_loopback(
 def test_a_question_that_cannot_be_explained_is_a_bad_request(demo: Demo) -> None:
     reply = explained(demo, HttpRequest("/explain", {"name": "example.org", "node": "node-a1"}, "127.0.0.1"))
     assert (reply.status, b"is below no origin" in reply.body) == (400, True)
+
+
+def test_so_many_explanations_wait_and_further_ones_are_refused(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
+    released = False
+    original = explainer.explanation_job
+
+    def long_job(*arguments: Any) -> Any:
+        while not released:
+            yield
+        return (yield from original(*arguments))
+
+    monkeypatch.setattr(explainer, "explanation_job", long_job)
+
+    async def story() -> None:
+        nonlocal released
+        route = explain_route(demo.generation.clusters)
+        waiting = []
+        for _ in range(MAX_WAITING):
+            reply = route(HttpRequest("/explain", QUESTION, "127.0.0.1"))
+            assert isinstance(reply, asyncio.Future)
+            waiting.append(reply)
+        await asyncio.sleep(0)  # all begin
+        refused = route(HttpRequest("/explain", QUESTION, "127.0.0.1"))
+        assert isinstance(refused, HttpReply)
+        assert (refused.status, refused.body) == (503, b"too many explanations at once\n")
+        released = True
+        assert [(await reply).status for reply in waiting] == [200] * MAX_WAITING
+        assert isinstance(route(HttpRequest("/explain", QUESTION, "127.0.0.1")), asyncio.Future)
+
+    run_virtually(story())
+
+
+def test_a_bug_in_an_explanation_is_logged(
+    demo: Demo, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken(*_: object) -> object:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("topodns.app.explain.explainer.explanation_job", broken)
+    with pytest.raises(ZeroDivisionError):
+        explained(demo, HttpRequest("/explain", QUESTION, "127.0.0.1"))
+    assert "bug: the explanation has no answer" in caplog.text
 
 
 def test_who_locates_an_address_for_loopback_only(demo: Demo) -> None:

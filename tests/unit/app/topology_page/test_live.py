@@ -90,16 +90,33 @@ def test_a_stream_that_is_not_read_holds_one_event_and_then_gets_a_reset() -> No
     async def story() -> None:
         with demo_page() as page:
             slow = opened(page.stream())
+            (live,) = page.page._routes[0]._live
             await asyncio.sleep(0.1)
             page.apply(Upserted(node("new-1")))
             await eventually(lambda: bool(slow.part))
             held = slow.part
             page.apply(Upserted(node("new-2")))
-            await asyncio.sleep(0.1)
+            await eventually(lambda: slow in live._behind)
             assert slow.part is held
             slow.part = b""
             await eventually(lambda: bool(slow.part))
             assert parsed(slow.part) == ("reset", {})
+
+    asyncio.run(story())
+
+
+@pytest.mark.usefixtures("quick")
+def test_while_other_work_is_done_comments_keep_the_streams_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "KEEPALIVE", 0.05)
+
+    async def story() -> None:
+        with demo_page() as page:
+            stream = opened(page.stream())
+            async with page.page._queue._turn:  # a long what-if
+                for _ in range(2):
+                    await eventually(lambda: bool(stream.part))
+                    assert stream.part.startswith(b": ")
+                    stream.part = b""
 
     asyncio.run(story())
 

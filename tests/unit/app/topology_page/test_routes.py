@@ -5,9 +5,10 @@ import asyncio
 import pytest
 
 from tests.support.page_cluster import demo_page
+from topodns.app.job_queue import MAX_WAITING, JobQueue
 from topodns.app.topology_page.html import HEADERS
-from topodns.app.topology_page.routes import MAX_STREAMS
-from topodns.app.topology_page.work import MAX_WAITING
+from topodns.app.topology_page.routes import MAX_STREAMS, MAX_STREAMS_OF_ONE
+from topodns.app.topology_page.snapshot import SnapshotMaker
 from topodns.net.http_server.messages import HttpReply
 from topodns.plugins.topology import PageSettings
 
@@ -135,8 +136,23 @@ def test_prefixes_of_clients_are_shown_only_if_the_page_may_show_queries() -> No
 def test_so_many_pages_are_live_and_no_more() -> None:
     async def story() -> None:
         with demo_page() as page:
-            streams = [page.stream() for _ in range(MAX_STREAMS)]
-            assert await page.refused("/topology/events") == (503, "16 pages are live already: close one")
+            peers = ["127.0.0.1", "127.0.0.2"]
+            streams = [page.stream(peer=peers[at % 2]) for at in range(MAX_STREAMS)]
+            full = (503, "16 pages are live already: close one")
+            assert await page.refused("/topology/events", peer="127.0.0.3") == full
+            streams[3].ended(streams[3])
+            page.stream(peer="127.0.0.3")
+
+    asyncio.run(story())
+
+
+def test_one_address_has_half_of_the_live_pages() -> None:
+    async def story() -> None:
+        with demo_page() as page:
+            streams = [page.stream() for _ in range(MAX_STREAMS_OF_ONE)]
+            full = (429, "8 pages are live already from your address: close one")
+            assert await page.refused("/topology/events") == full
+            page.stream(peer="127.0.0.2")
             streams[3].ended(streams[3])
             page.stream()
 
@@ -147,7 +163,7 @@ def test_so_many_requests_are_worked_on_and_no_more() -> None:
     async def story() -> None:
         with demo_page() as page:
             change = ("change", "node=node-a1:down")
-            async with page.page._work._turn:  # nothing is worked on meanwhile
+            async with page.page._queue._turn:  # nothing is worked on meanwhile
                 replies = [page.call("/topology/what-if", change) for _ in range(MAX_WAITING)]
                 await asyncio.sleep(0)
                 for path, argument in (("what-if", change), ("service", ("service", "shop/cache"))):
@@ -158,5 +174,22 @@ def test_so_many_requests_are_worked_on_and_no_more() -> None:
             for reply in replies:
                 assert isinstance(reply, asyncio.Future)
                 assert (await reply).status == 200
+
+    asyncio.run(story())
+
+
+def test_a_request_that_is_refused_because_others_wait_costs_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        with demo_page() as page:
+            grouped: list[object] = []
+            monkeypatch.setattr(SnapshotMaker, "node_groups", grouped.append)
+            monkeypatch.setattr(JobQueue, "full", True)
+            for path, argument in (
+                ("what-if", ("change", "node=nothing:down")),
+                ("service", ("service", "shop/cache")),
+                ("explain", ("service", "shop/cache")),
+            ):
+                assert (await page.refused(f"/topology/{path}", argument))[0] == 503
+            assert grouped == []
 
     asyncio.run(story())

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from tests.support.model_builders import node, packed
-from tests.support.page_cluster import result_of
-from topodns.app.topology_page.rows import DARK, EMPTY, PROBLEM, ServiceRow, service_row
+from topodns.app.topology_page.rows import DARK, EMPTY, MAX_COLUMNS, PROBLEM, ServiceRow, ZoneColumns, service_row
 from topodns.cluster.model import ZONE_LABEL, Endpoint, InvalidPolicy, KeySource, ObjectKey, Policy
+from topodns.files.time_slices import do_at_once
 from topodns.plugins.topology import TopologySettings
 from topodns.topology.cluster_view import ServiceView
 from topodns.topology.node_groups import NodeGroups
@@ -31,7 +31,11 @@ def row(
     """The row of a Service with an endpoint on each of these Nodes."""
     endpoints = tuple(Endpoint(packed(f"10.0.0.{number}"), node_name=name) for number, name in enumerate(on, 1))
     view = ServiceView(KEY, policy, governing, endpoints)
-    made = result_of(service_row(KEY, view, "", NodeGroups(NODES), TopologySettings(on_invalid=on_invalid)))
+    made = do_at_once(
+        service_row(
+            KEY, view, "", NodeGroups(NODES), ZoneColumns(NODES.values()), TopologySettings(on_invalid=on_invalid)
+        )
+    )
     assert isinstance(made, ServiceRow)
     return made
 
@@ -57,8 +61,18 @@ def test_clients_that_get_endpoints_from_anywhere_are_covered_and_not_near() -> 
     ("policy", "on", "severity", "problems"),
     [
         (keys("*"), ["a1"], 0, []),
-        (keys("*", warnings=("keys after * are ignored: x",)), ["a1"], PROBLEM, ["keys after * are ignored: x"]),
-        (InvalidPolicy(KeySource.FIELD, "expected a label key"), ["a1"], PROBLEM, ["expected a label key"]),
+        (
+            keys("*", warnings=("keys after * are ignored: x",)),
+            ["a1"],
+            PROBLEM,
+            ["topology annotation: keys after * are ignored: x"],
+        ),
+        (
+            InvalidPolicy(KeySource.FIELD, "expected a label key"),
+            ["a1"],
+            PROBLEM,
+            ["topology field: expected a label key; the Service stays unfiltered"],
+        ),
         (keys("*"), [], EMPTY, []),
         (None, ["a1"], 0, []),
     ],
@@ -71,13 +85,15 @@ def test_the_severity_and_the_problems_of_a_row(
 
 
 def test_an_invalid_policy_that_is_denied_covers_nobody() -> None:
-    assert row(InvalidPolicy(KeySource.FIELD, "x"), ["a1"], on_invalid=OnInvalid.DENY).severity == DARK
+    denied = row(InvalidPolicy(KeySource.FIELD, "x"), ["a1"], on_invalid=OnInvalid.DENY)
+    assert denied.severity == DARK
+    assert "no client gets an endpoint" in denied.text
     assert row(InvalidPolicy(KeySource.FIELD, "x"), ["a1"]).zones["a"] == (1, 2, 2, 0)
 
 
 def test_keys_on_a_governing_service_are_a_problem() -> None:
     (problem,) = json.loads(row(keys("*"), ["a1"], governing=True).text)["problems"]
-    assert problem.startswith("the governing Service of a StatefulSet")
+    assert problem.startswith("topology keys on the governing Service of a StatefulSet hide its members")
 
 
 def test_keys_come_with_their_source_and_hints_have_a_word() -> None:
@@ -88,11 +104,53 @@ def test_keys_come_with_their_source_and_hints_have_a_word() -> None:
         "problems": [],
         "endpoints": 1,
         "zones": 0,
+        "others": None,
     }
     assert json.loads(row(Policy((), KeySource.HINTS), ["a1"]).text)["keys"] == ["hints"]
 
 
 def test_keys_on_a_service_that_is_not_headless_are_a_row_without_cells() -> None:
-    made = result_of(service_row(KEY, None, "has keys, but is not headless", NodeGroups(NODES), TopologySettings()))
+    made = do_at_once(
+        service_row(
+            KEY,
+            None,
+            "has keys, but is not headless",
+            NodeGroups(NODES),
+            ZoneColumns(NODES.values()),
+            TopologySettings(),
+        )
+    )
     assert (made.severity, made.zones) == (PROBLEM, {})
     assert json.loads(made.text)["problems"] == ["has keys, but is not headless"]
+
+
+def test_of_a_thousand_zones_fifty_have_a_cell_and_the_others_share_one() -> None:
+    # zone-0000 has 1,002 Nodes, zone-1001 has one; zone-1002 has an endpoint, and no Node
+    few = [node(f"n{zone:04}", {ZONE_LABEL: f"zone-{zone:04}"}) for zone in range(1002)]
+    more = [node(f"m{at:04}", {ZONE_LABEL: f"zone-{at % 60:04}"}) for at in range(600)]
+    nodes = {each.name: each for each in (*few, *more)}
+    endpoints = (
+        Endpoint(packed("10.0.0.1"), node_name="n0000"),
+        Endpoint(packed("10.0.0.2"), node_name="n1001"),
+        Endpoint(packed("10.0.0.3"), topology_zone="zone-1002"),
+    )
+    columns = ZoneColumns(nodes.values())
+    view = ServiceView(KEY, keys(ZONE_LABEL), False, endpoints)
+    made = do_at_once(service_row(KEY, view, "", NodeGroups(nodes), columns, TopologySettings()))
+    written = json.loads(made.text)
+    assert written["zones"].keys() == {f"zone-{at:04}" for at in range(50)}
+    assert written["zones"]["zone-0000"] == [1, 11, 11, 11]
+    assert written["others"] == [2, 1602 - 50 * 11, 1, 1]
+    assert (len(written["zones"]), len(made.zones), columns.others) == (MAX_COLUMNS, 1003, True)
+    assert len(made.text) < 4000
+
+
+def test_zones_without_a_node_have_columns_while_there_is_room() -> None:
+    columns = ZoneColumns([])
+    endpoints = tuple(Endpoint(packed(f"10.0.0.{at}"), topology_zone=f"z{at:02}") for at in range(MAX_COLUMNS + 2))
+    view = ServiceView(KEY, keys("*"), False, endpoints)
+    written = json.loads(do_at_once(service_row(KEY, view, "", NodeGroups({}), columns, TopologySettings())).text)
+    assert (len(written["zones"]), written["others"]) == (MAX_COLUMNS, [2, 0, 0, 0])
+    again = ServiceView(KEY, keys("*"), False, endpoints[:3])
+    written = json.loads(do_at_once(service_row(KEY, again, "", NodeGroups({}), columns, TopologySettings())).text)
+    assert (list(written["zones"]), written["others"]) == (["z00", "z01", "z02"], None)

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from tests.support.demo import Demo
-from tests.support.page_cluster import result_of
+from tests.support.page_cluster import maker_of
+from topodns.app.job_queue import Refused
 from topodns.app.topology_page import service_detail as module
 from topodns.app.topology_page.service_detail import service_detail
-from topodns.app.topology_page.work import Refused
 from topodns.cluster.model import ObjectKey
-from topodns.topology.node_groups import NodeGroups
+from topodns.files.time_slices import do_at_once
 
 
 @pytest.fixture(scope="module")
@@ -20,9 +20,8 @@ def demo() -> Demo:
 
 
 def detail(demo: Demo, name: str) -> Any:
-    cluster = demo.generation.clusters[0]
-    groups = NodeGroups(cluster.state.nodes.by_name)
-    return json.loads(result_of(service_detail(cluster, ObjectKey(*name.split("/")), groups)))
+    maker = maker_of(demo.generation.clusters[0])
+    return json.loads(do_at_once(service_detail(maker, ObjectKey(*name.split("/")))))
 
 
 def test_clients_are_grouped_by_what_they_get_and_those_without_an_endpoint_come_first(demo: Demo) -> None:

@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 
 from tests.support.model_builders import node, node_locator
-from tests.support.page_cluster import DemoPage, demo_page, result_of
-from topodns.app.topology_page import snapshot
+from tests.support.page_cluster import DemoPage, demo_page
+from topodns.app.job_queue import JobQueue
+from topodns.app.topology_page import rows, snapshot
 from topodns.app.topology_page.snapshot import ClusterNotes, Snapshot, SnapshotMaker, unknown_of
-from topodns.app.topology_page.work import PageWork
+from topodns.app.topology_page.what_if import what_if
 from topodns.cluster.model import ZONE_LABEL, Deleted, ObjectKey, Upserted
+from topodns.files.time_slices import do_at_once
 from topodns.topology import coverage
 
 NOTHING = ClusterNotes({}, {}, ())
@@ -24,7 +26,7 @@ class Making:
         self.page = page
         self.now = 0.0
         self.notes = NOTHING
-        self.maker = SnapshotMaker(page.cluster, lambda: self.notes, PageWork(), lambda: self.now)
+        self.maker = SnapshotMaker(page.cluster, lambda: self.notes, JobQueue("the page"), lambda: self.now)
 
     async def next(self) -> Snapshot:
         """The snapshot after half a second."""
@@ -54,6 +56,8 @@ def test_a_snapshot_has_all_services_with_keys_and_all_nodes() -> None:
                 "unknown": [],
                 "nodes": 9,
                 "left_out": 0,
+                "zones": ["eu-1a", "eu-1b", "eu-1c"],
+                "other_zones": False,
                 "misses": {},
                 "prefixes": {},
             }
@@ -139,7 +143,7 @@ def test_a_change_of_nodes_while_a_snapshot_is_made_is_in_the_next_one() -> None
             next(steps)
             page.apply(Upserted(node("new", {ZONE_LABEL: "eu-1d"})))
             making.maker.node_groups()  # as a request for details does
-            result_of(steps)
+            do_at_once(steps)
             state = state_of(await making.next())
             assert state["nodes"][-1] == ["new", "eu-1d"]
             assert "eu-1d" in state["rows"][0]["zones"]
@@ -155,6 +159,30 @@ def test_of_too_many_services_the_worst_are_shown(monkeypatch: pytest.MonkeyPatc
             state = state_of(await Making(page).next())
             assert [row["id"] for row in state["rows"]] == ["data/db-near", "monitoring/agent"]
             assert state["summary"]["left_out"] == 3
+
+    asyncio.run(story())
+
+
+def test_of_too_many_zones_those_with_the_most_nodes_have_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (rows, snapshot):
+        monkeypatch.setattr(module, "MAX_COLUMNS", 2)
+
+    async def story() -> None:
+        with demo_page() as page:
+            page.apply(Upserted(node("new", {ZONE_LABEL: "eu-1c"})))
+            making = Making(page)
+            state = state_of(await making.next())
+            assert (state["summary"]["zones"], state["summary"]["other_zones"]) == (["eu-1a", "eu-1c"], True)
+            (cache,) = [row for row in state["rows"] if row["id"] == "shop/cache"]
+            assert (cache["zones"].keys(), cache["others"]) == ({"eu-1a", "eu-1c"}, [1, 3, 3, 3])
+            found = json.loads(do_at_once(what_if(making.maker, ["node=node-b1:down"])))
+            # By zone: what the Nodes of one lose is not made up for by those of another.
+            assert {one["id"]: (one["dark"], one["far"]) for one in found["worse"]} == {
+                "data/db-near": (2, 0),
+                "shop/cache": (0, 2),
+            }
+            for known in making.maker._kept.values():
+                assert known.row.zones == {}
 
     asyncio.run(story())
 

@@ -1,16 +1,19 @@
 """What-if on the page: rows that would differ, and who would lose."""
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
 from tests.support.demo import Demo
-from tests.support.page_cluster import result_of
+from tests.support.page_cluster import maker_of
+from topodns.app.job_queue import Refused
+from topodns.app.topology_page import rows, snapshot
 from topodns.app.topology_page import what_if as module
-from topodns.app.topology_page.what_if import scenario_of, what_if
-from topodns.app.topology_page.work import Refused
-from topodns.topology.node_groups import NodeGroups
+from topodns.app.topology_page.what_if import what_if
+from topodns.cluster.model import ObjectKey
+from topodns.files.time_slices import do_at_once
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +22,7 @@ def demo() -> Demo:
 
 
 def supposed(demo: Demo, *changes: str) -> Any:
-    cluster = demo.generation.clusters[0]
-    groups = NodeGroups(cluster.state.nodes.by_name)
-    scenario = scenario_of(cluster.state, groups, changes)
-    return json.loads(result_of(what_if(cluster.state, cluster.topology, scenario, groups)))
+    return json.loads(do_at_once(what_if(maker_of(demo.generation.clusters[0]), changes)))
 
 
 def test_without_the_only_endpoint_of_a_zone_its_other_clients_lose(demo: Demo) -> None:
@@ -45,6 +45,30 @@ def test_other_keys_may_cover_more(demo: Demo) -> None:
 def test_a_service_without_keys_may_get_some(demo: Demo) -> None:
     found = supposed(demo, "keys=data/db:topology.kubernetes.io/zone")
     assert [one["id"] for one in found["worse"]] == ["data/db"]
+
+
+def test_rows_of_the_last_snapshot_are_not_made_again(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    original = rows.service_row
+
+    def counted(key: ObjectKey, *more: Any) -> Any:
+        made.append(key.name)
+        return original(key, *more)
+
+    for user in (module, snapshot):
+        monkeypatch.setattr(user, "service_row", counted)
+
+    async def story() -> None:
+        maker = maker_of(demo.generation.clusters[0])
+        await maker.latest()
+        del made[:]
+        with_rows = do_at_once(what_if(maker, ["node=node-b1:down"]))
+        assert sorted(made) == ["agent", "cache", "db-near", "kiosk", "search"]
+        maker.forget()
+        assert do_at_once(what_if(maker, ["node=node-b1:down"])) == with_rows
+        assert len(made) == 5 + 10
+
+    asyncio.run(story())
 
 
 @pytest.mark.parametrize(

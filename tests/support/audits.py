@@ -1,0 +1,43 @@
+"""Coverage, audits and what-ifs, done at once."""
+
+from collections.abc import Mapping, Sequence
+
+from topodns.cluster.model import Node
+from topodns.cluster.state import ClusterState
+from topodns.files.time_slices import do_at_once
+from topodns.topology.audit import AuditReport, AuditRules, audit_steps
+from topodns.topology.cluster_view import ServiceView
+from topodns.topology.coverage import Coverage, FamilyAnswer, coverage_steps
+from topodns.topology.node_groups import NodeGroups
+from topodns.topology.select import OnInvalid, UnknownClient
+from topodns.topology.what_if import Scenario, WhatIf
+
+
+def coverage(
+    service: ServiceView,
+    nodes: NodeGroups | Mapping[str, Node],
+    unknown_client: UnknownClient = UnknownClient.STRICT,
+    on_invalid: OnInvalid = OnInvalid.IGNORE,
+) -> Coverage:
+    groups = nodes if isinstance(nodes, NodeGroups) else NodeGroups(nodes)
+    return do_at_once(coverage_steps(service, groups, unknown_client, on_invalid))
+
+
+def answers_on(found: Coverage, name: str) -> tuple[FamilyAnswer, ...]:
+    """What clients on the Node of this name get."""
+    (answers,) = [group.answers for group in found.clients if any(node.name == name for node in group.nodes)]
+    return answers
+
+
+def run_audit(
+    state: ClusterState, rules: AuditRules, changes: tuple[WhatIf, ...] = ()
+) -> tuple[AuditReport, AuditReport | None]:
+    return do_at_once(audit_steps(state, rules, changes))
+
+
+def apply(
+    changes: Sequence[WhatIf], services: Sequence[ServiceView], nodes: Mapping[str, Node]
+) -> tuple[list[ServiceView], Mapping[str, Node]]:
+    """The views and Nodes with the changes."""
+    scenario = Scenario(changes, nodes, {view.key for view in services})
+    return [scenario.view(view) for view in services], scenario.nodes
