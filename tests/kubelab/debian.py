@@ -27,26 +27,38 @@ _PACKAGES: Final[Mapping[str, str]] = {
     "dnstools": """bind9-dnsutils bind9-host bind9-libs dnsperf libedit2 libbsd0 libmd0 libfstrm0 libidn2-0
         libunistring2 libjemalloc2 libjson-c5 libldns3 liblmdb0 libmaxminddb0 libnghttp2-14 libprotobuf-c1 libstdc++6
         libuv1 libxml2 libicu72""",
+    "shelltools": """dash bash coreutils libattr1 libc-bin tar libacl1 libselinux1 netcat-openbsd wget curl libcurl4
+        libpcre2-8-0 libbrotli1 libgmp10 libgnutls30 libhogweed6 libldap-2.5-0 libnettle8 libp11-kit0 libpsl5 librtmp1
+        libsasl2-2 libsasl2-modules-db libssh2-1 libtasn1-6 libzstd1""",
 }
 UNUSED: Final = ("doc", "man", "locale", "lintian", "bug", "info", "bash-completion")
 
 DEBIAN_LAYERS: Final = tuple(_PACKAGES)
 
 
+def planned_layer(name: str) -> Layer:
+    """The same layer as `debian_layer`, made or not."""
+    return Layer(LAYERS / f"{name}-{RELEASE}-{key_of(*_PACKAGES[name].split())}.tar")
+
+
 def debian_layer(name: str) -> Layer:
-    """The layer `python` (Python 3.11 and busybox), `nettools` (nft, iptables, ip, conntrack) or, on top of `python`,
-    `dnstools` (dig, dnsperf), made where missing.
+    """The layer `python` (Python 3.11 and busybox), `nettools` (nft, iptables, ip, conntrack), on top of `python`
+    `dnstools` (dig, dnsperf), or on top of both `shelltools`, made where missing.
+
+    `shelltools` has programs in place of busybox's: dash as `sh`, which unlike busybox's prefers what is in PATH, and
+    bash, coreutils, nc, wget, curl, tar, getent.
     """
-    packages = _PACKAGES[name].split()
-    layer = Layer(LAYERS / f"{name}-{RELEASE}-{key_of(*packages)}.tar")
+    layer = planned_layer(name)
     if layer.made:
         return layer
-    with unpacked(packages) as root:
+    with unpacked(_PACKAGES[name].split()) as root:
         say(f"making layer {name}")
         for unused in UNUSED:
             shutil.rmtree(root / "usr/share" / unused, ignore_errors=True)
         if name == "python":
             _finish_root(root)
+        if name == "shelltools":
+            (root / "usr/bin/nc").symlink_to("/bin/nc.openbsd")  # by the package's script
         write_layer(layer, [(root, "/")])
     return layer
 

@@ -34,6 +34,7 @@ class Image:
     name: str
     layers: Sequence[Layer] = ()
     add: Sequence[Added] = ()
+    more_names: Sequence[str] = ()
     entrypoint: Sequence[str] = ()
     command: Sequence[str] = ()
     environment: Sequence[str] = ()
@@ -97,13 +98,15 @@ def _write_archive(archive: tarfile.TarFile, image: Image, layers: Sequence[Laye
         {"schemaVersion": 2, "mediaType": f"{prefix}.manifest.v1+json", "config": config.descriptor}
         | {"layers": descriptors},
     )
-    named = {"platform": _PLATFORM, "annotations": {"io.containerd.image.name": full_name(image.name)}}
-    index = {"schemaVersion": 2, "mediaType": f"{prefix}.index.v1+json", "manifests": [manifest.descriptor | named]}
+    names = [image.name, *image.more_names]
+    named = [{"platform": _PLATFORM, "annotations": {"io.containerd.image.name": full_name(name)}} for name in names]
+    manifests = [manifest.descriptor | each for each in named]
+    index = {"schemaVersion": 2, "mediaType": f"{prefix}.index.v1+json", "manifests": manifests}
     _put(archive, "oci-layout", b'{"imageLayoutVersion":"1.0.0"}')
     _put(archive, "index.json", json.dumps(index, sort_keys=True).encode())
     # What docker reads before version 25, which knows no OCI layout.
     paths = {"Config": _blob_path(config.descriptor), "Layers": [_blob_path(each) for each in descriptors]}
-    _put(archive, "manifest.json", json.dumps([{**paths, "RepoTags": [image.name]}]).encode())
+    _put(archive, "manifest.json", json.dumps([{**paths, "RepoTags": names}]).encode())
     for blob in (config, manifest):
         _put(archive, _blob_path(blob.descriptor), blob.data)
     for descriptor, layer in zip(descriptors, layers, strict=True):

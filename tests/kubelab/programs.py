@@ -22,25 +22,35 @@ CNI: Final = PROGRAMS / RELEASE / "cni"
 
 _CNI_PLUGINS: Final = ("ptp", "host-local", "loopback", "portmap")
 _TAGS: Final = "no_btrfs no_devmapper no_zfs"  # of containerd: snapshotters that need C libraries
+_KUBERNETES_VERSION: Final = " ".join(
+    f"-X k8s.io/component-base/version.{name}={value}"
+    for name, value in {"gitVersion": "vVERSION", "gitMajor": "1", "gitMinor": "MINOR"}.items()
+)
 
 
 @dataclass(frozen=True)
 class Build:
-    """A Go module under modules/ and the programs that come out of it. `module` is the one whose version names it."""
+    """A Go module under modules/ and the programs that come out of it. `module` is the one whose version names it.
+    NAME.test is the test binary of its package.
+    """
 
     name: str
     module: str
     packages: Mapping[str, str]  # program -> package
     link_flags: str = ""  # VERSION is replaced by the version, MINOR by its second number
 
+    @property
+    def source(self) -> Path:
+        return HERE / "modules" / self.name
+
     @cached_property
     def version(self) -> str:
-        found = re.search(rf"\b{re.escape(self.module)} v(\S+)", (HERE / "modules" / self.name / "go.mod").read_text())
+        found = re.search(rf"\b{re.escape(self.module)} v(\S+)", (self.source / "go.mod").read_text())
         return found[1] if found else "0"
 
     @cached_property
     def folder(self) -> Path:
-        files = sorted(path for path in (HERE / "modules" / self.name).iterdir() if path.is_file())
+        files = sorted(path for path in self.source.iterdir() if path.is_file())
         return PROGRAMS / f"{self.name}-{self.version}-{key_of(*(path.read_bytes() for path in files), self._flags)}"
 
     @property
@@ -55,24 +65,30 @@ class Build:
     def make(self, program: str, go: str) -> None:
         say(f"building {program} of {self.name} {self.version}")
         with making(self.folder / program) as out:
+            verb = ["test", "-c", "-vet=off"] if program.endswith(".test") else ["build"]
             how = ["-trimpath", "-buildvcs=false", "-tags", _TAGS, "-ldflags", self._flags]
             subprocess.run(
-                [go, "build", *how, "-o", out, self.packages[program]],
-                cwd=HERE / "modules" / self.name,
+                [go, *verb, *how, "-o", out, self.packages[program]],
+                cwd=self.source,
                 env={**os.environ, "CGO_ENABLED": "0"},
                 check=True,
             )
 
 
 def _kubernetes() -> Build:
-    version = "k8s.io/component-base/version"
     commands = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubectl", "kubelet")
-    return Build(
-        "kubernetes",
-        "k8s.io/kubernetes",
-        {"etcd": "go.etcd.io/etcd/server/v3"} | {name: f"k8s.io/kubernetes/cmd/{name}" for name in commands},
-        f"-X {version}.gitVersion=vVERSION -X {version}.gitMajor=1 -X {version}.gitMinor=MINOR",
-    )
+    packages = {"etcd": "go.etcd.io/etcd/server/v3"} | {name: f"k8s.io/kubernetes/cmd/{name}" for name in commands}
+    return Build("kubernetes", "k8s.io/kubernetes", packages, _KUBERNETES_VERSION)
+
+
+def _kubernetes_tests() -> Build:
+    """Kubernetes' own end-to-end tests, the program `agnhost` of their Pods, and the command that runs them."""
+    packages = {
+        "agnhost": "k8s.io/kubernetes/test/images/agnhost",
+        "e2e.test": "k8s.io/kubernetes/test/e2e",
+        "ginkgo": "github.com/onsi/ginkgo/v2/ginkgo",
+    }
+    return Build("conformance", "k8s.io/kubernetes", packages, _KUBERNETES_VERSION)
 
 
 def _containerd() -> Build:
@@ -86,6 +102,7 @@ PAUSE: Final = Build("pause", "", {"pause": "."})
 COREDNS: Final = Build("coredns", "github.com/coredns/coredns", {"coredns": "github.com/coredns/coredns"})
 KWOK: Final = Build("kwok", "sigs.k8s.io/kwok", {"kwok": "sigs.k8s.io/kwok/cmd/kwok"})
 KUBERNETES: Final = _kubernetes()
+KUBERNETES_TESTS: Final = _kubernetes_tests()  # not for a lab: `make test-conformance` builds it
 BUILDS: Final = (PAUSE, KUBERNETES, _containerd(), COREDNS)  # without which there is no lab; KWOK may be missing
 
 

@@ -11,6 +11,7 @@ from tests.kubelab.machine import IN
 
 OUTSIDE: Final = "www.example.org"
 OUTSIDE_ADDRESS: Final = "192.0.2.80"  # RFC 5737
+PUBLIC_DNS, PUBLIC_DNS_ADDRESS = "dns.google", "8.8.8.8"  # which Kubernetes' own tests look for on the Internet
 
 _SERVICE: Final = "upstream"
 _COREFILE: Final = f"""\
@@ -18,6 +19,12 @@ _COREFILE: Final = f"""\
     errors
     hosts {{
         {OUTSIDE_ADDRESS} {OUTSIDE}
+    }}
+}}
+{PUBLIC_DNS}:53 8.in-addr.arpa:53 {{
+    errors
+    hosts {{
+        {PUBLIC_DNS_ADDRESS} {PUBLIC_DNS}
     }}
 }}
 .:53 {{
@@ -32,7 +39,7 @@ _COREFILE: Final = f"""\
 
 @contextmanager
 def upstream(lab: Lab) -> Iterator[None]:
-    """It knows one name; every other does not exist."""
+    """It knows two names, and the second by its address as well; every other name does not exist."""
     lab.control.write("upstream.corefile", _COREFILE)
     lab.control.define(_SERVICE, ["coredns", "-conf", f"{IN}/upstream.corefile"])
     lab.control.start(_SERVICE)
