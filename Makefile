@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-hostile test-node test-cluster test-e2e test-e2e-short test-crowd test-differential test-chart test-dashboards test-release test-interpreters test-site test-page page-screenshot test-ci kubelab manifests dist sbom image image-tools site site-serve audit test-all lint format bench bench-node-cache bench-push bench-resolver bench-scale bench-memory lock clean
+.PHONY: help install run test test-unit test-stories test-hostile test-node test-cluster test-e2e test-e2e-short test-crowd test-conformance test-differential test-chart test-dashboards test-release test-interpreters test-site test-page page-screenshot test-ci kubelab manifests dist sbom image image-tools site site-serve audit test-all lint format bench bench-compare bench-node-cache bench-push bench-resolver bench-scale bench-memory bench-guard lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,10 @@ test-e2e-short: kubelab ## of these only what CI runs: README's Install, topolog
 test-crowd: kubelab ## of these only the ones with 300 nodes and 1,000 pods, which kwok plays (2 minutes)
 	@$(BIN)/python -m pytest tests/cluster/test_many_nodes.py
 
+test-conformance: kubelab ## run Kubernetes' own tests of cluster DNS against the chart (root; an hour, the first run 20 minutes more)
+	@$(BIN)/python -m tests.support.kube.kubernetes_tests
+	@$(BIN)/python -m pytest tests/conformance
+
 test-differential: $(VENV)/.dev ## ask topodns and CoreDNS the same 45,000 questions (the first run builds CoreDNS with Go)
 	@$(BIN)/python -m tests.support.coredns
 	@$(BIN)/python -m pytest tests/differential
@@ -79,9 +83,9 @@ test-page: $(VENV)/.dev ## use the topology page in Debian's Chromium: mouse, ke
 page-screenshot: $(VENV)/.dev ## write docs/operate/topology-page.png (Debian's Chromium)
 	@$(BIN)/python -m tests.support.page_screenshot
 
-test-ci: test test-page test-site test-release test-interpreters test-node test-differential test-e2e-short test-chart ## run what CI runs
+test-ci: test bench-guard test-page test-site test-release test-interpreters test-node test-differential test-e2e-short test-chart ## run what CI runs
 
-test-all: test test-page test-site test-chart test-dashboards test-release test-interpreters test-node test-differential test-cluster test-e2e ## run everything
+test-all: test bench-guard test-page test-site test-chart test-dashboards test-release test-interpreters test-node test-differential test-cluster test-e2e ## run everything
 
 lint: $(VENV)/.dev ## check style, types and the floors (ruff, mypy --strict, import-linter)
 	@$(BIN)/ruff check .
@@ -95,6 +99,9 @@ format: $(VENV)/.dev ## rewrite the code in the house style
 
 bench: install ## measure CPU per query beside a plain UDP echo (prints, never fails by time)
 	@$(BIN)/python -m bench
+
+bench-compare: install ## measure CPU and latency beside CoreDNS, unbound, BIND and NSD; renews docs/reference/performance.md (15 minutes)
+	@$(BIN)/python -m bench.compare
 
 bench-resolver: install ## measure names outside of the cluster, beside CoreDNS, unbound and BIND (prints; 2 minutes)
 	@$(BIN)/python -m bench.resolver
@@ -110,6 +117,9 @@ bench-scale: install ## measure memory and latency at 5,000 nodes and 150,000 en
 
 bench-memory: install ## measure what a server and a node cache take, and fit formulas (prints; 10 minutes)
 	@$(BIN)/python -m bench.memory
+
+bench-guard: install ## count the calls of a query on each of its paths; fails if one takes over 10 % more than its figure (10 seconds)
+	@$(BIN)/python -m bench.guard $(ARGS)
 
 manifests: $(VENV)/.dev ## write config/kubernetes, the chart's README and its dashboards anew
 	@$(BIN)/python -m tests.support.chart.helm

@@ -24,7 +24,7 @@ _FENCED: Final = re.compile(r"^ *(`{3,}|~{3,}).*?(?:^ *\1[`~]* *$|\Z)", re.MULTI
 _ROW: Final = re.compile(r"^\|.*\|$", re.MULTILINE)
 _CODE: Final = re.compile(r"`[^`]+`")
 _BULLET: Final = re.compile(r"(?:\d+\.|-) +")
-_PICTURES: Final = frozenset({".png"})
+_PICTURES: Final = frozenset({".png", ".svg"})
 _LANGUAGES: Final = {".json": "json", ".py": "python", ".yaml": "yaml"}
 
 

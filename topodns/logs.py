@@ -6,7 +6,7 @@ Query log lines bypass `logging`: `LineWriter` buffers them and writes them toge
 import asyncio
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO
 
@@ -38,6 +38,7 @@ def _escaped(character: str) -> str:
 MAX_PER_SECOND: Final = 10  # records of one kind: with the same format string
 MAX_KINDS: Final = 1024  # that are counted; a further one replaces the one logged least recently
 FLUSH_AFTER: Final = 0.05  # seconds
+ATOMIC: Final = 4096  # octets of a write that a pipe does not mix with others (PIPE_BUF, pipe(7))
 
 _NAMES: Final = {logging.WARNING: "WARNING", logging.CRITICAL: "FATAL"}
 
@@ -105,10 +106,14 @@ class RateLimit:
 
 
 class LineWriter:
-    """Buffers query log lines for FLUSH_AFTER seconds and writes them together, to save a system call per line."""
+    """Buffers query log lines for FLUSH_AFTER seconds and writes them together, to save a system call per line.
 
-    def __init__(self, stream: TextIO = sys.stdout) -> None:
+    `shared`: other processes write to the same stream, so each write must have whole lines and fit into ATOMIC.
+    """
+
+    def __init__(self, stream: TextIO = sys.stdout, shared: bool = False) -> None:
         self._stream = stream
+        self.shared = shared
         self._lines: list[str] = []
         self._scheduled: asyncio.TimerHandle | None = None
 
@@ -123,5 +128,21 @@ class LineWriter:
             self._scheduled.cancel()
             self._scheduled = None
         lines, self._lines = self._lines, []
-        self._stream.write("".join(lines))
-        self._stream.flush()
+        for piece in _pieces(lines) if self.shared else ("".join(lines),):
+            self._stream.write(piece)
+            self._stream.flush()
+
+
+def _pieces(lines: Iterable[str]) -> Iterator[str]:
+    """The lines in pieces of at most ATOMIC octets each; a longer line is a piece of its own."""
+    piece: list[str] = []
+    size = 0
+    for line in lines:
+        octets = len(line.encode("utf-8", "surrogateescape"))
+        if piece and size + octets > ATOMIC:
+            yield "".join(piece)
+            piece, size = [], 0
+        piece.append(line)
+        size += octets
+    if piece:
+        yield "".join(piece)

@@ -22,7 +22,9 @@ METRICS = "".join(
     (ROOT / "docs" / name).read_text("utf-8") for name in ("reference/metrics.md", "operate/node-cache.md")
 )
 DOCUMENTED = {name: labels for name, _, labels in ROW.findall(METRICS)}
-ALL: dict[str, Any] = {"prometheus": {"rules": {"enabled": True}}, "nodeCache": {"enabled": True, "intercept": False}}
+RULES: dict[str, Any] = {"prometheus": {"rules": {"enabled": True}}}
+NODE_CACHE: dict[str, Any] = {"nodeCache": {"enabled": True, "intercept": False}}
+ALL: dict[str, Any] = {**RULES, **NODE_CACHE, "locator": {"enabled": True}}
 
 
 def groups(values: dict[str, Any]) -> list[dict[str, Any]]:
@@ -71,9 +73,9 @@ def test_alerts_are_about_the_jobs_that_are_scraped() -> None:
 
 def test_alerts_are_rendered_for_installed_parts_only() -> None:
     assert {group["name"] for group in groups(ALL)} == {group["name"] for group in GROUPS}
-    without = groups({"prometheus": {"rules": {"enabled": True}}})
-    assert {group["name"] for group in GROUPS} - {group["name"] for group in without} == {"topodns.node-cache"}
-    alone = groups({**ALL, "deployment": {"enabled": False}, "nodeCache": {"enabled": True, "intercept": False}})
+    all_but = {group["name"] for group in GROUPS} - {group["name"] for group in groups(RULES)}
+    assert all_but == {"topodns.node-cache", "topodns.locator"}
+    alone = groups({**RULES, **NODE_CACHE, "deployment": {"enabled": False}})
     assert [group["name"] for group in alone] == ["topodns.node-cache"]
 
 

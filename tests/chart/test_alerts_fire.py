@@ -18,6 +18,7 @@ GROUPS: list[dict[str, Any]] = yaml.safe_load((CHART / "alerts.yaml").read_text(
 EXPRESSIONS: dict[str, str] = {rule["alert"]: rule["expr"] for group in GROUPS for rule in group["rules"]}
 
 SERVER, NODE = 'job="JOB",instance="a"', 'job="NODE_CACHE",instance="n"'
+LOCATOR = 'job="locator",instance="l"'
 RESPONSES = f"coredns_dns_responses_total{{{SERVER},"
 REPLIES = f'coredns_proxy_request_duration_seconds_count{{{SERVER},proxy_name="forward",to="192.0.2.53:53",'
 DURATION = f"coredns_dns_request_duration_seconds_bucket{{{SERVER},"
@@ -40,6 +41,11 @@ WELL: Mapping[str, str] = {
     f'topodns_selections_total{{{SERVER},outcome="matched",key="*"}}': FAST,
     f'topodns_selections_total{{{SERVER},outcome="denied",key=""}}': NONE,
     f"topodns_unlocated_queries_total{{{SERVER}}}": GROWS,
+    f'topodns_locator_refused_addresses{{{SERVER},kind="NodeLocator",reason="malformed"}}': NONE,
+    f"topodns_locator_leader{{{LOCATOR}}}": "1x60",
+    f"topodns_locator_lag_seconds{{{LOCATOR}}}": "1x60",
+    f'topodns_locator_refusals_total{{{LOCATOR},reason="rbac"}}': NONE,
+    f'topodns_locator_refusals_total{{{LOCATOR},reason="api"}}': GROWS,
     f"coredns_forward_healthcheck_broken_total{{{SERVER}}}": NONE,
     f'{REPLIES}rcode="NOERROR"}}': FAST,
     f'{REPLIES}rcode="SERVFAIL"}}': GROWS,
@@ -69,6 +75,12 @@ TROUBLE: Mapping[str, Mapping[str, str]] = {
     },
     "TopodnsAnswersDenied": {f'topodns_selections_total{{{SERVER},outcome="denied",key=""}}': GROWS},
     "TopodnsClientsUnlocated": {f"topodns_unlocated_queries_total{{{SERVER}}}": "0+7x60"},
+    "TopodnsLocatorAddressesRefused": {
+        f'topodns_locator_refused_addresses{{{SERVER},kind="NodeLocator",reason="malformed"}}': "1x60"
+    },
+    "TopodnsLocatorWithoutLeader": {f"topodns_locator_leader{{{LOCATOR}}}": NONE},
+    "TopodnsLocatorLate": {f"topodns_locator_lag_seconds{{{LOCATOR}}}": "31x60"},
+    "TopodnsLocatorRefused": {f'topodns_locator_refusals_total{{{LOCATOR},reason="rbac"}}': GROWS},
     "TopodnsUpstreamsDown": {f"coredns_forward_healthcheck_broken_total{{{SERVER}}}": GROWS},
     "TopodnsForwardErrorsHigh": {f'{REPLIES}rcode="SERVFAIL"}}': "0+3x60"},
     "TopodnsForwardDropped": {f'topodns_forward_dropped_total{{{SERVER},reason="total"}}': GROWS},

@@ -53,7 +53,7 @@ def test_every_template_is_rendered_by_some_of_these_values() -> None:
     kinds = {each["kind"] for values in MATRIX.values() for each in rendered(values)}
     assert kinds >= {*CLUSTER_WIDE, *WORKLOADS, "ConfigMap", "HorizontalPodAutoscaler", "NetworkPolicy"}
     assert kinds >= {"PodDisruptionBudget", "PrometheusRule", "Role", "RoleBinding", "Service", "ServiceAccount"}
-    assert "ServiceMonitor" in kinds
+    assert kinds >= {"PodMonitor", "ServiceMonitor"}
     assert {path.suffix for path in CHART.glob("templates/**/*") if path.is_file()} == {".yaml", ".tpl", ".txt"}
 
 
@@ -140,6 +140,14 @@ def test_monitors_find_a_service_with_that_port(objects: list[Object]) -> None:
         (service,) = (each for each in of_kind(objects, "Service") if finds(labels, each["metadata"]["labels"]))
         ports = {port["name"] for port in service["spec"]["ports"]}
         assert {endpoint["port"] for endpoint in monitor["spec"]["endpoints"]} <= ports
+
+
+def test_monitors_of_pods_find_a_workload_with_that_port(objects: list[Object]) -> None:
+    for monitor in of_kind(objects, "PodMonitor"):
+        labels = monitor["spec"]["selector"]["matchLabels"]
+        (workload,) = (each for each in of_kind(objects, *WORKLOADS) if finds(labels, pods(each)["metadata"]["labels"]))
+        ports = {port["name"] for each in containers(workload) for port in each.get("ports", ())}
+        assert {endpoint["port"] for endpoint in monitor["spec"]["podMetricsEndpoints"]} <= ports
 
 
 def test_pods_may_do_no_more_than_they_need(objects: list[Object]) -> None:

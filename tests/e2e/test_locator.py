@@ -5,7 +5,10 @@ Afterwards `locate` has no other method for Pods, so that each answer depends on
 """
 
 import json
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -17,9 +20,19 @@ from tests.support.chart.helm import CHART
 from tests.support.kube.background_clients import asked_all_the_time
 from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place
+from tests.support.kube.dnstools import DNSTOOLS_IMAGE
 from tests.support.kube.expected_endpoints import node_labels
 from tests.support.kube.first_lookups import logged_at_start
-from tests.support.kube.objects import HOSTNAME, ZONE, headless, pause_container, pod_spec, spread, workload
+from tests.support.kube.objects import (
+    HOSTNAME,
+    ZONE,
+    headless,
+    pause_container,
+    pod_spec,
+    sleeping_container,
+    spread,
+    workload,
+)
 from tests.support.kube.operator_commands import Operator
 from tests.support.kube.waiting import becomes, eventually
 
@@ -28,6 +41,8 @@ pytestmark = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)
 RELEASE: Final = ("--namespace", "kube-system", "--wait")
 KEYS: Final = {"web": (), "web-near": (ZONE,), "web-local": (HOSTNAME,)}
 REPLICAS: Final = 6
+SOLITARY: Final = "solitary"  # a Pod on each node that is behind no Service, so that no slice locates it
+LATE: Final = 5.0  # seconds
 LOCATORS_ONLY: Final = "locate nodes nodelocator"
 
 
@@ -37,6 +52,7 @@ def shop(installed: str, cluster: Cluster) -> Iterator[Place]:
         place.create(
             *(headless(name, ",".join(keys) or None, app="web") for name, keys in KEYS.items()),
             workload("Deployment", "web", {"replicas": REPLICAS}, pod_spec(pause_container(), **spread("web"))),
+            workload("DaemonSet", SOLITARY, {}, pod_spec(sleeping_container(DNSTOOLS_IMAGE))),
         )
         place.pods_once_ready("web", REPLICAS)
         yield place
@@ -45,7 +61,8 @@ def shop(installed: str, cluster: Cluster) -> Iterator[Place]:
 @pytest.fixture(scope="module")
 def asking(shop: Place, clients: Place) -> Iterator[None]:
     """Clients on all nodes ask until the tests of this module are over; each answer must be right."""
-    with asked_all_the_time(shop, KEYS, clients.pods("client")):
+    solitary = shop.pods_once_ready(SOLITARY, len(shop.cluster.nodes))
+    with asked_all_the_time(shop, KEYS, [*clients.pods("client"), *solitary]):
         yield
 
 
@@ -53,18 +70,37 @@ def asking(shop: Place, clients: Place) -> Iterator[None]:
 def locator(
     asking: None, cluster: Cluster, operator: Operator, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
-    """The release has a locator; in the end it is as before."""
+    """The release has a locator, whose image reaches the nodes only when the servers that read locators have started.
+
+    In the end it is removed as the document says.
+    """
     archive = tmp_path_factory.mktemp("tools") / "topodns-tools.tar"
     assemble(archive, TOOLS, LOCK)
-    cluster.lab.load_image(archive)
-    before = revision(operator)
     try:
-        operator.follow("docs/operate/locator.md", "install-locator", TOOLS_IMAGE=TOOLS.partition(":")[0])
+        with ThreadPoolExecutor(1) as pool:
+            loaded = pool.submit(load_late, cluster, archive)
+            operator.follow("docs/operate/locator.md", "install-locator", TOOLS_IMAGE=TOOLS.partition(":")[0])
+            loaded.result()
         yield
     finally:
-        operator.run("helm", "rollback", "topodns", before, *RELEASE)
-        operator.run("kubectl", "delete", "customresourcedefinitions", "nodelocators.topodns.io")
-        operator.run("kubectl", "delete", "customresourcedefinitions", "podlocators.topodns.io")
+        operator.follow("docs/operate/locator.md", "remove-locator")
+
+
+def load_late(cluster: Cluster, archive: Path) -> None:
+    """Load the locator's image once a Pod waits for it, and some more seconds later."""
+    eventually(lambda: waits_for_image(cluster), "a Pod of the locator that has no image")
+    time.sleep(LATE)
+    cluster.lab.load_image(archive)
+
+
+def waits_for_image(cluster: Cluster) -> bool:
+    states = [
+        status["state"].get("waiting", {}).get("reason", "")
+        for pod in cluster.list("Pod", "kube-system")
+        for status in pod["status"].get("containerStatuses", ())
+        if status["name"] == "locator"
+    ]
+    return any(reason in ("ErrImagePull", "ImagePullBackOff") for reason in states)
 
 
 def revision(operator: Operator) -> str:
@@ -96,14 +132,17 @@ def pods_by_node(cluster: Cluster) -> dict[str, set[str]]:
 
 
 @pytest.fixture(scope="module")
-def by_locators_only(locator: None, operator: Operator, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """`topology` has no method for Pods but the NodeLocators."""
+def by_locators_only(locator: None, operator: Operator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """`topology` has no method for Pods but the NodeLocators; in the end it has those of before."""
     servers = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))["servers"]
     (topology,) = (plugin for plugin in servers[0]["plugins"] if plugin["name"] == "topology")
     topology["configBlock"] = LOCATORS_ONLY
     values = tmp_path_factory.mktemp("values") / "values.json"
     values.write_text(json.dumps({"servers": servers}))
+    before = revision(operator)
     operator.run("helm", "upgrade", "topodns", str(CHART), *RELEASE, "--reuse-values", "--values", str(values))
+    yield
+    operator.run("helm", "rollback", "topodns", before, *RELEASE)
 
 
 def test_every_address_of_a_pod_gets_into_the_locator_of_its_node(locator: None, cluster: Cluster) -> None:

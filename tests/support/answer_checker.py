@@ -41,14 +41,18 @@ def promise(question: str, *ever: str, never_empty: bool = True) -> Promise:
 
 
 class Witness:
-    """A context manager; leaving it fails if a promise was broken. `asked` counts the answers."""
+    """A context manager; leaving it fails if a promise was broken. `asked` counts the answers.
 
-    def __init__(self, server: Server, promises: Sequence[Promise], source: str = "") -> None:
+    `tries`: how often a question is asked until there is an answer, as stub resolvers do.
+    """
+
+    def __init__(self, server: Server, promises: Sequence[Promise], source: str = "", tries: int = 1) -> None:
         self.asked = 0
         self.synced = False  # from when on SERVFAIL is no answer any more
         self._server = server
         self._promises = promises
         self._source = source
+        self._tries = tries
         self._broken: list[str] = []
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._ask_on, name="witness")
@@ -58,11 +62,15 @@ class Witness:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
-        self._stop.set()
-        self._thread.join()
+        self.stop()
         if kind is None:
             assert not self._broken, "\n".join(self._broken[:20])
             assert self.asked, "nothing was asked"
+
+    def stop(self) -> None:
+        """Ask no more, as the server is to stop answering."""
+        self._stop.set()
+        self._thread.join()
 
     def _ask_on(self) -> None:
         while True:
@@ -73,8 +81,10 @@ class Witness:
 
     def _ask(self, each: Promise) -> None:
         synced, problem = self.synced, "no answer"
-        with suppress(OSError):
-            problem = each.broken_by(self._server.ask(each.question, self._source), synced)
+        for _ in range(self._tries):
+            with suppress(OSError):
+                problem = each.broken_by(self._server.ask(each.question, self._source), synced)
+                break
         self.asked += 1
         if problem:
             self._broken.append(f"{each.question}: {problem}")

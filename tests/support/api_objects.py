@@ -40,6 +40,12 @@ def service(name: str, namespace: str = "default", cluster_ip: str = "None", key
     }
 
 
+def external_name(name: str, target: str, namespace: str = "default") -> Object:
+    metadata = {"name": name, "namespace": namespace}
+    spec = {"type": "ExternalName", "externalName": target}
+    return {"kind": "Service", "apiVersion": "v1", "metadata": metadata, "spec": spec}
+
+
 def endpoint_slice(
     service: str, endpoints: Mapping[str, str], namespace: str = "default", name: str = "", ready: bool = True
 ) -> Object:

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from tests.support.api_objects import Object, endpoint_slice, service
+from tests.support.api_objects import Object, endpoint_slice, node_locator, service
 from tests.support.dns_messages import DO, Opt
 from tests.support.event_loops import PATIENCE
 from tests.support.fake_api.object_file import objects_of
@@ -20,6 +20,7 @@ from tests.support.namespaced_cluster import NodeScene, node_scene
 from tests.support.namespaced_node import CLUSTER_DNS
 from tests.support.node_processes import OWN_METRICS, READY, NodeCache, cluster_dns, dig, node_cache
 from tests.support.prometheus import Prometheus, prometheus
+from tests.support.push_client import ANY, PushClient, push_client
 from tests.support.server_process import METRICS, ROOT, Server, own_address, serving, until
 from tests.support.upstream_faults import question_of, reply_to
 
@@ -38,9 +39,10 @@ _COREFILE: Final = """
         pods verified
     }
     topology {
-        locate nodes slices pods
+        locate nodes slices pods nodelocator
         on_invalid deny
     }
+    push
     cache 30
     forward . 127.0.0.1:UPSTREAM 127.0.0.1:CLOSED
     loop
@@ -54,6 +56,7 @@ _BROKEN: Final = (
     service("broken", "shop", keys="not a key!"),
     endpoint_slice("broken", {"10.61.4.1": "node-a1"}, "shop"),
 )
+_LOCATED: Final = {"node-a1": ("127.0.0.1", "10.61.9.1"), "node-b1": ("10.61.9.1",)}  # refused, contradicted
 _TRIGGER: Final = "endpoints.kubernetes.io/last-change-trigger-time"
 
 
@@ -94,19 +97,25 @@ def asked_server(directory: Path) -> Iterator[Prometheus]:
         corefile = _COREFILE.replace("API", api.url).replace("UPSTREAM", str(upstream.port))
         with serving(directory, corefile.replace("CLOSED", str(closed.port))) as server:
             until(lambda: server.get("/ready", 8181)[0] == 200, "ready")
-            with prometheus(
-                directory, f"{own_address()}:9090", {SERVER_JOB: f"{server.address}:{METRICS}"}
-            ) as scraping:
-                _drive(server, api, closed, scraping)
+            with (
+                prometheus(directory, f"{own_address()}:9090", {SERVER_JOB: f"{server.address}:{METRICS}"}) as scraping,
+                push_client((server.address, server.port)) as client,
+            ):
+                client.begin()
+                client.subscribe("fresh.shop.svc.cluster.local")
+                _drive(server, api, closed, scraping, client)
                 yield scraping.as_of_now()
 
 
 def _whole() -> list[Object]:
-    return [*(each for path in sorted(_DEMO.glob("*.yaml")) for each in objects_of(path)), *_BROKEN]
+    demo = [each for path in sorted(_DEMO.glob("*.yaml")) for each in objects_of(path)]
+    nodes = [each["metadata"]["name"] for each in demo if each["kind"] == "Node"]
+    return [*demo, *_BROKEN, *(node_locator(name, _LOCATED.get(name, ())) for name in nodes)]
 
 
-def _drive(server: Server, api: FakeApi, closed: BadUpstream, scraping: Prometheus) -> None:
+def _drive(server: Server, api: FakeApi, closed: BadUpstream, scraping: Prometheus, client: PushClient) -> None:
     for number in range(1, _ROUNDS + 1):
+        client.subscribe("fresh.shop.svc.cluster.local", ANY)  # refused
         _change(api, number)
         _ask_all(server, number)
         if number == _ROUNDS // 2:
@@ -118,6 +127,7 @@ def _drive(server: Server, api: FakeApi, closed: BadUpstream, scraping: Promethe
     names = count()
 
     def probed() -> bool:
+        client.keepalive()
         server.ask(f"again{next(names)}.example.org A")  # at random of either upstream, one of which is silent now
         return server.metric("coredns_proxy_healthcheck_failures_total") >= 1
 

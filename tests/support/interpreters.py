@@ -49,12 +49,13 @@ def interpreter_command(version: str, arguments: Sequence[str]) -> list[str]:
     Its packages and wheels are downloaded where the cache has none. Raises OSError or CalledProcessError.
     """
     with filling():
-        root, wheels = _root(version), _wheels(version)
+        root, wheels = interpreter_root(version), wheels_of(version)
     enter = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-e", "-c", _ENTER, "sh"]
     return [*enter, str(root), str(wheels), str(ROOT), f"/usr/bin/python{version}", *arguments]
 
 
-def _root(version: str) -> Path:
+def interpreter_root(version: str) -> Path:
+    """The root of the interpreter `version`, downloaded where the cache has none. Raises as `interpreter_command`."""
     packages = [*_COMMON, *(each.format(version) for each in _OF_VERSION)]
     kept = CACHE / "interpreters" / f"python{version}-{SUITE}-{key_of(*packages)}"
     if kept.exists():
@@ -118,7 +119,8 @@ def _mirror() -> str:
     raise OSError("apt has no index of Debian's archive here (apt-get update)")
 
 
-def _wheels(version: str) -> Path:
+def wheels_of(version: str) -> Path:
+    """The folder of the locked wheels for it, downloaded where the cache has none. Raises as `interpreter_command`."""
     kept = CACHE / "interpreters" / f"wheels-{version}-{key_of(LOCK.read_bytes())}"
     if kept.exists():
         return kept

@@ -12,6 +12,7 @@ from typing import Final
 
 from tests.support.answer_checker import Promise, Witness, promise
 from tests.support.api_objects import Object, endpoint_slice, namespace, node, service
+from tests.support.event_loops import PATIENCE
 from tests.support.fake_api.server import FakeApi, running
 from tests.support.server_process import READY, Server, own_address, serving, until
 
@@ -89,7 +90,7 @@ class Scene:
     def ready(self) -> tuple[int, str]:
         return self.server.get("/ready", READY)
 
-    def is_ready(self, patience: float = 5.0) -> None:
+    def is_ready(self, patience: float = PATIENCE) -> None:
         until(lambda: self.ready()[0] == 200, f"/ready; it says {self.ready()}", patience)
 
 
@@ -106,8 +107,13 @@ def scene(
     prepare: Callable[[FakeApi], None] = lambda api: None,
     synced: bool = True,
     tls: ssl.SSLContext | None = None,
+    tries: int = 1,
+    patience: float = PATIENCE,
 ) -> Iterator[Scene]:
-    """A server that knows the cluster, or one that does not (`synced`); `prepare` comes before its first request."""
+    """A server that knows the cluster, or one that does not (`synced`); `prepare` comes before its first request.
+
+    `tries`: of each question of the witness. `patience`: seconds until it has to be ready.
+    """
     with running((*CLUSTER, *more), own_address(), tls=tls) as api:
         prepare(api)
         text = _COREFILE
@@ -116,8 +122,8 @@ def scene(
             text = text.replace(word, meaning)
         with serving(directory, text.replace("URL", api.url)) as server:
             there = Scene(api, server)
-            with Witness(server, tuple(promises), IN_A) as there.witness:
+            with Witness(server, tuple(promises), IN_A, tries) as there.witness:
                 if synced:
-                    there.is_ready()
+                    there.is_ready(patience)
                     there.witness.synced = True
                 yield there

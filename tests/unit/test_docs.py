@@ -1,5 +1,6 @@
 """The documents are true: their sessions happen, the names in them exist."""
 
+import asyncio
 import re
 import shlex
 import tomllib
@@ -22,6 +23,7 @@ from topodns.app.exposition import Metrics
 from topodns.app.listeners import Listeners
 from topodns.app.load import settings_from_text
 from topodns.app.metrics import Events, readings
+from topodns.app.workers.pool import WorkerPool
 from topodns.cli.main import main
 from topodns.kube.client.contract import ApiSettings
 from topodns.locator.metrics import LocatorCounts
@@ -135,7 +137,7 @@ def exposition(demo: Demo) -> str:
 
 
 def all_readings(demo: Demo, events: Events) -> list[Published]:
-    """Those of every server, of every plugin, of a server with a cluster, and of `topodns locator`."""
+    """Those of every server, of every plugin, of clusters and workers, and of `topodns locator`."""
     assert demo.assembly.cluster_maker is not None
     source = MetricsSource(Shared(), events.blocks, lambda: [demo.socket_counters])
     of_plugins = [
@@ -144,7 +146,9 @@ def all_readings(demo: Demo, events: Events) -> list[Published]:
     of_clusters = cluster_readings(events.clusters, demo.assembly.cluster_maker)
     of_http = Admin(Metrics(list, ())).readings()
     of_the_locator = LocatorCounts().readings("nodelocator")
-    return [*readings(Listeners(Random(0)), events), *of_plugins, *of_clusters, *of_http, *of_the_locator]
+    of_workers = WorkerPool(lambda work, _: asyncio.create_task(work), list).readings()
+    of_the_server = readings(Listeners(Random(0)), events)
+    return [*of_the_server, *of_plugins, *of_clusters, *of_http, *of_the_locator, *of_workers]
 
 
 def documented_metrics() -> Mapping[str, tuple[str, set[str]]]:

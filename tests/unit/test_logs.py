@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.event_loops import eventually
-from topodns.logs import MAX_KINDS, MAX_PER_SECOND, LineWriter, RateLimit, start_logging
+from topodns.logs import ATOMIC, MAX_KINDS, MAX_PER_SECOND, LineWriter, RateLimit, start_logging
 
 
 class Clock:
@@ -164,5 +164,37 @@ def test_gathered_lines_can_be_written_at_once() -> None:
         write.flush()
         write("b.example.")
         await eventually(lambda: stream.getvalue() == "[INFO] a.example.\n[INFO] b.example.\n")
+
+    asyncio.run(story())
+
+
+class Writes(io.StringIO):
+    """A stream that notes each write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    def write(self, text: str) -> int:
+        assert text.endswith("\n")
+        self.sizes.append(len(text.encode()))
+        return super().write(text)
+
+
+def test_where_processes_share_a_stream_each_write_is_whole_lines_and_no_more_than_a_pipe_keeps_together() -> None:
+    async def story() -> None:
+        stream = Writes()
+        write = LineWriter(stream, shared=True)
+        lines = [f"{number}.{'ä' * 60}" for number in range(200)]
+        for line in lines:
+            write(line)
+        write.flush()
+        assert max(stream.sizes) <= ATOMIC
+        assert len(stream.sizes) < len(lines) / 20
+        assert stream.getvalue() == "".join(f"[INFO] {line}\n" for line in lines)
+        write("x" * ATOMIC)
+        write.flush()
+        assert stream.sizes[-1] > ATOMIC  # nothing is lost
+        write.flush()
 
     asyncio.run(story())

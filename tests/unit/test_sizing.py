@@ -11,6 +11,7 @@ from topodns.memory.budget import SERVER
 from topodns.net.tcp_limits import TcpLimits
 from topodns.plugins.cache.settings import DEFAULT_CAPACITY
 from topodns.plugins.forward.limits import MAX_TOTAL
+from topodns.query.session import PushLimits
 
 SIZING = " ".join(DOCUMENTS["docs/operate/sizing.md"].split())
 VALUES = yaml.safe_load((ROOT / "charts/topodns/values.yaml").read_text(encoding="utf-8"))
@@ -22,6 +23,7 @@ CAPS = {
     rf"{MAX_STORED:,} of each socket, and so 23 MB; never more than {SERVER.ready_made // MIB} MiB of all",
     rf"up to {TcpLimits().unread // MIB} MiB of replies that they do not read",
     rf"{MAX_TOTAL:,} questions that wait for an upstream",
+    rf"never more than its option `memory`, {PushLimits().memory // MIB} MiB",
 }
 """As the document has them; what is measured in between is not looked at."""
 

@@ -9,13 +9,17 @@ from topodns.query.histogram import Histogram
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A gauge or counter. `name` without _total; `read`, called at scrape time, gives (label values, value) pairs."""
+    """A gauge or counter. `name` without _total; `read`, called at scrape time, gives (label values, value) pairs.
+
+    `adds_up`: whether the processes of `multisocket` report their sum; else only the first process reports it.
+    """
 
     name: str
     documentation: str
     kind: Literal["gauge", "counter"]
     labels: tuple[str, ...]
     read: Callable[[], Iterable[tuple[tuple[str, ...], float]]]
+    adds_up: bool = True
 
 
 @dataclass(frozen=True, slots=True)

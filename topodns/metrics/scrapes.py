@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -26,11 +26,17 @@ class _Made:
 class Scrapes(Generic[T]):
     """Makes expositions of the pieces that `pieces` gives for a form. `clock`: monotonic, in seconds.
 
-    The last exposition of each form is kept, so forms should be few.
+    The last exposition of each form is kept, so forms should be few. `before` is awaited before each is made.
     """
 
-    def __init__(self, pieces: Callable[[T], Iterable[bytes]], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        pieces: Callable[[T], Iterable[bytes]],
+        clock: Callable[[], float] = time.monotonic,
+        before: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
         self._pieces = pieces
+        self._before = before
         self._clock = clock
         self._last: dict[T, _Made] = {}
 
@@ -47,6 +53,8 @@ class Scrapes(Generic[T]):
     async def _make(self, form: T) -> bytes:
         text: list[bytes] = []
         try:
+            if self._before is not None:
+                await self._before()
             await in_slices(map(text.append, self._pieces(form)), self._clock)
             return b"".join(text)
         except Exception:

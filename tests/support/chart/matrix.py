@@ -97,7 +97,7 @@ MATRIX: Final[Mapping[str, Values]] = {
         "admissionPolicy": {"enabled": False},
         "nodeCache": {"enabled": True, "dnsServer": ["10.96.0.10"]},
     },
-    "locators": {"locator": {"enabled": True}},
+    "locators": {"locator": {"enabled": True}, "prometheus": {"monitor": {"enabled": True}}},
     "one replica, nothing else": {
         "replicaCount": 1,
         "rbac": {"create": False},

@@ -1,4 +1,4 @@
-"""The dashboard of topology: answers by outcome, unlocated clients, age of the state."""
+"""The dashboard of topology: answers by outcome, unlocated clients, age of the state, push, locators."""
 
 from typing import Final
 
@@ -175,10 +175,75 @@ _STATE: Final = (
     ),
 )
 
+_PUSH: Final = (
+    Panel(
+        "Sessions and subscriptions",
+        "Of node caches and other clients, which get changes of their subscriptions at once.",
+        "short",
+        (
+            Query("sum(topodns_push_sessions{SEL})", "sessions"),
+            Query("sum(topodns_push_subscriptions{SEL})", "subscriptions"),
+        ),
+    ),
+    Panel(
+        "Changes pushed",
+        "PUSH messages to all sessions.",
+        "ops",
+        (Query("sum(rate(topodns_push_messages_total{SEL}[$__rate_interval]))", "messages"),),
+    ),
+    Panel(
+        "Push requests refused",
+        "sessions, subscriptions and memory are limits: those clients wait for TTLs.",
+        "short",
+        (
+            Query(
+                "sum by (reason) (increase(topodns_push_refused_total{SEL}[$__rate_interval]))",
+                "{{reason}}",
+            ),
+        ),
+    ),
+)
+
+_LOCATORS: Final = (
+    Panel(
+        "Locators held",
+        "NodeLocators and PodLocators, in the instance that has most.",
+        "short",
+        (Query('max by (kind) (topodns_state_objects{SEL,kind=~"NodeLocator|PodLocator"})', "{{kind}}"),),
+    ),
+    Panel(
+        "Addresses in locators that contradict",
+        "They locate no client: Nodes, Pods, podCIDRs or other locators have them on another node.",
+        "short",
+        (
+            Query(
+                "max by (kind, reason) (topodns_locator_contradictions{SEL})",
+                "{{kind}}: {{reason}}",
+            ),
+        ),
+    ),
+    Panel(
+        "Addresses in locators that are refused",
+        "They locate no client either: loopback, link-local, malformed, or too many of one object.",
+        "short",
+        (
+            Query(
+                "max by (kind, reason) (topodns_locator_refused_addresses{SEL})",
+                "{{kind}}: {{reason}}",
+            ),
+        ),
+    ),
+)
+
 TOPOLOGY: Final = Board(
     "topodns-topology",
     "topodns: topology",
-    "Answers about headless Services, unlocated clients, and the age of the state.",
+    "Answers about headless Services, unlocated clients, the age of the state, pushed changes, and locators.",
     "topodns_state_synced",
-    {"Answers about headless Services": _ANSWERS, "State of the cluster": _STATE},
+    {
+        "Answers about headless Services": _ANSWERS,
+        "State of the cluster": _STATE,
+        "Push": _PUSH,
+        "Locators": _LOCATORS,
+    },
 )

@@ -36,8 +36,10 @@ def respond_single(store: Store, target: Target, request: Request) -> Outcome | 
 
 def _apply(store: Store, target: Target, held: Object | None, value: Object) -> Outcome | Refusal:
     """Of one manager who has all fields: an object of these fields."""
-    asked = value["metadata"].get("resourceVersion")
-    if asked and (held is None or asked != held["metadata"]["resourceVersion"]):
+    for name in ("uid", "resourceVersion"):
+        if (asked := value["metadata"].get(name)) and held is not None and asked != held["metadata"][name]:
+            return _conflict(target)
+    if held is None and "uid" in value["metadata"]:
         return _conflict(target)
     if held is None:
         return 201, store.put(value)

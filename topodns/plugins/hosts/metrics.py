@@ -19,6 +19,7 @@ def readings(source: MetricsSource) -> Iterator[Published]:
         "gauge",
         ("hostsfile",),
         lambda: _entries(source).items(),
+        adds_up=False,
     )
     yield Reading(
         "coredns_hosts_reload_timestamp_seconds",
@@ -26,6 +27,7 @@ def readings(source: MetricsSource) -> Iterator[Published]:
         "gauge",
         (),
         lambda: _times(source),
+        adds_up=False,
     )
 
 
