@@ -17,11 +17,11 @@ from typing import Final
 from bench.cluster import write_list
 from bench.compare.cluster import objects, records, write_local_data, write_zone
 from bench.compare.contenders import StaticNames, find_by_interpreter, find_contenders, floor
-from bench.compare.course import Course, World
 from bench.compare.document import DOCUMENT
 from bench.compare.loads import FULL, SHORT, Loads
 from bench.compare.measuring import Generators, Tools
 from bench.compare.report import beside_servers, by_interpreter, renew
+from bench.compare.rounds import Rounds, Testbed
 from bench.compile import compiled, find_compiler
 from bench.outside import outside
 from bench.proc import NoAnswer, cores, go_first
@@ -50,15 +50,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say("bench-compare needs a C compiler (Debian package gcc), for generators that are faster than the servers")
         return 1
     try:
-        with _course(compiler, options) as (course, servers):
-            rounds = _run(course, 1 if options.short else options.rounds, options.short)
+        with _prepared(compiler, options) as (rounds, servers):
+            count = _run(rounds, 1 if options.short else options.rounds, options.short)
     except (NoAnswer, subprocess.CalledProcessError) as problem:
         _say(f"bench: {problem}")
         return 1
-    found = course.found
-    texts = (by_interpreter if options.interpreters else beside_servers)(found, servers, rounds)
+    found = rounds.found
+    texts = (by_interpreter if options.interpreters else beside_servers)(found, servers, count)
     print("\n\n".join(texts.values()))
-    print(f"\nrounds: {rounds}, in {time.monotonic() - began:.0f} s")
+    print(f"\nrounds: {count}, in {time.monotonic() - began:.0f} s")
     print(*found.problems, sep="\n")
     is_whole = not (options.short or options.alone or options.print)
     if (is_whole or options.write) and not found.problems:
@@ -68,8 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _course(compiler: str, options: argparse.Namespace) -> Iterator[tuple[Course, list[str]]]:
-    """The course with all that is around it, and the titles of the servers."""
+def _prepared(compiler: str, options: argparse.Namespace) -> Iterator[tuple[Rounds, list[str]]]:
+    """The rounds with all that is around it, and the titles of the servers."""
     short = options.short
     server_core, other_core = cores()
     if server_core == other_core:
@@ -90,17 +90,17 @@ def _course(compiler: str, options: argparse.Namespace) -> Iterator[tuple[Course
             _say("no dnsperf (Debian package dnsperf): its row is left out")
         echoes = floor((compiled(compiler, "echo"),), compiled(compiler, "echo_tcp"))
         with outside() as world, stand_in(write_list(folder / "cluster.json", made), other_core) as api:
-            around = World(Generators(tools, world, other_core), world, api, folder, server_core)
-            yield Course(around, loads, contenders, echoes, short), [each.title for each in contenders]
+            testbed = Testbed(Generators(tools, world, other_core), world, api, folder, server_core)
+            yield Rounds(testbed, loads, contenders, echoes, short), [each.title for each in contenders]
 
 
-def _run(course: Course, rounds: int, short: bool) -> int:
+def _run(rounds: Rounds, number: int, short: bool) -> int:
     """The rounds, and up to MORE_ROUNDS for what was disturbed; how many there were."""
-    done, needed = 0, 0 if short else min(rounds, FEWEST)
-    while done < rounds or (done < rounds + MORE_ROUNDS and course.found.figures.fewest() < needed):
-        course.run_round(1.0 if short else PACE_SECONDS)
+    done, needed = 0, 0 if short else min(number, FEWEST)
+    while done < number or (done < number + MORE_ROUNDS and rounds.found.figures.fewest() < needed):
+        rounds.run_round(1.0 if short else PACE_SECONDS)
         done += 1
-        _say(f"round {done} of {rounds}, {course.found.figures.dropped} measurements disturbed")
+        _say(f"round {done} of {number}, {rounds.found.figures.dropped} measurements disturbed")
     return done
 
 

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from bench.compare.contenders import FLOOR, TOPODNS
-from bench.compare.course import Found
 from bench.compare.document import (
     CPU,
     DOCUMENT,
@@ -25,6 +24,7 @@ from bench.compare.figures import Spread, median_latency
 from bench.compare.loads import Row
 from bench.compare.machine import description
 from bench.compare.plot import Line, svg
+from bench.compare.rounds import Found
 from bench.programs import COREDNS
 from release.source import ROOT
 

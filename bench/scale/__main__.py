@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from bench.proc import NoAnswer, cores, go_first
-from bench.scale.course import Course, OutOfTime
+from bench.scale.scenario import OutOfTime, Scenario
 from bench.scale.servers import TOPODNS, Server, coredns
 from bench.scale.sheet import Sheet
 from tests.support.synthetic_clusters import Cluster
@@ -49,7 +49,7 @@ def _measure(sheets: Sequence[tuple[Cluster, Sheet]], servers: Sequence[Server],
     for server in servers:
         for cluster, sheet in sheets:
             _say(f"{server.title}, {sheet.head}")
-            Course(server, cluster, sheet, deadline).run(server_core, other_core)
+            Scenario(server, cluster, sheet, deadline).run(server_core, other_core)
 
 
 def _sheets(part: int, servers: Sequence[Server]) -> Iterator[tuple[Cluster, Sheet]]:

@@ -8,7 +8,7 @@ import pytest
 
 from bench.cluster import MANY
 from bench.compare.cluster import addresses, objects, pod_name, records, sized_name, write_local_data, write_zone
-from bench.compare.course import Found
+from bench.compare.rounds import Found
 from bench.compare.document import (
     CPU,
     LATENCY,

@@ -32,7 +32,7 @@ Start = Callable[[Place], Command]
 
 
 @dataclass(frozen=True)
-class World:
+class Testbed:
     """What is around the servers: generators, upstream, API server, a folder, and the core that servers have."""
 
     generators: Generators
@@ -51,19 +51,19 @@ class Found:
     problems: list[str] = field(default_factory=list)
 
 
-class Course:
+class Rounds:
     """The rounds. `floor` is measured with the loads of each method. `keep_all`: disturbed measurements count too."""
 
     def __init__(
         self,
-        world: World,
+        testbed: Testbed,
         loads: Loads,
         contenders: Sequence[Contender],
         floor: Mapping[Method, Contender],
         keep_all: bool = False,
     ) -> None:
         self.found = Found(Figures(keep_all))
-        self._world, self._loads = world, loads
+        self._testbed, self._loads = testbed, loads
         self._contenders, self._floor = contenders, floor
         self._round = 0
 
@@ -71,80 +71,80 @@ class Course:
         """Raises NoAnswer where a server does not start."""
         self._measure_floor()
         for contender in self._contenders:
-            self._live_in_cluster(contender)
+            self._measure_in_cluster(contender)
         for way in Way:
             for contender in self._contenders:
-                self._live_forwarding(contender, way)
+                self._measure_forwarding(contender, way)
         for contender in self._contenders:
-            self._live_on_node(contender)
+            self._measure_on_node(contender)
         for contender in (self._floor[Method.UDP], *self._contenders):
-            self._live_at_a_pace(contender, seconds_of_pace)
+            self._measure_latency(contender, seconds_of_pace)
         self._round += 1
 
     def _measure_floor(self) -> None:
         loads = (*self._loads.cluster, *self._loads.forwarded.values(), self._loads.cached, self._loads.node_cached)
         for method, contender in self._floor.items():
-            with self._life(contender.title, contender.cluster, None) as server:
+            with self._serving(contender.title, contender.cluster, None) as server:
                 for load in (*loads, self._loads.node_once):
                     if load.method is method:
                         self._measure(server, load, check=False)
 
-    def _live_in_cluster(self, contender: Contender) -> None:
-        with self._life(contender.title, contender.cluster, KNOWN, contender.settling) as server:
+    def _measure_in_cluster(self, contender: Contender) -> None:
+        with self._serving(contender.title, contender.cluster, KNOWN, contender.settling) as server:
             for load in self._loads.cluster:
-                if load.row in contender.rows and self._world.generators.can_send(load):
+                if load.row in contender.rows and self._testbed.generators.can_send(load):
                     self._measure(server, load)
 
-    def _live_forwarding(self, contender: Contender, way: Way) -> None:
+    def _measure_forwarding(self, contender: Contender, way: Way) -> None:
         rows = [row for row, its_way in contender.ways.items() if its_way is way]
         resolver = contender.resolver
         if not rows or resolver is None:
             return
-        with self._life(contender.title, lambda place: resolver.command(way, place), OUTSIDE) as server:
-            self._world.generators.warm_up(server, self._loads.fresh)
+        with self._serving(contender.title, lambda place: resolver.command(way, place), OUTSIDE) as server:
+            self._testbed.generators.warm_up(server, self._loads.fresh)
             for row in rows:
                 self._measure(server, self._loads.cached if row is Row.CACHED else self._loads.forwarded[row])
 
-    def _live_on_node(self, contender: Contender) -> None:
+    def _measure_on_node(self, contender: Contender) -> None:
         """The cache has the core that the server has: the sum of both is measured, not how fast they are together."""
         node = contender.node
         if node is None:
             return
         with (
-            self._life(contender.title, contender.cluster, KNOWN, contender.settling) as server,
-            self._life(contender.title, lambda place: node(place, server.port), KNOWN) as cache,
+            self._serving(contender.title, contender.cluster, KNOWN, contender.settling) as server,
+            self._serving(contender.title, lambda place: node(place, server.port), KNOWN) as cache,
         ):
-            self._world.generators.warm_up(cache, self._loads.fresh)
+            self._testbed.generators.warm_up(cache, self._loads.fresh)
             both = Running(contender.title, (*cache.pids, *server.pids), cache.port)
             self._measure(both, self._loads.node_once)
             self._measure(cache, self._loads.node_cached)
 
-    def _live_at_a_pace(self, contender: Contender, seconds: float) -> None:
+    def _measure_latency(self, contender: Contender, seconds: float) -> None:
         known = KNOWN if contender.knows else None
-        with self._life(contender.title, contender.cluster, known, contender.settling) as server:
-            self._world.generators.warm_up(server, self._loads.paced_warm_up)
+        with self._serving(contender.title, contender.cluster, known, contender.settling) as server:
+            self._testbed.generators.warm_up(server, self._loads.paced_warm_up)
             for rate in CHANGES if contender.follows else CHANGES[:1]:
                 if rate:
-                    change_slices(self._world.api, rate, seconds)
-                latency, disturbed = self._world.generators.latency(server, self._loads.paced, seconds)
+                    change_slices(self._testbed.api, rate, seconds)
+                latency, disturbed = self._testbed.generators.latency(server, self._loads.paced, seconds)
                 if self.found.figures.keep_all or not disturbed:
                     self.found.latencies[rate, contender.title].append(latency)
 
     def _measure(self, server: Running, load: Load, check: bool = True) -> None:
         try:
-            reading = self._world.generators.measure(server, load, check)
+            reading = self._testbed.generators.measure(server, load, check)
         except (NoAnswer, WrongAnswers) as problem:
             self.found.problems.append(str(problem))
         else:
             self.found.figures.note(load.row, server.title, self._round, reading)
 
     @contextmanager
-    def _life(self, title: str, start: Start, known: Question | None, settling: float = 0.3) -> Iterator[Running]:
+    def _serving(self, title: str, start: Start, known: Question | None, settling: float = 0.3) -> Iterator[Running]:
         """A server from its start to its end. Yields once it answers `known` with records; None: any message."""
-        world = self._world
-        with tempfile.TemporaryDirectory(dir=world.folder) as folder:
-            place = Place(Path(folder), free_port(), world.outside.upstream_port, world.api.url)
-            with running(start(place), world.core) as process:
+        testbed = self._testbed
+        with tempfile.TemporaryDirectory(dir=testbed.folder) as folder:
+            place = Place(Path(folder), free_port(), testbed.outside.upstream_port, testbed.api.url)
+            with running(start(place), testbed.core) as process:
                 message = OUTSIDE.message if known is None else known.message
                 wait_for_answer(process, place.port, message, _READY_WITHIN)
                 if known is not None:

@@ -56,7 +56,7 @@ class OutOfTime(Exception):
     """The bench as a whole takes too long."""
 
 
-class Course:
+class Scenario:
     """One server on one cluster. Everything it finds goes to the sheet; it is over at `deadline` (monotonic)."""
 
     def __init__(self, server: Server, cluster: Cluster, sheet: Sheet, deadline: float) -> None:
