@@ -76,6 +76,8 @@ class TcpConnection(asyncio.BufferedProtocol):
         intake = self._intake
         if intake.finishing and intake.is_over:
             return
+        if self._answer_lone(nbytes):
+            return
         pending = intake.reader.pending
         messages = intake.receive(bytes(self._listener.read_buffer[:nbytes]))
         left = intake.reader.pending
@@ -90,6 +92,28 @@ class TcpConnection(asyncio.BufferedProtocol):
                 self.deadline.fixed = True
                 self._set_unfinished(0)
             self._schedule_or_read()
+
+    def _answer_lone(self, nbytes: int) -> bool:
+        """Answer the query, if the read is exactly one and may be answered at once. Returns whether it was.
+
+        Same effect as the general way for any number of queries, with a third of its calls: most clients wait for the
+        reply before they send the next query.
+        """
+        if self._scheduled or not self._reading or self._awaited + 1 >= self._limits.in_flight:
+            return False
+        message = self._intake.lone_message(self._listener.read_buffer, nbytes)
+        if message is None or not (began := self._listener.schedule.began()):
+            return False
+        listener = self._listener
+        self.deadline.data_read(0, continued=False)
+        answer = listener.answer if listener.open_session is None else self._answer_or_receive
+        reply = answer(message, self.address, self.port)
+        if isinstance(reply, Outcome):
+            self._await(reply)
+        elif reply is not None:
+            self._write(frame(reply))
+        listener.schedule.ended(began)
+        return True
 
     def eof_received(self) -> bool:
         """Handle a client that has closed its half after its last query. Returns whether our half stays open.
@@ -176,7 +200,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         if unfinished or self._ended or self._transport.is_closing():
             return
         if self._session is not None:
-            self._write([frame(message) for message in self._session.farewell()])
+            self._write(b"".join(map(frame, self._session.farewell())))
         if self._end():
             self._transport.close()
 
@@ -210,9 +234,8 @@ class TcpConnection(asyncio.BufferedProtocol):
         self._listener.unread += octets - self.unread
         self.unread = octets
 
-    def _write(self, replies: list[bytes]) -> None:
+    def _write(self, data: bytes) -> None:
         """Write framed replies. If all connections then have too many unread octets, closes some, perhaps this one."""
-        data = b"".join(replies)
         size = len(data)
         if not size or self._transport.is_closing():
             return
@@ -250,7 +273,7 @@ class TcpConnection(asyncio.BufferedProtocol):
             self._scheduled = False
             return False
         if self._client_reads:
-            self._write(self._answers(messages, until))
+            self._write(b"".join(self._answers(messages, until)))
         if self._waiting and self._client_reads and self._awaited < self._limits.in_flight:
             return True
         self._scheduled = False
@@ -281,7 +304,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         deferred, self._deferred = self._deferred, []
         if self._transport.is_closing():
             return
-        self._write(deferred)
+        self._write(b"".join(deferred))
         if self._client_reads:
             self.deadline.replies_written()
         self._schedule_or_read()

@@ -28,6 +28,16 @@ class TcpIntake:
         """Whether no further octet matters."""
         return self.finishing and not (self.reader.pending or self.arrived)
 
+    def lone_message(self, buffer: memoryview, size: int) -> bytes | None:
+        """The message, if a read of `size` octets is exactly one, which `receive` would return alone; else None.
+
+        `buffer` begins with what was read. None, too, where `limited` or the end of the stream has a say. The intake
+        does not change, so the caller may still give the same octets to `receive`.
+        """
+        if size <= PREFIX or self.finishing or self._queries or self.reader.pending:
+            return None
+        return bytes(buffer[PREFIX:size]) if buffer[0] << 8 | buffer[1] == size - PREFIX else None
+
     def receive(self, octets: bytes) -> list[bytes]:
         """The complete messages after a read. Once a message begins too late, the rest of the stream is dropped."""
         pending = self.reader.pending

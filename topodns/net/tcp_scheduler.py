@@ -31,7 +31,7 @@ class ScheduledConnection(Protocol):
 class TcpSchedule:
     """Shares the time for TCP equally among client addresses, and that of an address among its connections.
 
-    `clock`: monotonic seconds, with a resolution fine enough to time a single message.
+    `clock`: monotonic seconds above 0, with a resolution fine enough to time a single message.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -46,16 +46,28 @@ class TcpSchedule:
 
         Those that are left, or all of them otherwise, get answered in turn. It must not be in the schedule already.
         """
-        if not self._addresses:
-            now = self.clock()
-            if now - self._window >= _WINDOW:
-                self._window, self._left = now, BUDGET
-            if self._left > 0:
-                more = connection.answer_some(_ALL, now + self._left)
-                self._left -= self.clock() - now
-                if not more:
-                    return
+        if began := self.began():
+            more = connection.answer_some(_ALL, began + self._left)
+            self.ended(began)
+            if not more:
+                return
         self._wait(connection)
+
+    def began(self) -> float:
+        """The time on the clock if messages may be answered at once; 0 if others wait or the window has no time left.
+
+        The caller then calls `ended` with this time.
+        """
+        if self._addresses:
+            return 0.0
+        now = self.clock()
+        if now - self._window >= _WINDOW:
+            self._window, self._left = now, BUDGET
+        return now if self._left > 0 else 0.0
+
+    def ended(self, began: float) -> None:
+        """Take the time since `began` from what is left of the window."""
+        self._left -= self.clock() - began
 
     def _wait(self, connection: ScheduledConnection) -> None:
         if not self._addresses:

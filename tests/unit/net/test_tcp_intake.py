@@ -62,3 +62,20 @@ def test_the_rest_of_a_message_can_be_dropped() -> None:
     intake.receive(STREAM[:3])
     intake.drop_rest()
     assert (intake.reader.pending, intake.arrived, intake.is_over) == (0, 0, True)
+
+
+READS = [frame(ONE), STREAM, frame(ONE)[:4], frame(b""), b"\0", frame(ONE) + b"\0"]
+
+
+@pytest.mark.parametrize("read", READS)
+def test_a_read_that_is_exactly_one_message_is_a_lone_message(read: bytes) -> None:
+    lone = TcpIntake(0).lone_message(memoryview(read.ljust(64, b"x")), len(read))
+    assert lone == (ONE if read == frame(ONE) else None)
+    assert lone is None or TcpIntake(0).receive(read) == [lone]
+
+
+def test_no_message_is_lone_behind_an_incomplete_one_with_a_limit_of_queries_or_at_the_end() -> None:
+    begun = TcpIntake(0)
+    begun.receive(b"\0")
+    for intake in (begun, TcpIntake(5), finishing(arrived=100)):
+        assert intake.lone_message(memoryview(frame(ONE)), len(frame(ONE))) is None

@@ -111,3 +111,27 @@ def test_an_exception_of_one_connection_stops_no_other() -> None:
 
 def _raises(messages: int, until: float) -> bool:
     raise ValueError
+
+
+def test_a_lone_query_is_answered_at_once_while_its_window_has_time_and_no_other_waits() -> None:
+    clock = Clock()
+    schedule = TcpSchedule(clock)
+    began = schedule.began()
+    assert began == clock.now
+    clock.now += 1.01 * BUDGET
+    schedule.ended(began)
+    assert not schedule.began()
+    clock.now += 2 * BUDGET
+    assert schedule.began()
+
+
+def test_no_lone_query_is_answered_before_those_that_wait() -> None:
+    clock = Clock()
+    schedule = TcpSchedule(clock)
+
+    async def story() -> None:
+        schedule.serve(Connection("a1", 3, clock, [], 2 * BUDGET))
+        clock.now += 2 * BUDGET
+        assert not schedule.began()
+
+    asyncio.run(story())
