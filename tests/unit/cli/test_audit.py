@@ -83,6 +83,10 @@ def test_fail_on_sets_the_severity_that_fails(keys: str, zones: str, worst: str,
         (["--kubeconfig", "/nowhere"], "cannot read /nowhere: "),
         (["--manifests", MANIFESTS, "--what-if", "node=a1"], "found 'node=a1', expected node=NAME:down"),
         (["--manifests", MANIFESTS, "--what-if", "node=a1:down"], "no Node is named 'a1'"),
+        (
+            ["--manifests", MANIFESTS, "--what-if", "keys=default/kubernetes:*"],
+            "Service default/kubernetes is not headless: expected a headless one",
+        ),
     ],
 )
 def test_without_an_audit_the_status_is_2_with_the_reason(arguments: list[str], problem: str, capsys: Captured) -> None:

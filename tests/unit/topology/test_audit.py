@@ -151,8 +151,8 @@ def test_keys_of_a_service_that_has_none_can_be_supposed() -> None:
     assert [each.kind for each in change.new] == ["uncovered"]
 
 
-def test_a_what_if_of_an_unknown_name_is_refused() -> None:
-    with pytest.raises(BadWhatIf, match="no headless Service is named 'default/web'"):
+def test_a_what_if_of_a_service_with_a_cluster_ip_is_refused() -> None:
+    with pytest.raises(BadWhatIf, match="Service default/web is not headless: expected a headless one"):
         run_audit(
             state_of(*NODES, service("web", cluster_ips=["10.96.0.1"])), RULES, parse_changes(["keys=default/web:*"])
         )
@@ -165,3 +165,8 @@ def test_services_that_vanish_between_two_steps_are_left_out() -> None:
     state.apply(Deleted("Service", ObjectKey("default", "b")), 0)
     report, _ = do_at_once(steps)
     assert [each.service.name for each in report.services] == ["a"]
+
+
+def test_a_what_if_of_an_unknown_name_is_refused() -> None:
+    with pytest.raises(BadWhatIf, match="no headless Service is named 'default/web'"):
+        run_audit(state_of(*NODES), RULES, parse_changes(["keys=default/web:*"]))
