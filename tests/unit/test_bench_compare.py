@@ -8,7 +8,6 @@ import pytest
 
 from bench.cluster import MANY
 from bench.compare.cluster import addresses, objects, pod_name, records, sized_name, write_local_data, write_zone
-from bench.compare.rounds import Found
 from bench.compare.document import (
     CPU,
     LATENCY,
@@ -38,6 +37,7 @@ from bench.compare.loads import (
 )
 from bench.compare.plot import Line, svg
 from bench.compare.report import beside_servers, by_interpreter
+from bench.compare.rounds import Found
 from bench.questions import Question, read_questions
 from topodns.dns.rrtype import RRType
 
