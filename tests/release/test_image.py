@@ -187,7 +187,7 @@ def test_the_locator_runs_from_the_image_with_the_kubernetes_package_alone(
     assert "use the image topodns-tools" in refused.stderr
     done = run(tools_root, demo, "/topodns", "locator", "--kubeconfig", "/absent")
     assert done.returncode == 1
-    assert done.stderr.startswith("/absent: ")
+    assert done.stderr.startswith("cannot read /absent: ")
 
 
 @pytest.mark.parametrize("image", ["root", "tools_root"])
