@@ -63,6 +63,7 @@ _NSD_CONF: Final = """\
 server:
     ip-address: 127.0.0.1@{port}
     server-count: 1
+    rrl-ratelimit: 0
     username: ""
     chroot: ""
     zonesdir: "{folder}"

@@ -5,7 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from bench.compare.figures import Latency, Reading, is_disturbed
 from bench.compare.loads import Load, Method
@@ -37,22 +37,40 @@ class Tools:
         return cls(compiled(compiler, "ask_tcp"), compiled(compiler, "pace"), dnsperf)
 
 
+class Usage(NamedTuple):
+    """Seconds since some moment: the time, the CPU time of a server, how long it waited for its core, and others' time.
+
+    `waited` is the sum of all its threads, which also wait for one another. `others`: of other programs on its core, to
+    a tick. `stolen`: of the hypervisor on all cores.
+    """
+
+    time: float
+    cpu: float
+    waited: float
+    others: float
+    stolen: float
+
+    def since(self, before: "Usage") -> "Usage":
+        return Usage(*(now - then for now, then in zip(self, before, strict=True)))
+
+    @property
+    def disturbed(self) -> bool:
+        return is_disturbed(min(self.waited, self.others) + self.stolen, self.time)
+
+
 @dataclass(frozen=True)
 class Running:
-    """A server on 127.0.0.1:`port`; its CPU time is that of all of `pids` and their children."""
+    """A server on 127.0.0.1:`port`, on one core; its CPU time is that of all of `pids` and their children."""
 
     title: str
     pids: Sequence[int]
     port: int
+    core: int
 
-    @property
-    def cpu_seconds(self) -> float:
-        return sum(map(cpu_seconds, self.pids))
-
-    @property
-    def taken_seconds(self) -> float:
-        """How long it waited for its core, which other programs or the hypervisor had."""
-        return sum(map(waiting_seconds, self.pids)) + stolen_seconds()
+    def usage(self) -> Usage:
+        cpu, waited = sum(map(cpu_seconds, self.pids)), sum(map(waiting_seconds, self.pids))
+        programs, stolen = core_seconds(self.core)
+        return Usage(time.monotonic(), cpu, waited, programs - cpu, stolen)
 
 
 class Generators:
@@ -71,28 +89,28 @@ class Generators:
         """Send the load. Raises NoAnswer; WrongAnswers where fewer or more answers have records than it says."""
         if load.warm_up is not None:
             self.warm_up(server, load.warm_up)
-        began, taken, spent = time.monotonic(), server.taken_seconds, server.cpu_seconds
+        before = server.usage()
         if load.method is Method.DNSPERF:
             each, outcome = self._by_dnsperf(server, load), None
+            used = server.usage().since(before)
         else:
             outcome = self._send(server, load)
-            each = (server.cpu_seconds - spent) * 1e6 / max(1, outcome.answers)
-        taken, elapsed = server.taken_seconds - taken, time.monotonic() - began
+            used = server.usage().since(before)
+            each = used.cpu * 1e6 / max(1, outcome.answers)
         if outcome is not None and check:
             _check(server, load, outcome)
-        return Reading(each, is_disturbed(taken, elapsed))
+        return Reading(each, used.disturbed)
 
     def latency(self, server: Running, questions: Path, seconds: float) -> tuple[Latency, bool]:
         """Of queries at an even pace; and whether it was disturbed."""
-        began, taken, spent = time.monotonic(), server.taken_seconds, server.cpu_seconds
+        before = server.usage()
         command = (self._tools.pace, str(server.port), questions, str(RATE), str(seconds))
         answers, _, lost, *latencies = output_of(command, self._core).split()
         if not int(answers):
             raise NoAnswer(f"{server.title}: no answer at {RATE} queries a second")
-        cpu = (server.cpu_seconds - spent) * 1e6 / int(answers)
+        used = server.usage().since(before)
         p50, p90, p99, p999, _ = map(float, latencies)
-        taken, elapsed = server.taken_seconds - taken, time.monotonic() - began
-        return Latency(p50, p90, p99, p999, cpu, int(lost)), is_disturbed(taken, elapsed)
+        return Latency(p50, p90, p99, p999, used.cpu * 1e6 / int(answers), int(lost)), used.disturbed
 
     def _send(self, server: Running, load: Load) -> Outcome:
         if load.method is Method.UDP:
@@ -119,10 +137,11 @@ def _check(server: Running, load: Load, outcome: Outcome) -> None:
         raise WrongAnswers(f"{server.title}: {load.row.value}: {found}")
 
 
-def stolen_seconds() -> float:
-    """How long the hypervisor had the cores of this machine (/proc/stat, `steal`), all together."""
-    fields = Path("/proc/stat").read_text().splitlines()[0].split()
-    return int(fields[8]) / _TICKS
+def core_seconds(core: int) -> tuple[float, float]:
+    """How long programs had a core, without interrupts, and how long the hypervisor had all of them (/proc/stat)."""
+    lines = {line.split()[0]: line.split()[1:] for line in Path("/proc/stat").read_text().splitlines()}
+    user, nice, system, *_ = map(int, lines[f"cpu{core}"])
+    return (user + nice + system) / _TICKS, int(lines["cpu"][7]) / _TICKS
 
 
 _TICKS: Final = os.sysconf("SC_CLK_TCK")

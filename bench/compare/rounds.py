@@ -115,7 +115,7 @@ class Rounds:
             self._serving(contender.title, lambda place: node(place, server.port), KNOWN) as cache,
         ):
             self._testbed.generators.warm_up(cache, self._loads.fresh)
-            both = Running(contender.title, (*cache.pids, *server.pids), cache.port)
+            both = Running(contender.title, (*cache.pids, *server.pids), cache.port, self._testbed.core)
             self._measure(both, self._loads.node_once)
             self._measure(cache, self._loads.node_cached)
 
@@ -150,7 +150,7 @@ class Rounds:
                 if known is not None:
                     _wait_for_records(title, place.port, known.message)
                 time.sleep(settling)
-                yield Running(title, (process.pid,), place.port)
+                yield Running(title, (process.pid,), place.port, testbed.core)
 
 
 def change_slices(api: StandIn, rate: int, seconds: float) -> None:

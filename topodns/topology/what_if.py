@@ -159,9 +159,9 @@ def scenario_steps(
     """The scenario of these changes for the Services of a cluster and these Nodes, in steps. Raises BadWhatIf."""
     named = {change.service for change in changes if isinstance(change, ScaledDown | Rekeyed)}
     found = {key: service for key in named if (service := state.service(key)) is not None}
-    for key, service in found.items():
-        if not service.headless:
-            raise BadWhatIf(f"Service {key} is not headless: expected a headless one, as no other has topology keys")
+    for name, one in found.items():
+        if not one.headless:
+            raise BadWhatIf(f"Service {name} is not headless: expected a headless one, as no other has topology keys")
     known = set(found)
     if named - known:  # the message has the nearest name of all
         for at, (key, service) in enumerate(list(state.services.items()), 1):
