@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from bench.proc import NoAnswer, cores, cpu_seconds, resident_megabytes
 from bench.push.prober import Prober, Shown
@@ -23,16 +23,37 @@ _PUSH, _TTL = "push", "TTL alone"
 _TARGET: Final = "p99 <= 50"
 
 
+class Run(NamedTuple):
+    """What is measured: so many connected caches, changes in a second, seconds of changes, seconds of TTL."""
+
+    caches: int
+    changes: float
+    seconds: float
+    ttl: int
+
+
+_QUICK: Final = Run(5, CHANGES, 2.0, 5)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """1 only where something does not run at all."""
     parser = argparse.ArgumentParser(prog="python -m bench.push", description=__doc__)
     parser.add_argument("--caches", type=int, default=CACHES, help="connected, 100 at most (default: %(default)s)")
     parser.add_argument("--changes", type=float, default=CHANGES, help="in a second (default: %(default)s)")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="of changes (default: %(default)s)")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"{_QUICK.caches} caches, {_QUICK.seconds:g} s and a TTL of {_QUICK.ttl} s, to try: takes turns with"
+        " whatever else runs",
+    )
     options = parser.parse_args(arguments)
-    sheet = Sheet(f"{options.caches} caches, {options.changes:g} changes a second, TTL {TTL} s", (_PUSH, _TTL))
+    run = _QUICK if options.quick else Run(min(options.caches, NODES), options.changes, options.seconds, TTL)
+    sheet = Sheet(f"{run.caches} caches, {run.changes:g} changes a second, TTL {run.ttl} s", (_PUSH, _TTL))
+    if not options.quick:
+        _go_first()
     try:
-        _measure(sheet, min(options.caches, NODES), options.changes, options.seconds)
+        _measure(sheet, run)
     except NoAnswer as problem:
         print(f"bench: {problem}", file=sys.stderr)
         return 1
@@ -41,36 +62,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _measure(sheet: Sheet, caches: int, changes: float, seconds: float) -> None:
+def _measure(sheet: Sheet, run: Run) -> None:
     server_core, other_core = cores()
     os.sched_setaffinity(0, {other_core})
-    _go_first()
     names = [query_name(number) for number in range(SERVICES)]
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         api = stack.enter_context(running_api(cluster(SERVICES)))
-        upstream = stack.enter_context(server(directory, api, server_core))
+        upstream = stack.enter_context(server(directory, api, server_core, run.ttl))
         made = [
-            Shown(stack.enter_context(node_cache(directory / title, upstream, title == _PUSH, other_core)))
+            Shown(stack.enter_context(node_cache(directory / title, upstream, title == _PUSH, other_core, run.ttl)))
             for title in (_PUSH, _TTL)
         ]
         until(partial(_all_subscribed, made), "the subscriptions of the cache")
         pid = upstream.process.pid
         memory = [resident_megabytes(pid)]
-        others = stack.enter_context(sessions(upstream, caches - 1, names, other_core))
+        others = stack.enter_context(sessions(upstream, run.caches - 1, names, other_core))
         memory.append(resident_megabytes(pid))
         refused = others.subscribe()
         memory.append(resident_megabytes(pid))
         prober = Prober(SERVICES, made, lambda number, address: api.put(slice_of(number, address)))
         busy, began = cpu_seconds(pid), time.monotonic()
-        prober.run(seconds, changes)
+        prober.run(run.seconds, run.changes)
         busy = (cpu_seconds(pid) - busy) / (time.monotonic() - began)
-        prober.drain(TTL + 5)
+        prober.drain(run.ttl + 5)
         pushes = others.stop()
         for each, title in zip(made, (_PUSH, _TTL), strict=True):
             _write(sheet, title, each, prober.made)
-        each_connection = (memory[1] - memory[0]) * 1000 / (caches - 1)
-        each_subscribed = (memory[2] - memory[1]) * 1000 / (caches - 1)
+        each_connection = (memory[1] - memory[0]) * 1000 / (run.caches - 1)
+        each_subscribed = (memory[2] - memory[1]) * 1000 / (run.caches - 1)
         sheet.write(_PUSH, "server", "kB of a session", f"{each_connection:.1f}")
         sheet.write(_PUSH, "server", f"kB of {SERVICES} subscriptions", f"{each_subscribed:.1f}")
         sheet.write(_PUSH, "server", "subscriptions refused", refused)

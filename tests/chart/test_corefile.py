@@ -10,6 +10,9 @@ from tests.support.chart.matrix import MATRIX, SERVERS_OF_COREDNS
 from tests.support.documents import yaml_block
 from topodns.app.load import settings_from_text
 from topodns.nodecache.template import ClusterDns, TemplateValues, fill
+from topodns.plugins.block import ServerBlock
+from topodns.plugins.cache.settings import DEFAULT_SUBSCRIPTIONS
+from topodns.query.session import PushLimits
 
 FILLING = TemplateValues(
     (ip_address("169.254.20.10"), ip_address("10.96.0.10")), ClusterDns("10.96.0.99", ""), ("192.0.2.53",), ":9253", ""
@@ -87,14 +90,45 @@ def test_topodns_serves_it(case: str) -> None:
     assert settings_from_text(text, "Corefile", 53, {}).blocks
 
 
-@pytest.mark.parametrize("case", ["dual-stack", "beside, with a node cache", "the node cache alone", "everything"])
-def test_the_node_cache_serves_its_template(case: str) -> None:
+@pytest.mark.parametrize("case", ["as it is", "dual-stack"])
+def test_the_server_pushes_changes_of_the_cluster(case: str) -> None:
+    text = config_map(MATRIX[case])["Corefile"].replace("/etc/resolv.conf", "192.0.2.53")
+    (block,) = settings_from_text(text, "Corefile", 53, {}).blocks
+    assert "kubernetes" in block.directives
+    assert block.settings["push"] == PushLimits()
+
+
+NODE_CACHES = ["dual-stack", "beside, with a node cache", "the node cache alone", "everything"]
+
+
+def node_cache_template(case: str) -> str:
+    """The template of this case of the matrix, filled in."""
     values = {**MATRIX[case], "service": {"clusterIP": "10.96.0.10"}}
     text, problems = fill(config_map(values, "node-local-dns")["Corefile"], "Corefile.base", FILLING)
     assert problems == ()
-    blocks = settings_from_text(text, "Corefile.base", 53, {}).blocks
-    assert "cluster.local:53" in text
-    assert len(blocks) == (4 if case == "everything" else 3)
+    return text
+
+
+def node_cache_blocks(case: str) -> tuple[ServerBlock, ...]:
+    return tuple(settings_from_text(node_cache_template(case), "Corefile.base", 53, {}).blocks)
+
+
+@pytest.mark.parametrize("case", NODE_CACHES)
+def test_the_node_cache_serves_its_template(case: str) -> None:
+    assert "cluster.local:53" in node_cache_template(case)
+    assert len(node_cache_blocks(case)) == (4 if case == "everything" else 3)
+
+
+@pytest.mark.parametrize("case", NODE_CACHES)
+def test_the_node_cache_subscribes_to_changes_of_the_cluster_and_of_no_other_names(case: str) -> None:
+    """`push` counts only in a block with one `forward`, over TCP: that of the cluster's domain to the cluster DNS."""
+    cluster, *others = node_cache_blocks(case)
+    assert cluster.settings["cache"].origins == (("cluster", "local"),)
+    assert cluster.settings["cache"].push == DEFAULT_SUBSCRIPTIONS
+    (forward,) = cluster.settings["forward"]
+    assert forward.force_tcp
+    caches = [block.settings["cache"] for block in others if "cache" in block.directives]
+    assert [cache.push for cache in caches] == [0, 0]
 
 
 def test_the_node_cache_asks_for_the_domain_that_the_server_has() -> None:

@@ -213,6 +213,7 @@ def test_doubts_without_end_delay_no_other_push(there: Scene) -> None:
 
 def test_messages_as_large_as_can_be_are_an_error_or_ignored(there: Scene) -> None:
     most = 65535 - 12
+    malformed = there.metric("topodns_push_refused_total", reason="malformed")
     with client(there, FLOODER) as one:
         one.begin()
         padded = [*subscription(FRONT), (3, bytes(most - 8 - len(wire(FRONT)) - 4))]
@@ -223,6 +224,7 @@ def test_messages_as_large_as_can_be_are_an_error_or_ignored(there: Scene) -> No
         assert one.request((SUBSCRIBE, wire("x.cluster.local.") + b"\0\1\0\1"), *[(0xF900, b"")] * 64).rcode == FORMERR
         one.send(struct.pack("!HHHHHHHH", 9, 6 << 11, 0, 0, 0, 0, SUBSCRIBE, 0xFFFF) + bytes(4))
         assert one.response(9).rcode == FORMERR
+    assert there.metric("topodns_push_refused_total", reason="malformed") == malformed + 3
 
 
 def test_garbage_after_the_opcode_changes_nothing(there: Scene) -> None:

@@ -1,10 +1,12 @@
 """The demo of `make run`: config/demo served by the program, asked as its Pods and nodes."""
 
+import json
 import re
 import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -90,6 +92,27 @@ def test_the_three_lines_that_make_run_prints_have_answers(demo: Server) -> None
         "as the Pod shell-c1, in zone eu-1c": ["127.10.1.30", "127.10.2.30", "127.10.4.30"],
         "as a process on node-b2 itself": ["127.10.4.30"],
     }
+
+
+def test_the_topology_page_is_where_the_banner_and_the_documents_say_and_shows_the_services(demo: Server) -> None:
+    (line,) = demo.lines("topology page ")
+    address = line.removeprefix("topology page ")
+    url = urlsplit(address)
+    assert (url.scheme, url.hostname, url.path) == ("http", demo.address, "/topology")
+    status, page = demo.get(url.path, url.port or 80)
+    assert (status, "<title>topodns: topology</title>" in page) == (200, True)
+    status, state = demo.get(f"{url.path}/state", url.port or 80)
+    assert status == 200
+    assert {"shop/cache", "data/db-near"} <= {row["id"] for row in json.loads(state)["rows"]}
+    of_make_run = address.replace(demo.address, "127.0.0.1")
+    assert f"`{of_make_run}` with `make run`" in (ROOT / "README.md").read_text()
+    assert f"topology page on {of_make_run.split('/')[2]}" in (ROOT / "Makefile").read_text()
+
+
+def test_the_readme_shows_a_picture_of_the_topology_page() -> None:
+    (picture,) = re.findall(r"^!\[[^]]+\]\((\S*topology\S*)\)$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert picture == "docs/operate/topology-page.png"
+    assert (ROOT / picture).read_bytes().startswith(b"\x89PNG\r\n\x1a\n")
 
 
 SRV_OF_DB = [

@@ -2,7 +2,7 @@
 
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -10,11 +10,12 @@ from tests.support.api_objects import Object, endpoint_slice, external_name, ser
 from tests.support.node_cache_template import node_template
 from tests.support.program_with_fake_api import IN_A, Scene, scene
 from tests.support.push_scene import CALM_SERVICE, PROMISES
-from tests.support.server_process import Server, launched, own_address, until
+from tests.support.server_process import Server, launched, own_address, serving, until
 
 PORT = 5300
 PLAIN, NEAR, FRONT, NEW = (f"{name}.default.svc.cluster.local A" for name in ("plain", "near", "front", "new"))
-SOON = 1.0  # seconds; the TTL is 30, and a busy machine needs time of its own
+TTL = 30.0  # seconds, of answers of the server
+SOON = 1.0  # seconds: much less than the TTL, and a busy machine needs time of its own
 
 
 @contextmanager
@@ -71,22 +72,37 @@ class Behind:
             for _ in range(3):
                 self.data(question)
 
-    def comes(self, question: str, *expected: str) -> None:
-        """Wait for this answer, for much less than a TTL."""
+    def comes(self, question: str, *expected: str, patience: float = SOON) -> None:
+        """Wait for this answer; without `patience` for much less than a TTL."""
         until(
             lambda: self.data(question) == sorted(expected),
             f"{question}: {expected}; there is {self.data(question)}\n{self.cache.output()}",
-            SOON,
+            patience,
         )
 
     def put(self, *values: Object) -> None:
         self.there.api.put(*values)
 
+    def sessions_lost(self) -> float:
+        return self.cache.metric("topodns_cache_push_sessions_ended_total", reason="lost")
+
+    def kill_server(self) -> None:
+        self.there.witness.stop()
+        self.there.server.signal(signal.SIGKILL)
+        assert self.there.server.wait() == -signal.SIGKILL
+
+    def server_again(self, directory: Path) -> AbstractContextManager[Server]:
+        """The server that was killed, at the same address and port, of the Corefile in this directory."""
+        killed = self.there.server
+        again = directory / "again"
+        again.mkdir()
+        return serving(again, (directory / "Corefile").read_text(), address=killed.address, port=killed.port)
+
 
 @contextmanager
 def behind(directory: Path, directives: str = "push") -> Iterator[Behind]:
     with (
-        scene(directory, CALM_SERVICE, promises=PROMISES, directives=directives, options="ttl 30") as there,
+        scene(directory, CALM_SERVICE, promises=PROMISES, directives=directives, options=f"ttl {TTL:g}") as there,
         node_cache(directory / "node", there.server) as cache,
     ):
         yield Behind(there, cache)
@@ -152,10 +168,10 @@ def test_a_server_without_push_leaves_names_their_ttl(tmp_path: Path) -> None:
         assert here.data(PLAIN) == ["10.61.1.2", "10.61.2.2"]
 
 
-def test_a_restarted_server_is_subscribed_to_anew_and_no_change_is_missed(tmp_path: Path) -> None:
+def test_over_a_reload_of_the_server_the_session_stays_and_no_change_is_missed(tmp_path: Path) -> None:
     with behind(tmp_path) as here:
         here.subscribe(PLAIN)
-        here.there.server.signal(signal.SIGUSR1)  # another generation: sessions of the former one end
+        here.there.server.signal(signal.SIGUSR1)
         here.there.server.wait_for_line("Reloading complete")
         here.put(endpoint_slice("plain", {"10.61.1.9": "n1"}))
         until(lambda: here.data(PLAIN) == ["10.61.1.9"], "the change", 10.0)
@@ -163,3 +179,25 @@ def test_a_restarted_server_is_subscribed_to_anew_and_no_change_is_missed(tmp_pa
         here.data(PLAIN)
         here.put(endpoint_slice("plain", {"10.61.1.10": "n1"}))
         here.comes(PLAIN, "10.61.1.10")
+        assert here.sessions_lost() == 0
+
+
+def test_after_the_server_was_killed_answers_are_right_within_the_ttl_and_changes_are_pushed_again(
+    tmp_path: Path,
+) -> None:
+    with behind(tmp_path) as here:
+        here.subscribe(PLAIN)
+        here.kill_server()
+        until(lambda: here.sessions_lost() == 1, "the end of the session")
+        here.put(endpoint_slice("plain", {"10.61.1.9": "n1"}))
+        assert here.data(PLAIN) == ["10.61.1.2", "10.61.2.2"]  # from the cache
+        with here.server_again(tmp_path) as server:
+            here.comes(PLAIN, "10.61.1.9", patience=TTL)
+            until(partial(here.is_subscribed, 1), "the subscription", TTL)
+            assert (server.metric("topodns_push_sessions"), here.sessions_lost()) == (1, 1)
+            here.data(PLAIN)
+            for number in range(10, 13):
+                pushed = here.cache.metric("topodns_cache_push_messages_total")
+                here.put(endpoint_slice("plain", {f"10.61.1.{number}": "n1"}))
+                here.comes(PLAIN, f"10.61.1.{number}")
+                assert here.cache.metric("topodns_cache_push_messages_total") > pushed

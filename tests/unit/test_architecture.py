@@ -199,3 +199,11 @@ def test_a_short_module_has_several_importers() -> None:
         if not (is_of_a_plugin_folder(path) and path.stem in ("handler", "metrics", "settings", "setup"))
     }
     assert short == SHORT_WITH_ONE_IMPORTER.keys()
+
+
+def test_the_locator_takes_two_helpers_of_the_informer_and_not_its_reflector() -> None:
+    """The controller lists and watches with the `kubernetes` package, as any other one: not with our informer."""
+    imported = {name for path in (PACKAGE / "locator").rglob("*.py") for name in imports_of(path)}
+    taken = {".".join(name.split(".")[:3]) for name in imported if f"{name}.".startswith("kube.informer.")}
+    assert taken <= {"kube.informer.list_check", "kube.informer.retry"}
+    assert "kube.client.official_client" in imported

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import pytest
 
 from tests.support.forged_slices import N1, N2, VICTIM
-from tests.support.model_builders import endpoint, endpoint_slice, node_locator, packed, pod, pod_locator
+from tests.support.model_builders import endpoint, endpoint_slice, node, node_locator, packed, pod, pod_locator
 from topodns.cluster.model import ClusterObject, Deleted, Kind, Node, ObjectKey, Pod, PodLocator, Replaced, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.dependency import address_fact
+from topodns.dependency import EVERYTHING, address_fact
 from topodns.topology.client_locator import Locator, Method
 from topodns.topology.locator_claims import verdicts
 
@@ -114,6 +114,58 @@ def test_a_contradicted_locator_does_not_hide_a_true_one() -> None:
 
 def test_an_unproven_pod_cidr_contradicts_nothing() -> None:
     assert whereabouts(state_of(THERE)) == ("n2", "nodelocator")
+
+
+# Nodes with overlapping podCIDRs
+
+NEW = "10.1.3.9"  # in no podCIDR of n1 and n2
+NEW_HERE, NEW_THERE = node_locator("n1", [NEW]), node_locator("n3", [NEW])
+N3 = node("n3", pod_cidrs=["10.1.3.0/24"])
+
+
+def comes(state: ClusterState, *nodes: Node) -> None:
+    for each in nodes:
+        assert state.apply(Upserted(each), 2) == {EVERYTHING}
+
+
+def goes(state: ClusterState, name: str) -> None:
+    assert state.apply(Deleted("Node", ObjectKey("", name)), 3) == {EVERYTHING}
+
+
+def test_a_pod_cidr_that_two_nodes_have_contradicts_no_locator_until_one_of_them_is_gone() -> None:
+    state = state_of(NEW_HERE, N3, *PROOF)
+    assert reasons(state, NEW) == {"NodeLocator n1": "pod_cidr"}
+    comes(state, node("n4", pod_cidrs=["10.1.3.0/24"]), node("n5", pod_cidrs=["10.1.0.0/16"]))
+    assert state.nodes.pod_cidrs_verified  # no Pod has an address of theirs
+    assert whereabouts(state, NEW) == ("n1", "nodelocator")  # and the wider one of n5 is hidden
+    goes(state, "n4")
+    assert whereabouts(state, NEW) == UNKNOWN
+    assert reasons(state, NEW) == {"NodeLocator n1": "pod_cidr"}
+
+
+def test_of_nested_pod_cidrs_the_longest_contradicts_the_locators_of_other_nodes() -> None:
+    state = state_of(NEW_THERE, N3, *PROOF)
+    assert whereabouts(state, NEW) == ("n3", "nodelocator")
+    comes(state, node("n4", pod_cidrs=["10.1.3.8/29"]))
+    assert whereabouts(state, NEW) == UNKNOWN
+    assert reasons(state, NEW) == {"NodeLocator n3": "pod_cidr"}
+    assert whereabouts(state, NEW, methods=[Method.NODELOCATOR, Method.PODCIDR]) == ("n4", "podcidr")
+    goes(state, "n4")
+    assert whereabouts(state, NEW) == ("n3", "nodelocator")
+
+
+def test_a_node_with_the_pod_cidr_of_the_pods_of_another_ends_the_proof_until_it_is_gone() -> None:
+    """No Pod of n1 has an address of a podCIDR of n1 alone, so no podCIDR is evidence any more."""
+    state = state_of(THERE, *PROOF)
+    assert reasons(state) == {"NodeLocator n2": "pod_cidr"}
+    comes(state, node("n3", pod_cidrs=["10.1.1.0/24"]))
+    assert not state.nodes.pod_cidrs_verified
+    assert whereabouts(state) == ("n2", "nodelocator")
+    assert whereabouts(state, "10.1.2.99", methods=[Method.PODCIDR]) == UNKNOWN
+    goes(state, "n3")
+    assert state.nodes.pod_cidrs_verified
+    assert reasons(state) == {"NodeLocator n2": "pod_cidr"}
+    assert whereabouts(state, "10.1.2.99", methods=[Method.PODCIDR]) == ("n2", "podcidr")
 
 
 # Two locators for one address
