@@ -87,6 +87,7 @@ def count_server(directory: Path) -> Iterator[Counted]:
         yield _counted("first: SRV of a Service with keys", server.ask, _tape(_srv(headless_names())))
         yield _counted("first: A or AAAA of a ClusterIP", server.ask, _tape(_services(cluster_ip_names(), 0)))
         yield _counted("first: a name that does not exist", server.ask, _tape(_strangers()))
+        yield _counted("first: A of a Pod", server.ask, _tape(_pods()))
         yield _counted("first: 250 of 5,000 endpoints, cut", server.ask, _tape(_many(RRType.A)))
         yield _counted("first: SRV of 250 of 5,000 endpoints, cut", server.ask, _tape(_many(RRType.SRV)))
         yield _counted(
@@ -157,6 +158,10 @@ def _srv(names: Sequence[str]) -> list[Question]:
 def _strangers() -> list[Question]:
     forms = ("svc.cluster.local", "cluster.local", "ns0.svc.cluster.local")
     return [_question(at, f"host{at}.example.{forms[at % len(forms)]}") for at in range(_EACH)]
+
+
+def _pods() -> list[Question]:
+    return [_question(at, f"10-244-{at % NODES}-{at // NODES + 1}.ns0.pod.cluster.local") for at in range(_EACH)]
 
 
 def _many(rtype: int) -> list[Question]:

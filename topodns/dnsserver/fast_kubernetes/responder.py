@@ -107,7 +107,7 @@ class Responder:
             answer = served.answers.service(service, namespace, tail.qtype, address)
         else:
             served, labels = self._split(name)
-            answer = None if served is None else served.answers.other(labels)
+            answer = None if served is None else served.answers.other(labels, tail.qtype)
         if served is None or answer is None:
             return None
         reply = self._reply(data, name_end, head[0], tail, served, answer)

@@ -1,6 +1,6 @@
 """Answers to plain questions below one origin, without a Query or a Resolution.
 
-These are the addresses of Services, and NXDOMAIN.
+These are the addresses of Services and Pods, and NXDOMAIN.
 
 `plugins.kubernetes.handler` gives the same answers, to these questions and to all others; tests compare both
 (tests/unit/dnsserver/fast_kubernetes). What is rare is None here: the caller asks the handler.
@@ -13,10 +13,13 @@ from topodns.dns.name import is_subdomain, label_wire
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.soa import soa_rrset
 from topodns.dns.wire_format import pack_record_head
+from topodns.plugins.kubernetes.pods import pod_address
+from topodns.plugins.kubernetes.settings import PodMode
 from topodns.plugins.kubernetes.zone import KubernetesZone, Origin
 from topodns.topology.select import Reason, UnknownClient, select
 
 SVC: Final = label_wire("svc")
+_POD: Final = label_wire("pod")
 
 _FAMILY_OF_TYPE: Final[dict[int, tuple[int, int]]] = {
     RRType.A: (4, 4),
@@ -25,7 +28,7 @@ _FAMILY_OF_TYPE: Final[dict[int, tuple[int, int]]] = {
 _ANY_FIRST: Final = (ANY_KEY,)
 _ANY, _UNFILTERED, _UNKNOWN_CLIENT_ALL = Reason.ANY, Reason.UNFILTERED, Reason.UNKNOWN_CLIENT_ALL
 # Last labels before the origin under which there are names; `svc` has rules of its own.
-_OTHER_BRANCHES: Final = frozenset(map(label_wire, ("pod", "dns", "dns-version")))
+_OTHER_BRANCHES: Final = frozenset(map(label_wire, ("dns", "dns-version")))
 
 
 class PlainAnswer(NamedTuple):
@@ -48,13 +51,23 @@ NO_DATA: Final = PlainAnswer(Rcode.NOERROR)
 class PlainZone:
     """Names below one origin of a `kubernetes` directive, which `serves_plainly`."""
 
-    __slots__ = ("_denied", "_kubernetes", "_locator", "_negative", "_origin", "_services", "_topology", "_zonal")
+    __slots__ = (
+        "_denied",
+        "_kubernetes",
+        "_locator",
+        "_negative",
+        "_origin",
+        "_pods",
+        "_services",
+        "_topology",
+        "_zonal",
+    )
 
     def __init__(self, kubernetes: KubernetesZone, origin: Origin) -> None:
         self._kubernetes = kubernetes
         self._origin = origin
         self._topology, self._locator = kubernetes.topology, kubernetes.locator
-        self._zonal = kubernetes.settings.zonal
+        self._zonal, self._pods = kubernetes.settings.zonal, kubernetes.settings.pods
         self._services = kubernetes.state.services
         self._denied = kubernetes.state.denied
         self._negative = (-1, b"")  # serial, and what `negative_tail` returns for it
@@ -78,15 +91,17 @@ class PlainZone:
             return self._headless(key, family, address)
         return self._cluster_ips(found, length)
 
-    def other(self, labels: list[bytes]) -> PlainAnswer | None:
-        """The answer for a name of any type that is not `service`: NXDOMAIN or None.
+    def other(self, labels: list[bytes], qtype: int) -> PlainAnswer | None:
+        """The answer for a name that is not `service`: a Pod's address, NXDOMAIN or None.
 
-        `labels`: those in front of the origin in wire form and lower case, leaf first.
+        `labels`: those in front of the origin in wire form and lower case, leaf first. `qtype`: A or AAAA.
         """
         state = self._kubernetes.state
         if not labels or self._denied or not state.synced:
             return None
         branch, number = labels[-1], len(labels)
+        if branch == _POD:
+            return self._pod(labels, qtype)
         if branch != SVC:
             return None if branch in _OTHER_BRANCHES else NAME_ERROR
         if number > 5:
@@ -96,6 +111,24 @@ class PlainZone:
         namespace, service = labels[-2][1:].decode("latin-1"), labels[-3][1:].decode("latin-1")
         exists = ("", namespace) in state.namespaces and (namespace, service) in self._services
         return None if exists else NAME_ERROR
+
+    def _pod(self, labels: list[bytes], qtype: int) -> PlainAnswer | None:
+        """As `pods.respond` answers; None for `pod` and `<namespace>.pod`."""
+        number = len(labels)
+        if number < 3:
+            return None
+        namespace, mode = labels[-2][1:].decode("latin-1"), self._pods
+        state = self._kubernetes.state
+        if number > 5 or mode is PodMode.DISABLED or ("", namespace) not in state.namespaces:
+            return NAME_ERROR
+        address = pod_address(labels[-3][1:].decode("latin-1"))
+        if address is None:
+            return NAME_ERROR
+        if mode is PodMode.VERIFIED and all(pod.namespace != namespace for pod in state.pods_with_address(address)):
+            return NAME_ERROR
+        if len(address) != _FAMILY_OF_TYPE[qtype][1]:
+            return NO_DATA
+        return PlainAnswer(Rcode.NOERROR, (address,), self._kubernetes.settings.ttl)
 
     def negative_tail(self) -> bytes:
         """The SOA record of the origin without its owner, as the only record of a negative answer."""

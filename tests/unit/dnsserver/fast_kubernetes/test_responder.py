@@ -39,7 +39,7 @@ from topodns.dnsserver.packet_cache.variants import OF_SPELLINGS
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.plain_answers import plain_zones
-from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.plugins.loadbalance.settings import Loadbalance
@@ -121,6 +121,8 @@ NAMES = [
     *("_http._tcp.s0.a.svc.cluster.local.", "_http._tcp.nothing.a.svc.cluster.local.", "_tcp.s0.a.svc.cluster.local."),
     *("z1.pin._zone.s0.a.svc.cluster.local.", "a.b.c.d.e.f.s0.a.svc.cluster.local."),
     *("10-244-0-1.a.pod.cluster.local.", "nothing.a.pod.cluster.local.", "pod.cluster.local.", "a.pod.cluster.local."),
+    *("10-244-0-2.b.pod.cluster.local.", "2001-db8--1.a.pod.cluster.local.", "--ffff-10.244.0.1.a.pod.cluster.local."),
+    *("x.y.10-244-0-1.a.pod.cluster.local.", "x.y.z.10-244-0-1.a.pod.cluster.local.", "x.nowhere.pod.cluster.local."),
     *("dns.cluster.local.", "ns.dns.cluster.local.", "x.dns.cluster.local.", "dns-version.cluster.local."),
     *("x.dns-version.cluster.local.", "www.example.com.cluster.local.", "com.cluster.local.", "cluster.local."),
     *("local.", "example.", ".", "1.1.244.10.in-addr.arpa.", "svc.", "s0.a.svc.", "s0.a.svc.local."),
@@ -209,7 +211,8 @@ def test_both_ways_give_the_same_octets_counts_and_dependencies(
 
 
 def socket_pair(objects: list[ClusterObject], udp: bool = True) -> tuple[Socket, Socket]:
-    kubernetes = KubernetesSettings((parse_name("cluster.local."), parse_name("in-addr.arpa.")))
+    origins = (parse_name("cluster.local."), parse_name("in-addr.arpa."))
+    kubernetes = KubernetesSettings(origins, pods=PodMode.INSECURE)
     state = state_of(objects, kubernetes, TopologySettings())
     fast, chain = (Socket(way, state, kubernetes, TopologySettings(), udp) for way in (True, False))
     return fast, chain
@@ -256,9 +259,15 @@ def test_a_cut_answer_and_its_order_are_those_of_the_chain(endpoints: int, famil
         ("web.b.svc.cluster.local. A", "NXDOMAIN", []),
         ("x.no.a.svc.cluster.local. A", "NXDOMAIN", []),
         ("www.example.com.cluster.local. AAAA", "NXDOMAIN", []),
+        ("10-244-0-1.a.pod.cluster.local. A", "NOERROR", ["10.244.0.1"]),
+        ("10-244-0-1.a.pod.cluster.local. AAAA", "NOERROR", []),
+        ("2001-db8--1.a.pod.cluster.local. AAAA", "NOERROR", ["2001:db8::1"]),
+        ("10-244-0-1.b.pod.cluster.local. A", "NXDOMAIN", []),
     ],
 )
-def test_the_fast_path_answers_services_and_names_that_do_not_exist(question: str, rcode: str, data: list[str]) -> None:
+def test_the_fast_path_answers_services_pods_and_names_that_do_not_exist(
+    question: str, rcode: str, data: list[str]
+) -> None:
     fast, chain = socket_pair(web(1))
     wire = fast.ask(query(question, ident=7), CLIENT)
     assert wire is not None
@@ -299,7 +308,7 @@ def test_the_ttl_of_a_policy_is_that_of_the_addresses(ttl: str | None, written: 
     "question",
     [
         *("web.a.svc.cluster.local. SRV", "Web.a.svc.cluster.local. A", "a.svc.cluster.local. A"),
-        *("h0.web.a.svc.cluster.local. A", "cluster.local. A", "10-0-0-1.a.pod.cluster.local. A", "example. A"),
+        *("h0.web.a.svc.cluster.local. A", "cluster.local. A", "a.pod.cluster.local. A", "example. A"),
     ],
 )
 def test_other_questions_take_the_chain(question: str) -> None:

@@ -3,14 +3,14 @@
 import pytest
 
 from tests.support.in_memory_server import NOW
-from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, packed, service
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, packed, pod, service
 from tests.support.random_clusters import KINDS
 from topodns.cluster.model import HOSTNAME_LABEL, ClusterObject, Replaced, Upserted, kind_of
 from topodns.cluster.state import ClusterState
 from topodns.dns.name import label_wire, parse_name
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.kubernetes.plain_answers import NAME_ERROR, NO_DATA, PlainAnswer, PlainZone, plain_zones
-from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.topology import TopologySettings
 from topodns.topology.client_locator import Locator
@@ -18,6 +18,8 @@ from topodns.topology.keys import key_reader
 
 OBJECTS: list[ClusterObject] = [
     namespace("a"),
+    namespace("b"),
+    pod("near-0", ["10.244.1.1"], "a", "n1"),
     node("n1", {HOSTNAME_LABEL: "n1"}, ("10.0.0.1",)),
     node("n2", {HOSTNAME_LABEL: "n2"}, ("10.0.0.2",)),
     service("near", "a", annotation=HOSTNAME_LABEL),
@@ -33,11 +35,11 @@ OBJECTS: list[ClusterObject] = [
 ON_N1, ON_N2, STRANGER = map(packed, ("10.0.0.1", "10.0.0.2", "192.0.2.1"))
 
 
-def zone() -> tuple[ClusterState, PlainZone]:
+def zone(pods: PodMode = PodMode.DISABLED) -> tuple[ClusterState, PlainZone]:
     state = ClusterState(frozenset(KINDS), key_reader(TopologySettings().keys))
     for kind in KINDS:
         state.apply(Replaced(kind, tuple(each for each in OBJECTS if kind_of(each) == kind)), NOW)
-    settings = KubernetesSettings((parse_name("cluster.local."),), ttl=30)
+    settings = KubernetesSettings((parse_name("cluster.local."),), ttl=30, pods=pods)
     topology = TopologySettings()
     ((_, made),) = plain_zones(KubernetesZone(settings, topology, state, Locator(state, topology.locate)))
     return state, made
@@ -82,14 +84,48 @@ def test_a_family_without_addresses_is_nodata() -> None:
         ("_http._tcp.web.a.svc", None),
         ("a.svc", None),
         ("svc", None),
-        ("10-0-0-1.a.pod", None),
+        ("a.pod", None),
+        ("pod", None),
         ("ns.dns", None),
         ("dns-version", None),
     ],
 )
 def test_of_other_names_only_those_that_cannot_exist_are_answered(front: str, answer: PlainAnswer | None) -> None:
     _, made = zone()
-    assert made.other([label_wire(label) for label in front.split(".")]) == answer
+    assert other(made, front) == answer
+
+
+def other(made: PlainZone, front: str, qtype: int = RRType.A) -> PlainAnswer | None:
+    return made.other([label_wire(label) for label in front.split(".")], qtype)
+
+
+THERE = found(30, "10.244.1.1")
+
+
+@pytest.mark.parametrize(
+    ("front", "disabled", "insecure", "verified"),
+    [
+        ("10-244-1-1.a.pod", NAME_ERROR, THERE, THERE),
+        ("x.y.10-244-1-1.a.pod", NAME_ERROR, THERE, THERE),
+        ("x.y.z.10-244-1-1.a.pod", NAME_ERROR, NAME_ERROR, NAME_ERROR),
+        ("10-244-1-9.a.pod", NAME_ERROR, found(30, "10.244.1.9"), NAME_ERROR),
+        ("10-244-1-1.b.pod", NAME_ERROR, found(30, "10.244.1.1"), NAME_ERROR),
+        ("10-244-1-1.c.pod", NAME_ERROR, NAME_ERROR, NAME_ERROR),
+        ("web.a.pod", NAME_ERROR, NAME_ERROR, NAME_ERROR),
+        ("2001-db8--1.a.pod", NAME_ERROR, NO_DATA, NAME_ERROR),
+    ],
+)
+def test_the_name_of_a_pod_is_answered_by_the_mode(
+    front: str, disabled: PlainAnswer, insecure: PlainAnswer, verified: PlainAnswer
+) -> None:
+    answers = {PodMode.DISABLED: disabled, PodMode.INSECURE: insecure, PodMode.VERIFIED: verified}
+    assert {mode: other(zone(mode)[1], front) for mode in PodMode} == answers
+
+
+def test_a_pod_has_an_address_of_one_family() -> None:
+    _, made = zone(PodMode.INSECURE)
+    assert other(made, "10-244-1-1.a.pod", RRType.AAAA) == NO_DATA
+    assert other(made, "2001-db8--1.a.pod", RRType.AAAA) == found(30, "2001:db8::1")
 
 
 def test_the_soa_follows_the_serial() -> None:
