@@ -85,7 +85,7 @@ page-screenshot: $(VENV)/.dev ## write docs/operate/topology-page.png (Debian's 
 
 test-ci: test bench-guard test-page test-site test-release test-interpreters test-node test-differential test-e2e-short test-chart ## run what CI runs
 
-test-all: test bench-guard test-page test-site test-chart test-dashboards test-release test-interpreters test-node test-differential test-cluster test-e2e ## run everything
+test-all: test bench-guard test-page test-site test-chart test-dashboards test-release test-interpreters test-node test-differential test-cluster test-e2e ## run everything but test-conformance
 
 lint: $(VENV)/.dev ## check style, types and the floors (ruff, mypy --strict, import-linter)
 	@$(BIN)/ruff check .

@@ -61,6 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(f"\nrounds: {count}, in {time.monotonic() - began:.0f} s")
     print(*found.problems, sep="\n")
     is_whole = not (options.short or options.alone or options.print)
+    if is_whole and not options.interpreters and not any(title.startswith("CoreDNS") for title in servers):
+        _say(f"without CoreDNS {DOCUMENT} stays as it is")
+        is_whole = False
     if (is_whole or options.write) and not found.problems:
         renew(found, servers, texts)
         _say(f"renewed {DOCUMENT}")

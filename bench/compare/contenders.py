@@ -36,7 +36,7 @@ _COREFILE: Final = """\
 }}
 """
 
-# The blocks of NodeLocal DNSCache's template for the cluster's names and for all others.
+# The blocks of NodeLocal DNSCache's template for the cluster's names and for all others, without loop, reload, health.
 _NODE_COREFILE: Final = """\
 cluster.local {{
     errors

@@ -75,7 +75,7 @@ class Witness:
     def _ask_on(self) -> None:
         while True:
             for each in self._promises:
-                if self._stop.wait(PAUSE):
+                if self._stop.wait(PAUSE) and self.asked:
                     return
                 self._ask(each)
 

@@ -79,7 +79,7 @@ def test_rows_of_the_last_snapshot_are_not_made_again(demo: Demo, monkeypatch: p
         (("node=node-a1",), "found 'node=node-a1', expected node=NAME:down"),
         (("make it so",), "found 'make it so', expected node=NAME:down"),
         (("scale=data/db:-9",), "data/db has 3 ready Pods, fewer than the 9"),
-        (("scale=shop/web:-1",), "no headless Service is named 'shop/web'"),
+        (("scale=shop/web:-1",), "Service shop/web is not headless: expected a headless one"),
     ],
 )
 def test_nonsense_is_refused_with_what_was_found(demo: Demo, changes: tuple[str, ...], problem: str) -> None:
