@@ -28,6 +28,7 @@ unpack_root_record_head: Final = _ROOT_RECORD_HEAD.unpack_from
 ROOT_RECORD_HEAD_SIZE: Final = 11
 pack_pointer_record_head: Final = Struct("!HHHIH").pack  # with a pointer as owner: the pointer, and the same
 POINTER_RECORD_HEAD_SIZE: Final = 12  # no record is shorter but for its RDATA, except at the root
+SRV_HEAD_SIZE: Final = 6  # octets of an SRV record's RDATA before its target: priority, weight, port (RFC 2782)
 _OPTION_HEAD: Final = Struct("!HH")  # an EDNS option's code and length
 pack_option_head: Final = _OPTION_HEAD.pack
 unpack_option_head: Final = _OPTION_HEAD.unpack_from

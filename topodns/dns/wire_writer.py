@@ -19,6 +19,7 @@ from topodns.dns.wire_format import (
     QNAME_POINTER,
     QUESTION_TAIL_SIZE,
     ROOT_RECORD_HEAD_SIZE,
+    SRV_HEAD_SIZE,
     pack_header,
     pack_option_head,
     pack_pointer_record_head,
@@ -29,7 +30,7 @@ from topodns.dns.wire_format import (
 _MAX_HEADER_RCODE: Final = 0x0F
 _MAX_EXTRA_TEXT: Final = 200  # octets
 _COPIED: Final = 0x7800 | Flag.RD | Flag.CD  # bits copied from the query: opcode, RD, CD
-_TARGET_OFFSET: Final = {RRType.SRV: 6, RRType.NS: 0}  # offset in RDATA of the name that glue repeats
+_TARGET_OFFSET: Final = {RRType.SRV: SRV_HEAD_SIZE, RRType.NS: 0}  # offset in RDATA of the name that glue repeats
 
 _QNAME: Final = QNAME_POINTER.to_bytes(2, "big")
 _LENGTH_SIZE: Final = 2  # octets of RDLENGTH

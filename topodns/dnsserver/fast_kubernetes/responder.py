@@ -1,13 +1,13 @@
 """The fast path of a plain question to `kubernetes`: octets in, octets out.
 
-Plain is a question for A or AAAA, class IN, with its name in lower case, and EDNS without options or none.
+Plain is a question for A, AAAA or SRV, class IN, with its name in lower case, and EDNS without options or none.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from typing import Final, NamedTuple
 
-from topodns.dns.message import Flag
+from topodns.dns.message import Flag, RRset
 from topodns.dns.name import MAX_LABEL, MAX_WIRE
 from topodns.dns.rrtype import ADDRESS_TYPES, RCODE_NAMES, RRClass, RRType
 from topodns.dns.wire_format import (
@@ -19,6 +19,7 @@ from topodns.dns.wire_format import (
     POINTER_RECORD_HEAD_SIZE,
     QNAME_POINTER,
     QUESTION_TAIL_SIZE,
+    SRV_HEAD_SIZE,
     pack_header_without_id,
     pack_pointer_record_head,
     pack_question_tail,
@@ -44,7 +45,7 @@ class _Tail(NamedTuple):
 
 def _tails() -> dict[bytes, _Tail]:
     tails = {}
-    for qtype in ADDRESS_TYPES:
+    for qtype in (*ADDRESS_TYPES, RRType.SRV):
         question = pack_question_tail(qtype, RRClass.IN)
         tails[question] = _Tail(qtype, 0, False)
         for end, bits in OPT_ENDS.items():
@@ -53,6 +54,7 @@ def _tails() -> dict[bytes, _Tail]:
 
 
 _TAILS: Final = _tails()
+_MOST_SRV: Final = 16_000  # octets: pointers reach targets in the first 16,384 of a message
 _MAX_CELLS: Final = 2048  # label sets whose counter cell is found without a ReplyKind
 _COPIED: Final = Flag.RD | Flag.CD
 # The header of a reply behind its id and flags, by (the flags in the question, rcode, TC).
@@ -104,13 +106,17 @@ class Responder:
         served = self._services.get(name[at + 1 + space :])
         if served is not None and 0 < length <= MAX_LABEL and 0 < space <= MAX_LABEL:
             service, namespace = name[1:at].decode("latin-1"), name[at + 1 : at + 1 + space].decode("latin-1")
-            answer = served.answers.service(service, namespace, tail.qtype, address)
+            limit = self._limit(data, name_end, tail.edns, served.payload_size)
+            answer = served.answers.service(service, namespace, tail.qtype, address, limit)
         else:
             served, labels = self._split(name)
-            answer = None if served is None else served.answers.other(labels, tail.qtype)
-        if served is None or answer is None:
+            if served is None:
+                return None
+            limit = self._limit(data, name_end, tail.edns, served.payload_size)
+            answer = served.answers.other(labels, tail.qtype, address, limit)
+        if answer is None:
             return None
-        reply = self._reply(data, name_end, head[0], tail, served, answer)
+        reply = self._reply(data, name_end, head[0], tail, served, answer, limit)
         if reply is None:
             return None
         seen[slot] = mark
@@ -132,22 +138,27 @@ class Responder:
             at = after
         return None, labels
 
+    def _limit(self, data: bytes, name_end: int, edns: int, payload_size: int) -> int:
+        """Maximum octets of the reply, as `Handler._limit`."""
+        if not self._udp:
+            return MAX_MESSAGE
+        if not edns:
+            return MIN_UDP_PAYLOAD
+        at = name_end + _SIZE_AT
+        return max(MIN_UDP_PAYLOAD, min(data[at] << 8 | data[at + 1], payload_size))
+
+    @staticmethod
     def _reply(
-        self, data: bytes, name_end: int, flags: int, tail: _Tail, served: FastZone, answer: PlainAnswer
+        data: bytes, name_end: int, flags: int, tail: _Tail, served: FastZone, answer: PlainAnswer, limit: int
     ) -> bytes | None:
-        """The reply, with as many records as fit; None if the SOA does not fit."""
+        """The reply, with as many records as fit; None if the SOA does not fit, or for SRV records beyond _MOST_SRV."""
         qtype, edns, dnssec_ok = tail
-        opt, limit = b"", MAX_MESSAGE
+        opt = b""
         if edns:
             opt = pack_root_record_head(0, RRType.OPT, served.payload_size, DNSSEC_OK if dnssec_ok else 0, 0)
-        if self._udp:
-            limit = MIN_UDP_PAYLOAD
-            if edns:
-                at = name_end + _SIZE_AT
-                limit = max(limit, min(data[at] << 8 | data[at + 1], served.payload_size))
         question = data[HEADER_SIZE : name_end + QUESTION_TAIL_SIZE]
         left = limit - HEADER_SIZE - len(question) - len(opt)
-        rcode, rdatas, ttl, _, _ = answer
+        rcode, rdatas, ttl, _, _, additional = answer
         if not rdatas:
             owner = POINTER | HEADER_SIZE + len(question) - QUESTION_TAIL_SIZE - len(served.wire)
             record = owner.to_bytes(2, "big") + served.answers.negative_tail()
@@ -155,6 +166,15 @@ class Responder:
                 return None
             header = pack_header_without_id(_FLAGS[flags, rcode, False], 1, 0, 1, edns)
             return data[:2] + header + question + record + opt
+        if qtype == RRType.SRV:
+            if sum(map(len, rdatas)) + POINTER_RECORD_HEAD_SIZE * len(rdatas) > _MOST_SRV:
+                return None
+            if served.balancer is not None and additional:
+                additional = served.balancer.shuffled(additional)
+            records, number, addresses = _srv_records(question, rdatas, ttl, additional, left)
+            truncated = number < len(rdatas) or addresses < sum(len(rrset.rdatas) for rrset in additional)
+            header = pack_header_without_id(_FLAGS[flags, rcode, truncated], 1, number, 0, addresses + edns)
+            return data[:2] + header + question + records + opt
         head = pack_pointer_record_head(QNAME_POINTER, qtype, RRClass.IN, ttl, len(rdatas[0]))
         number = min(len(rdatas), left // (POINTER_RECORD_HEAD_SIZE + len(rdatas[0])))
         truncated = number < len(rdatas)
@@ -170,7 +190,7 @@ class Responder:
 
     def _count(self, tail: _Tail, served: FastZone, answer: PlainAnswer, asked: int, sent: int, started: float) -> None:
         asked_in, sent_in = BUCKET_OF_SIZE[asked], BUCKET_OF_SIZE[sent]
-        rcode, _, _, outcome, topology_key = answer
+        rcode, _, _, outcome, topology_key, _ = answer
         key = (tail, served.label, rcode, outcome, topology_key, asked_in << 4 | sent_in)
         cell = self._cells.get(key)
         if cell is None:
@@ -189,3 +209,35 @@ class Responder:
                 self._cells.clear()
             cell = self._cells[key] = self._socket_counters.cell(kind)
         self._socket_counters.count(cell, self._clock() - started, asked, sent)
+
+
+def _srv_records(
+    question: bytes, rdatas: Iterable[bytes], ttl: int, additional: Iterable[RRset], left: int
+) -> tuple[bytes, int, int]:
+    """(SRV records of the reply to this question and the addresses of their targets, number of either that fit).
+
+    `left`: octets that both may take; after the first record that does not fit there are no others. The owners of
+    addresses are pointers: to the question's name if it ends in them, as `dns.wire_writer` compresses, else to the
+    target of a record, which is never compressed itself (RFC 2782).
+    """
+    name, start = question[:-QUESTION_TAIL_SIZE], HEADER_SIZE + len(question)
+    parts: list[bytes] = []
+    targets: dict[bytes, int] = {}
+    size = number = 0
+    for rdata in rdatas:
+        end = size + POINTER_RECORD_HEAD_SIZE + len(rdata)
+        if end > left:
+            return b"".join(parts), number, 0
+        targets.setdefault(rdata[SRV_HEAD_SIZE:], start + size + POINTER_RECORD_HEAD_SIZE + SRV_HEAD_SIZE)
+        parts.append(pack_pointer_record_head(QNAME_POINTER, RRType.SRV, RRClass.IN, ttl, len(rdata)) + rdata)
+        size, number = end, number + 1
+    addresses = 0
+    for owner, rtype, ttl_of_address, octets, rclass in additional:
+        offset = HEADER_SIZE + len(name) - len(owner) if name.endswith(owner) else targets[owner]
+        head = pack_pointer_record_head(POINTER | offset, rtype, rclass, ttl_of_address, len(octets[0]))
+        fitting = octets[: (left - size) // (len(head) + len(octets[0]))]
+        parts.extend(head + address for address in fitting)
+        size, addresses = size + len(fitting) * (len(head) + len(octets[0])), addresses + len(fitting)
+        if len(fitting) < len(octets):
+            break
+    return b"".join(parts), number, addresses

@@ -1,22 +1,31 @@
 """Answers to plain questions below one origin, without a Query or a Resolution.
 
-These are the addresses of Services and Pods, and NXDOMAIN.
+These are the addresses of Services and Pods, SRV records of headless Services, and NXDOMAIN.
 
 `plugins.kubernetes.handler` gives the same answers, to these questions and to all others; tests compare both
 (tests/unit/dnsserver/fast_kubernetes). What is rare is None here: the caller asks the handler.
 """
 
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Final, NamedTuple
 
-from topodns.cluster.model import ANY_KEY, ObjectKey, Policy, Service
+from topodns.cluster.backends import Backends
+from topodns.cluster.endpoints import Group, Pool
+from topodns.cluster.model import ANY_KEY, EndpointPort, ObjectKey, Policy, Service
+from topodns.dns.message import RRset
 from topodns.dns.name import is_subdomain, label_wire
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.soa import soa_rrset
 from topodns.dns.wire_format import pack_record_head
+from topodns.plugins.kubernetes.endpoints import FAMILIES
+from topodns.plugins.kubernetes.parse import ServiceName
 from topodns.plugins.kubernetes.pods import pod_address
+from topodns.plugins.kubernetes.records import GroupOffer, endpoint_srv_records
+from topodns.plugins.kubernetes.services import matching
 from topodns.plugins.kubernetes.settings import PodMode
 from topodns.plugins.kubernetes.zone import KubernetesZone, Origin
-from topodns.topology.select import Reason, UnknownClient, select
+from topodns.topology.select import Location, Reason, UnknownClient, select
 
 SVC: Final = label_wire("svc")
 _POD: Final = label_wire("pod")
@@ -32,16 +41,33 @@ _OTHER_BRANCHES: Final = frozenset(map(label_wire, ("dns", "dns-version")))
 
 
 class PlainAnswer(NamedTuple):
-    """Addresses; without any, a negative answer with the SOA of the origin.
+    """The RDATAs of the records; without any, a negative answer with the SOA of the origin.
 
-    `outcome` and `topology_key` are those of the selection, for metrics; "" if no policy could choose.
+    `additional`: the addresses of the targets of SRV records. `outcome` and `topology_key` are those of the selection,
+    for metrics; "" if no policy could choose.
     """
 
     rcode: int
     rdatas: tuple[bytes, ...] = ()
-    ttl: int = 0  # seconds, of the addresses
+    ttl: int = 0  # seconds, of the records
     outcome: str = ""
     topology_key: str = ""
+    additional: tuple[RRset, ...] = ()
+
+
+class _Rule(NamedTuple):
+    """How endpoints of one headless Service are selected for one client.
+
+    `policy` and `location` None: everyone gets all endpoints, for the reason `outcome`. `ranks`: SRV answers may have a
+    priority for each endpoint instead.
+    """
+
+    ttl: int  # seconds, of the records
+    outcome: str = ""
+    topology_key: str = ""
+    ranks: bool = False
+    policy: Policy | None = None
+    location: Location | None = None
 
 
 NAME_ERROR: Final = PlainAnswer(Rcode.NXDOMAIN)
@@ -72,8 +98,11 @@ class PlainZone:
         self._denied = kubernetes.state.denied
         self._negative = (-1, b"")  # serial, and what `negative_tail` returns for it
 
-    def service(self, service: str, namespace: str, qtype: int, address: bytes) -> PlainAnswer | None:
-        """The answer for the name of a Service, both labels in lower case, to the client at this packed address."""
+    def service(self, service: str, namespace: str, qtype: int, address: bytes, limit: int) -> PlainAnswer | None:
+        """The answer for the name of a Service, both labels in lower case, to the client at this packed address.
+
+        `qtype`: A, AAAA or SRV. `limit`: octets of the reply; SRV records beyond it are not made, but for the first.
+        """
         state = self._kubernetes.state
         if self._denied or not state.synced:
             return None
@@ -83,18 +112,20 @@ class PlainZone:
         found = self._services.get(key)
         if found is None:
             return NAME_ERROR
-        wanted = _FAMILY_OF_TYPE.get(qtype)
-        if wanted is None or found.external_name is not None:
+        if found.external_name is not None:
             return None
+        wanted = _FAMILY_OF_TYPE.get(qtype)
+        if wanted is None:
+            return self._srv(key, ServiceName(namespace, service), address, limit) if found.headless else None
         family, length = wanted
         if found.headless:
             return self._headless(key, family, address)
         return self._cluster_ips(found, length)
 
-    def other(self, labels: list[bytes], qtype: int) -> PlainAnswer | None:
-        """The answer for a name that is not `service`: a Pod's address, NXDOMAIN or None.
+    def other(self, labels: list[bytes], qtype: int, address: bytes, limit: int) -> PlainAnswer | None:
+        """The answer for a name that is not `service`: a Pod's address, SRV records of some ports, NXDOMAIN or None.
 
-        `labels`: those in front of the origin in wire form and lower case, leaf first. `qtype`: A or AAAA.
+        `labels`: those in front of the origin in wire form and lower case, leaf first. The rest is as in `service`.
         """
         state = self._kubernetes.state
         if not labels or self._denied or not state.synced:
@@ -109,8 +140,16 @@ class PlainZone:
         if number < 4:
             return None
         namespace, service = labels[-2][1:].decode("latin-1"), labels[-3][1:].decode("latin-1")
-        exists = ("", namespace) in state.namespaces and (namespace, service) in self._services
-        return None if exists else NAME_ERROR
+        if ("", namespace) not in state.namespaces:
+            return NAME_ERROR
+        found = self._services.get((namespace, service))
+        if found is None:
+            return NAME_ERROR
+        if number == 4 or qtype != RRType.SRV or not found.headless or found.external_name is not None:
+            return None
+        port, protocol = (label[1:].decode("latin-1").removeprefix("_") for label in labels[:2])
+        name = ServiceName(namespace, service, port=port, protocol=protocol)
+        return self._srv(ObjectKey(namespace, service), name, address, limit)
 
     def _pod(self, labels: list[bytes], qtype: int) -> PlainAnswer | None:
         """As `pods.respond` answers; None for `pod` and `<namespace>.pod`."""
@@ -126,7 +165,10 @@ class PlainZone:
             return NAME_ERROR
         if mode is PodMode.VERIFIED and all(pod.namespace != namespace for pod in state.pods_with_address(address)):
             return NAME_ERROR
-        if len(address) != _FAMILY_OF_TYPE[qtype][1]:
+        wanted = _FAMILY_OF_TYPE.get(qtype)
+        if wanted is None:
+            return None
+        if len(address) != wanted[1]:
             return NO_DATA
         return PlainAnswer(Rcode.NOERROR, (address,), self._kubernetes.settings.ttl)
 
@@ -152,33 +194,76 @@ class PlainZone:
 
     def _headless(self, key: ObjectKey, family: int, address: bytes) -> PlainAnswer | None:
         """As `topology_filter.decide` decides for one pool; None for misses and for clients without a location."""
-        kubernetes, topology = self._kubernetes, self._topology
-        backends = kubernetes.state.backends(key)
+        backends = self._kubernetes.state.backends(key)
         if not backends.has_ready:
             return None
         pool = backends.pools[family]
-        everyone = pool.everyone
-        if not everyone.endpoints:
+        if not pool.everyone.endpoints:
             return NO_DATA  # for all clients: not the decision of a policy
-        ttl = kubernetes.settings.ttl
+        rule = self._rule(key, address)
+        if rule is None:
+            return None
+        group, outcome, topology_key = self._selected(rule, pool)
+        if not group.endpoints or outcome is _UNKNOWN_CLIENT_ALL:
+            return None
+        return PlainAnswer(Rcode.NOERROR, group.addresses, rule.ttl, outcome, topology_key)
+
+    def _srv(self, key: ObjectKey, name: ServiceName, address: bytes, limit: int) -> PlainAnswer | None:
+        """As `services.respond` answers a headless Service; None for misses and for clients without a location."""
+        kubernetes = self._kubernetes
+        rule = self._rule(key, address)
+        if rule is None or rule.ranks:
+            return None
+        backends = kubernetes.state.backends(key)
+        ports = matching(backends.ports, name) if name.port or name.protocol else backends.ports
+        # No more are selected than fit: a Service may have thousands of ports.
+        selected = self._selected_by_port(rule, backends, ports)
+        first = next(selected, None)
+        if first is None or first[2] is _UNKNOWN_CLIENT_ALL:
+            return None
+        suffix = label_wire(key.name) + label_wire(key.namespace) + SVC + self._origin.wire
+        offers = (GroupOffer(group, port, suffix) for group, port, _, _ in chain((first,), selected))
+        (answer,), additional = endpoint_srv_records(offers, kubernetes.labels, rule.ttl, limit)
+        _, _, outcome, topology_key = first
+        return PlainAnswer(Rcode.NOERROR, answer.rdatas, rule.ttl, outcome, topology_key, additional)
+
+    def _selected_by_port(
+        self, rule: _Rule, backends: Backends, ports: Iterable[EndpointPort]
+    ) -> Iterator[tuple[Group, int, str, str]]:
+        """(endpoints, port number, reason, winning key) of each port and family with endpoints for the client."""
+        for port in ports:
+            for family in FAMILIES:
+                pool = backends.pool_for_port(family, port)
+                if pool.everyone.endpoints:
+                    group, outcome, topology_key = self._selected(rule, pool)
+                    if group.endpoints:
+                        yield group, port.number, outcome, topology_key
+
+    def _rule(self, key: ObjectKey, address: bytes) -> _Rule | None:
+        """The rule of this headless Service for the client at this address; None without a location that it needs."""
+        kubernetes, topology = self._kubernetes, self._topology
         if topology is None or self._locator is None:
-            return PlainAnswer(Rcode.NOERROR, everyone.addresses, ttl)
+            return _Rule(kubernetes.settings.ttl)
         policy = kubernetes.state.policies.get(key)
         if policy is None:
-            return PlainAnswer(Rcode.NOERROR, everyone.addresses, ttl, _UNFILTERED)
+            return _Rule(kubernetes.settings.ttl, _UNFILTERED)
         if not isinstance(policy, Policy):
             return None
         ttl = kubernetes.ttl_under_policy if policy.ttl is None else policy.ttl
+        ranks = topology.srv_priority
         if policy.keys[:1] == _ANY_FIRST:
-            return PlainAnswer(Rcode.NOERROR, everyone.addresses, ttl, _ANY, ANY_KEY)
+            return _Rule(ttl, _ANY, ANY_KEY, ranks)
         location = self._locator.locate(address)
-        if not location.node_name:
-            return None
-        selection = select(pool, policy, location, topology.unknown_client, topology.on_invalid)
-        group, reason = selection.group, selection.reason
-        if not group.endpoints or reason is _UNKNOWN_CLIENT_ALL:
-            return None
-        return PlainAnswer(Rcode.NOERROR, group.addresses, ttl, reason, selection.key)
+        return _Rule(ttl, "", "", ranks, policy, location) if location.node_name else None
+
+    def _selected(self, rule: _Rule, pool: Pool) -> tuple[Group, str, str]:
+        """(the endpoints of a pool that has some, the reason or "" if no policy could choose, the winning key)."""
+        _, outcome, topology_key, _, policy, location = rule
+        topology = self._topology
+        if policy is None or location is None or topology is None:
+            return pool.everyone, outcome, topology_key
+        group, reason, key, _ = select(pool, policy, location, topology.unknown_client, topology.on_invalid)
+        return group, reason, key
 
 
 def plain_zones(kubernetes: KubernetesZone) -> list[tuple[Origin, PlainZone]]:

@@ -112,9 +112,9 @@ def _has_ports(kubernetes: KubernetesZone, name: ServiceName, service: Service) 
     """Whether the Service has ports that the name selects and that have records."""
     backends = backends_of(kubernetes, service)
     if service.headless:
-        return _any_ready(backends, _matching(backends.ports, name))
+        return _any_ready(backends, matching(backends.ports, name))
     ignored = kubernetes.settings.ignore_empty_service and not backends.has_ready
-    return bool(_matching(service.ports, name)) and not ignored
+    return bool(matching(service.ports, name)) and not ignored
 
 
 def _cluster_ips(
@@ -124,7 +124,7 @@ def _cluster_ips(
         return name_error(facts)
     ports: Sequence[ServicePort] = service.ports
     if name.port or name.protocol:
-        ports = _matching(ports, name)
+        ports = matching(ports, name)
         if not ports:
             return name_error(facts)
     qtype, ttl = question.query.qtype, kubernetes.settings.ttl
@@ -147,7 +147,7 @@ def _headless(
     facts: Facts,
 ) -> Resolution:
     backends = NO_BACKENDS if kubernetes.settings.noendpoints else kubernetes.state.backends(key, service.imported)
-    ports = _matching(backends.ports, name) if name.port or name.protocol else None
+    ports = matching(backends.ports, name) if name.port or name.protocol else None
     if not (backends.has_ready if ports is None else _any_ready(backends, ports)):
         return name_error(facts)
     qtype = question.query.qtype
@@ -195,7 +195,7 @@ def _headless_srv(
     return ranked_srv_records(pools, priorities, ranked, suffix, kubernetes.labels, decision.ttl, limit)
 
 
-def _matching(ports: Iterable[_Port], name: ServiceName) -> list[_Port]:
+def matching(ports: Iterable[_Port], name: ServiceName) -> list[_Port]:
     """The ports that the name selects; case is ignored, because the name is lower-case."""
     return [
         port

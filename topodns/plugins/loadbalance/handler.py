@@ -39,12 +39,16 @@ class LoadBalancer:
 
     @property
     def round_robin(self) -> bool:
-        """Whether it orders by chance alone, so that `ordered` gives the order of a response with one RRset."""
+        """Whether it orders by chance alone: addresses of one RRset by `ordered`, other sections by `shuffled`."""
         return not self._weighted and self._preferred is None
 
     def ordered(self, rdatas: Sequence[bytes], number: int) -> Sequence[bytes]:
         """The first so many of at least two addresses, in random order."""
         return _in_order(rdatas, number, self._rng)
+
+    def shuffled(self, rrsets: RRsets) -> RRsets:
+        """The RRsets of a section in random order, as `shuffle`."""
+        return shuffle(rrsets, self._rng)
 
     def __call__(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
         """Order the response of `resolution`, if it is NOERROR, and return `resolution`.

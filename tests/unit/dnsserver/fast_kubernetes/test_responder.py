@@ -1,19 +1,17 @@
 """The fast path of plain questions to `kubernetes`: to the octet what the chain answers, and closed to all others."""
 
 import struct
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
 from random import Random
-from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.deferred_results import at_once
 from tests.support.dns_messages import DO, RD, Opt, Reply, node_identity, query
-from tests.support.in_memory_server import NOW, PORT, ready_made
+from tests.support.fast_path_sockets import Socket
+from tests.support.in_memory_server import NOW
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, packed, service
 from tests.support.random_clusters import (
     CLIENTS,
@@ -26,26 +24,12 @@ from tests.support.random_clusters import (
     topology_settings,
 )
 from topodns.cluster import pod_cidr_proof
-from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, ClusterObject, Replaced, kind_of
+from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, ClusterObject, Endpoint, Replaced, kind_of
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Flag
-from topodns.dns.name import ROOT, name_wire, parse_name
-from topodns.dnsserver.chain import Chain, ChainLink
-from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
-from topodns.dnsserver.fast_kubernetes.responder import Responder
-from topodns.dnsserver.handler import Handler
-from topodns.dnsserver.packet_cache.table import PacketCache
-from topodns.dnsserver.packet_cache.variants import OF_SPELLINGS
-from topodns.dnsserver.router import Block, BlockTable
-from topodns.plugins.kubernetes.handler import ClusterZone
-from topodns.plugins.kubernetes.plain_answers import plain_zones
+from topodns.dns.name import name_wire, parse_name
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
-from topodns.plugins.kubernetes.zone import KubernetesZone
-from topodns.plugins.loadbalance.handler import LoadBalancer
-from topodns.plugins.loadbalance.settings import Loadbalance
 from topodns.plugins.topology import TopologySettings
-from topodns.query.counters import QueryCounters
-from topodns.topology.client_locator import Locator
 from topodns.topology.keys import key_reader
 from topodns.topology.select import UnknownClient
 
@@ -53,72 +37,12 @@ AD, CD = Flag.AD, Flag.CD
 ALL_KINDS = frozenset(KINDS)
 
 
-class Socket:
-    """The handler of one socket before a `kubernetes` with `loadbalance`, with or without the fast path."""
-
-    def __init__(
-        self,
-        fast: bool,
-        state: ClusterState,
-        kubernetes: KubernetesSettings,
-        topology: TopologySettings | None,
-        udp: bool = True,
-        balanced: bool = True,
-    ) -> None:
-        locator = Locator(state, topology.locate) if topology is not None else None
-        served = KubernetesZone(kubernetes, topology, state, locator)
-        balancer = LoadBalancer(Loadbalance(), Random(1)) if balanced else None
-        chain = Chain((ChainLink(ClusterZone(served), (balancer,) if balancer is not None else (), None),))
-        zones = tuple(
-            FastZone(origin.name, origin.wire, answers, balancer, ".", 1232) for origin, answers in plain_zones(served)
-        )
-        block = Block(ROOT, ".", chain, 1232, balanced, variants=OF_SPELLINGS, fast_zones=zones if fast else ())
-
-        def view_key(address: bytes) -> Hashable:
-            return locator.locate(address).node_name if locator is not None else ""
-
-        table = PacketCache(view_key, Random(1), lambda: 0.0)
-        seconds = count()
-        counters = QueryCounters("dns://:53", "udp" if udp else "tcp", "1")
-        self.handler = Handler(BlockTable([block]), table, counters, lambda: float(next(seconds)), 53)
-        self.short = 0  # replies of the fast path
-        if self.handler._respond is not None:
-            self.handler._respond = cast(Responder, self._counting(self.handler._respond))
-
-    def _counting(self, respond: Callable[[bytes, bytes, float], bytes | None]) -> object:
-        def counted(data: bytes, address: bytes, started: float) -> bytes | None:
-            reply = respond(data, address, started)
-            self.short += reply is not None
-            return reply
-
-        return counted
-
-    def ask(self, data: bytes, client: bytes) -> bytes | None:
-        return ready_made(self.handler.table, data, client) or at_once(self.handler.answer(data, client, PORT))
-
-    def forget_what_was_asked(self) -> None:
-        """Let each query be the first one again, for the packet cache and so for the fast path."""
-        seen, _, _ = self.handler.table.place_in_filter(b"")
-        seen[:] = bytes(len(seen))
-
-    @property
-    def kept(self) -> tuple[object, ...]:
-        """The keys of the packet cache, and the dependencies of its entries."""
-        table = self.handler.table
-        return set(table.common), {view: set(keys) for view, keys in table._by_key.items()}, set(table._by_fact)
-
-    @property
-    def counted(self) -> tuple[object, ...]:
-        counters = self.handler.socket_counters
-        durations = {place: (each.counts, each.sum) for place, each in counters.durations.items()}
-        return dict(counters.kinds()), durations, counters.octets
-
-
 NAMES = [
     *("s0.a.svc.cluster.local.", "s1.a.svc.cluster.local.", "s0.b.svc.cluster.local.", "s1.b.svc.cluster.local."),
     *("nothing.a.svc.cluster.local.", "s0.nowhere.svc.cluster.local.", "a.svc.cluster.local.", "svc.cluster.local."),
     *("h0.s0.a.svc.cluster.local.", "h0.nothing.a.svc.cluster.local.", "h0.s0.nowhere.svc.cluster.local."),
     *("_http._tcp.s0.a.svc.cluster.local.", "_http._tcp.nothing.a.svc.cluster.local.", "_tcp.s0.a.svc.cluster.local."),
+    *("_http._tcp.s1.a.svc.cluster.local.", "http.tcp.s0.a.svc.cluster.local.", "_._udp.s0.b.svc.cluster.local."),
     *("z1.pin._zone.s0.a.svc.cluster.local.", "a.b.c.d.e.f.s0.a.svc.cluster.local."),
     *("10-244-0-1.a.pod.cluster.local.", "nothing.a.pod.cluster.local.", "pod.cluster.local.", "a.pod.cluster.local."),
     *("10-244-0-2.b.pod.cluster.local.", "2001-db8--1.a.pod.cluster.local.", "--ffff-10.244.0.1.a.pod.cluster.local."),
@@ -130,15 +54,19 @@ NAMES = [
 ]
 OPTS = [None, Opt(), Opt(size=0), Opt(size=600), Opt(size=4096), Opt(flags=DO), Opt(size=700, flags=DO)]
 OTHER_OPTS = [Opt(version=1), Opt(options=[node_identity("n1")]), Opt(options=[(10, b"8 octets")])]
-QUESTIONS = [query(f"{name} {qtype}", ident=7) for name in NAMES for qtype in ("A", "AAAA")]
+QUESTIONS = [query(f"{name} {qtype}", ident=7) for name in NAMES for qtype in ("A", "AAAA", "SRV")]
 MORE = [
-    *(query(f"s0.a.svc.cluster.local. {qtype}", opt, ident=7) for qtype in ("A", "AAAA") for opt in OPTS + OTHER_OPTS),
+    *(
+        query(f"s0.a.svc.cluster.local. {qtype}", opt, ident=7)
+        for qtype in ("A", "AAAA", "SRV")
+        for opt in OPTS + OTHER_OPTS
+    ),
     *(
         query("s0.a.svc.cluster.local. A", opt, flags, 7)
         for opt in OPTS[:2]
         for flags in (0, RD | AD, CD, RD | AD | CD)
     ),
-    *(query(f"s0.a.svc.cluster.local. {qtype}", ident=7) for qtype in ("SRV", "TXT", "ANY", "SOA", "CH A")),
+    *(query(f"s0.a.svc.cluster.local. {qtype}", ident=7) for qtype in ("TXT", "ANY", "SOA", "CH A")),
     *(query("nothing.a.svc.cluster.local. A", opt, ident=7) for opt in OPTS),
     query("S0.a.svc.cluster.local. A", ident=7),
     query("nothing.a.svc.Cluster.local. A", ident=7),
@@ -278,6 +206,51 @@ def test_the_fast_path_answers_services_pods_and_names_that_do_not_exist(
     assert wire == chain.ask(query(question, ident=7), CLIENT)
 
 
+@pytest.mark.parametrize(
+    ("name", "ports"),
+    [
+        ("web", {80, 53}),
+        ("_http._tcp.web", {80}),
+        ("http.tcp.web", {80}),
+        ("_._udp.web", {53}),
+    ],
+)
+@pytest.mark.parametrize("opt", [None, Opt(flags=DO), Opt(size=4096)])
+def test_the_srv_records_of_a_headless_service_come_with_the_addresses_of_their_targets(
+    name: str, ports: set[int], opt: Opt | None
+) -> None:
+    objects = [*web(2), endpoint_slice("web", *two_families(), namespace="a", ports=("http:80", "dns:53/UDP"))]
+    fast, chain = socket_pair(objects)
+    data = query(f"{name}.a.svc.cluster.local. SRV", opt, ident=7)
+    wire = fast.ask(data, CLIENT)
+    assert wire == chain.ask(data, CLIENT)
+    assert fast.short == 1
+    assert fast.counted == chain.counted
+    assert wire is not None
+    reply = Reply(wire)
+    assert {int(each.split()[2]) for each in reply.data} == ports
+    assert len(reply.additional) == 2
+
+
+def two_families() -> list[Endpoint]:
+    return [endpoint("10.244.0.1", "n1", hostname="tcp"), endpoint("10.244.0.2", "n1")]
+
+
+@pytest.mark.parametrize("endpoints", [1, 4, 5, 9, 10, 20, 21, 40, 300])
+@pytest.mark.parametrize("family", [4, 6])
+@pytest.mark.parametrize("udp", [True, False])
+def test_srv_records_and_addresses_are_cut_as_by_the_chain(endpoints: int, family: int, udp: bool) -> None:
+    fast, chain = socket_pair(web(endpoints, family=family), udp)
+    questions = [
+        query("web.a.svc.cluster.local. SRV", None if size is None else Opt(size=size), ident=7)
+        for size in (None, *range(512, 700, 9), 1232, 4096)
+    ]
+    for data in questions:
+        assert fast.ask(data, CLIENT) == chain.ask(data, CLIENT)
+    assert fast.short == (0 if endpoints == 300 and not udp else len(questions))  # targets that no pointer reaches
+    assert fast.counted == chain.counted
+
+
 def test_a_client_on_a_node_without_labels_takes_the_chain_and_gets_all_endpoints_by_the_option() -> None:
     """Its reply is counted with the prefix of its address."""
     kubernetes = KubernetesSettings((parse_name("cluster.local."),), ttl=30)
@@ -307,7 +280,12 @@ def test_the_ttl_of_a_policy_is_that_of_the_addresses(ttl: str | None, written: 
 @pytest.mark.parametrize(
     "question",
     [
-        *("web.a.svc.cluster.local. SRV", "Web.a.svc.cluster.local. A", "a.svc.cluster.local. A"),
+        *(
+            "one.a.svc.cluster.local. SRV",
+            "web.a.svc.cluster.local. TXT",
+            "Web.a.svc.cluster.local. A",
+            "a.svc.cluster.local. A",
+        ),
         *("h0.web.a.svc.cluster.local. A", "cluster.local. A", "a.pod.cluster.local. A", "example. A"),
     ],
 )

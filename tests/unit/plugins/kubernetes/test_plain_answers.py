@@ -65,12 +65,12 @@ def found(ttl: int, *addresses: str, outcome: str = "", key: str = "") -> PlainA
 )
 def test_a_service_is_answered_unless_its_answer_is_rare(name: str, client: bytes, answer: PlainAnswer | None) -> None:
     _, made = zone()
-    assert made.service(name, "a", RRType.A, client) == answer
+    assert made.service(name, "a", RRType.A, client, 512) == answer
 
 
 def test_a_family_without_addresses_is_nodata() -> None:
     _, made = zone()
-    assert {made.service(name, "a", RRType.AAAA, ON_N2) for name in ("near", "all", "web")} == {NO_DATA}
+    assert {made.service(name, "a", RRType.AAAA, ON_N2, 512) for name in ("near", "all", "web")} == {NO_DATA}
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_of_other_names_only_those_that_cannot_exist_are_answered(front: str, an
 
 
 def other(made: PlainZone, front: str, qtype: int = RRType.A) -> PlainAnswer | None:
-    return made.other([label_wire(label) for label in front.split(".")], qtype)
+    return made.other([label_wire(label) for label in front.split(".")], qtype, ON_N1, 512)
 
 
 THERE = found(30, "10.244.1.1")
