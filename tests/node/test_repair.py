@@ -249,7 +249,7 @@ def test_without_rules_only_the_link_is_made(scene: Setup) -> None:
         async with kept(network(Firewall.NONE)) as reconciler:
             assert reconciler.renew()
             assert scene.node.run("nft", "list tables").count("nat") == 2  # kube-proxy's
-            assert await asked(scene.pod, LINK_LOCAL[6]) == "node"
+            await becomes("node", scene.pod, LINK_LOCAL[6])
 
     scene.answer_on_node(*ADDRESSES)
     on_node(scene, story)
