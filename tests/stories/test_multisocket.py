@@ -17,6 +17,7 @@ from tests.support.api_objects import endpoint_slice, namespace, service
 from tests.support.event_loops import PATIENCE
 from tests.support.program_with_fake_api import FRONT, IN_A, NEAR, Scene, scene
 from tests.support.server_process import ROOT, Server, serving, until
+from topodns.app.workers.pool import STOP_PATIENCE
 
 NEW = "new.default.svc.cluster.local A"
 STARTING = 12 * PATIENCE  # seconds: two processes start on one core, beside other tests
@@ -173,6 +174,19 @@ def test_a_stop_ends_all_processes_and_answers_until_then(tmp_path: Path) -> Non
         assert there.server.wait() == 0
         assert [pid for pid in pids if is_alive(pid)] == []
         assert not there.server.lines("takes its place")
+
+
+def test_a_stop_does_not_wait_for_a_worker_that_does_not_serve_yet(tmp_path: Path) -> None:
+    with several(tmp_path) as there:
+        there.witness.stop()
+        (first,) = workers(there.server)
+        os.kill(first, signal.SIGKILL)
+        until(lambda: workers(there.server) not in ([], [first]), "another one starts", STARTING)
+        (second,) = workers(there.server)
+        os.kill(second, signal.SIGSTOP)
+        there.server.signal(signal.SIGTERM)
+        assert there.server.process.wait(STOP_PATIENCE / 2) == 0
+        assert not is_alive(second)
 
 
 def test_signals_to_a_worker_do_not_end_it(story: Scene) -> None:

@@ -265,6 +265,30 @@ def test_unfinished_messages_share_a_bounded_memory(loop_name: str) -> None:
     run(loop_name, story())
 
 
+def test_a_connection_over_the_memory_of_unfinished_messages_takes_no_other_with_it(loop_name: str) -> None:
+    """Not even those that are read in the same turn of the loop."""
+
+    async def story() -> None:
+        async with (
+            serving(TcpLimits(unfinished=20_000)) as server,
+            client_of(server) as first,
+            client_of(server) as last,
+        ):
+            first.writer.write(frame(bytes(60_000))[:30_000])
+            last.writer.write(frame(bytes(60_000))[:16_000])
+            connections = server.listener._connections
+            await eventually(lambda: sum(each._intake.reader.pending for each in connections) == 46_000)
+            async with client_of(server) as other:
+                await other.ask(b"before")
+                last.writer.write(bytes(8_000))
+                other.writer.write(frame(b"one") + frame(b"two"))
+                assert [await other.reply(), await other.reply()] == [b"eno", b"owt"]
+                assert await last.is_closed()
+            assert server.listener.counts.over_memory == 1
+
+    run(loop_name, story())
+
+
 def test_an_empty_message_ends_the_connection_after_the_answers_before_it(loop_name: str) -> None:
     async def story() -> None:
         async with serving() as server, client_of(server) as client:

@@ -84,6 +84,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         self.deadline.data_read(left, pending > 0 and not messages)
         if not self._set_unfinished(max(0, left - self._limits.begun)):
             self._listener.counts.over_memory += 1
+            self._set_unfinished(0)  # at once, or others that are read in this turn would be over the limit, too
             self.abort()
             return
         if messages:

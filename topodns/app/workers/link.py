@@ -39,6 +39,7 @@ class WorkerLink(asyncio.Protocol):
         self.acknowledged = 0
         self.silent = 0  # checks since the last acknowledgement while one is due: about as many seconds
         self.serving = 0  # the number of the generation that it serves; 0 none yet
+        self.activation = 0  # the number of the first message that lets it open its sockets; 0 before that is sent
         self.metrics = Families()  # as of its last report
         self.why_ended = "exited"
         self.ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()  # the exit status
@@ -64,6 +65,11 @@ class WorkerLink(asyncio.Protocol):
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def has_sockets(self) -> bool:
+        """Whether it may have opened its sockets, and so have queries to answer."""
+        return 0 < self.activation <= self.acknowledged
 
     def send(self, octets: bytes) -> None:
         """Send one message. A worker that does not read them is killed beyond MAX_BEHIND."""

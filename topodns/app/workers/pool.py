@@ -86,7 +86,7 @@ class WorkerPool:
         assert expanded is not None or number == 1
         self._follow_feeds(generation.feeds if number > 1 else ())
         for slot in self._slots[max(0, number - 1) :]:
-            slot.stopping = True
+            _stop(slot)
         if expanded is not None:
             feeds = [self._journals[feed].number for feed in generation.feeds] if number > 1 else []
             previous = self._order.number if self._order is not None else 0
@@ -117,12 +117,12 @@ class WorkerPool:
 
     async def close(self) -> None:
         """Let all workers answer the queries that they have got, and end; kill those that take too long."""
-        if self._checking is not None:
-            self._checking.cancel()
         for slot in self._slots:
-            slot.stopping = True
+            _stop(slot)
         self._renewed.set()
         await self.shrink()
+        if self._checking is not None:  # until now: it ends the wait for one that does not read a snapshot
+            self._checking.cancel()
         self._follow_feeds(())
 
     def kill(self) -> None:
@@ -276,15 +276,17 @@ class WorkerPool:
                 order, renewed = self._order, self._renewed
                 assert order is not None
                 if slot.stopping:
-                    link.send(message(MessageType.STOP))
-                    with suppress(TimeoutError):
-                        await asyncio.wait_for(asyncio.shield(link.ended), STOP_PATIENCE)
+                    if link.has_sockets:
+                        link.send(message(MessageType.STOP))
+                        with suppress(TimeoutError):
+                            await asyncio.wait_for(asyncio.shield(link.ended), STOP_PATIENCE)
                     return
                 self._turn.flush()
                 link.send(order_message(order))
                 await self._send_snapshots(link, order, known)
                 known = set(order.feeds)
                 link.send(numbered_message(MessageType.ACTIVATE, order.number))
+                link.activation = link.activation or link.sent
                 await _first_of(link.ended, renewed)
         finally:
             link.kill(link.why_ended)
@@ -307,6 +309,13 @@ class WorkerPool:
                 if time.perf_counter() >= until:
                     await asyncio.sleep(0)
                     until = time.perf_counter() + SLICE
+
+
+def _stop(slot: _Slot) -> None:
+    """Let the place stay empty once its worker has ended, now if it has no queries: nothing waits for its snapshot."""
+    slot.stopping = True
+    if slot.link is not None and not slot.link.has_sockets:
+        slot.link.kill("exited")
 
 
 async def _first_of(ended: asyncio.Future[int], renewed: asyncio.Event) -> None:

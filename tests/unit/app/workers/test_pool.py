@@ -1,0 +1,95 @@
+"""The workers together: no worker keeps the first process from ending."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from tests.support.model_builders import namespace
+from topodns.app.workers import pool
+from topodns.app.workers.link import PATIENCE, WorkerLink
+from topodns.app.workers.pipe import MessageType, numbered_message
+from topodns.app.workers.pool import WorkerPool
+from topodns.cluster.model import Replaced
+from topodns.cluster.state import ClusterState
+from topodns.plugins.block import ExpandedCorefile
+
+SOON = 5.0  # seconds; all of this takes milliseconds
+
+
+class Frozen(WorkerLink):
+    """A worker whose process does nothing but die, and whose socket is full."""
+
+    pid = 1
+
+    async def start(self) -> None:
+        inner: Any = self
+        inner._process = inner._transport = self
+        self._room.clear()
+
+    def is_closing(self) -> bool:
+        return False
+
+    def write(self, data: bytes) -> None:
+        """Keeps nothing."""
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def send_signal(self, number: int) -> None:
+        self._status = -number
+        self.connection_lost(None)
+
+
+@dataclass(eq=False)
+class Feed:
+    state: ClusterState
+
+
+@dataclass
+class Settings:
+    expanded: ExpandedCorefile
+
+
+@dataclass
+class Generation:
+    settings: Settings
+    feeds: list[Feed]
+
+
+def generation() -> Any:
+    state = ClusterState(frozenset({"Namespace"}))
+    state.apply(Replaced("Namespace", (namespace("a"),)), 0)
+    return Generation(Settings(ExpandedCorefile((), "Corefile", 53, "", ())), [Feed(state)])
+
+
+@pytest.mark.parametrize("served", [False, True], ids=["starting", "serving"])
+def test_a_worker_that_does_not_read_its_snapshot_does_not_keep_the_first_process_from_ending(
+    monkeypatch: pytest.MonkeyPatch, served: bool
+) -> None:
+    """Neither one that starts, nor one that serves and is given another cluster by a reload."""
+    monkeypatch.setattr(pool, "WorkerLink", Frozen)
+    monkeypatch.setattr(pool, "CHECK_EVERY", SOON / 100 / PATIENCE)
+
+    async def main() -> None:
+        started: list[asyncio.Task[None]] = []
+
+        def start(work: Any, name: str) -> asyncio.Task[None]:
+            started.append(asyncio.create_task(work, name=name))
+            return started[-1]
+
+        workers = WorkerPool(start, lambda: ())
+        workers.follow(generation(), 2, {})
+        for _ in range(5):
+            await asyncio.sleep(0)
+        (link,) = workers._links()
+        if served:
+            link.activation = 1
+            link.data_received(numbered_message(MessageType.ACKNOWLEDGED, 1))
+        await asyncio.wait_for(workers.close(), SOON)
+        assert link.ended.result() < 0
+        assert link.why_ended == ("stuck" if served else "exited")
+        await asyncio.gather(*started, return_exceptions=True)
+
+    asyncio.run(main())
