@@ -38,6 +38,7 @@ SCENARIOS: Final = (
     "test_topology",
     "test_locator",
     "test_node_cache",
+    "test_node_cache_push",
     "test_from_nodelocaldns",
     "test_permissions",
     "test_api_server",
