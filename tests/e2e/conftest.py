@@ -36,6 +36,7 @@ SCENARIOS: Final = (
     "test_kubectl_plugin",
     "test_admission",
     "test_topology",
+    "test_topology_page",
     "test_locator",
     "test_node_cache",
     "test_node_cache_push",
