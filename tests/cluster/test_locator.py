@@ -2,6 +2,7 @@
 50 nodes that kwok plays, how soon an address that moves is right, and two replicas of which the leader is killed.
 """
 
+import os
 import random
 import threading
 import time
@@ -30,7 +31,9 @@ NODES, PODS, RATE, SECONDS = 50, 1000, 20, 30  # of the churn: Pods replaced in 
 COALESCE: Final = 0.5  # seconds, the default
 MOVES: Final = 10
 RIGHT_WITHIN: Final = 1.0  # seconds
-BUSY: Final = 10.0  # seconds that a write may wait for an API server which shares the machine with all this
+KEEPS_UP: Final = 0.9  # of the RATE, at least, where the lag says something of the locator
+REPLACED_WITHIN: Final = 1.0  # seconds, likewise: the two requests of each replacement wait for the API server, too
+LAG: Final = (1.0, 2.0)  # seconds at the median and at most, where the machine keeps up
 LONG: Final = 5 * PATIENCE
 
 FLEET: Final = [FakeNode(number, {ZONE: "abc"[number % 3]}) for number in range(NODES)]
@@ -87,13 +90,15 @@ def addresses(place: Place) -> Mapping[str, str]:
 
 
 @contextmanager
-def churn(place: Place, rate: int) -> Iterator[None]:
-    """Pods are replaced at this rate, each by one on some other node."""
-    stop, problems = threading.Event(), []
+def churn(place: Place, rate: int) -> Iterator[list[float]]:
+    """Pods are replaced at this rate, each by one on some other node; the seconds that each replacement took."""
+    stop, problems, took = threading.Event(), [], list[float]()
 
     def replace(number: int) -> None:
+        began = time.monotonic()
         place.delete("Pod", f"pod-{number}", grace=0)
         place.create(played(f"pod-{number + PODS}"))
+        took.append(time.monotonic() - began)
 
     def run() -> None:
         begin, number = time.monotonic(), oldest(place)
@@ -107,7 +112,7 @@ def churn(place: Place, rate: int) -> Iterator[None]:
     thread = threading.Thread(target=run, name="churn")
     thread.start()
     try:
-        yield
+        yield took
     finally:
         stop.set()
         thread.join()
@@ -121,21 +126,24 @@ def test_while_pods_come_and_go_each_node_is_written_seldom_and_all_is_right_in_
     with locator_process(cluster, tmp_path / "one") as locator:
         eventually(lambda: located(cluster) == addresses(fleet), locator.log.read_text())
         began, before, first = time.monotonic(), locator.writes, oldest(fleet)
-        with churn(fleet, RATE), lags_of(locator) as lags:
+        with churn(fleet, RATE) as took, lags_of(locator) as lags:
             time.sleep(SECONDS)
         seconds = time.monotonic() - began
         rate, replaced = (locator.writes - before) / seconds, (oldest(fleet) - first) / seconds
         becomes(lambda: located(cluster) == addresses(fleet), True)
         samples = locator.metrics()
         print(
-            f"\n{PODS} Pods on {NODES} nodes, {replaced:.1f} replaced a second: {rate:.1f} writes a second, "
-            f"lag {shown(lags)}, {locator.resident} MB"
+            f"\n{PODS} Pods on {NODES} nodes, {replaced:.1f} replaced a second, each in {shown(took)}: "
+            f"{rate:.1f} writes a second, lag {shown(lags)}, {locator.resident} MB, load {os.getloadavg()[0]:.1f}"
         )
         assert rate <= NODES / COALESCE
         assert rate <= 2 * replaced + 5  # each replacement changes two nodes
-        assert max(lags) < BUSY
         assert samples['topodns_locator_writes_total{kind="nodelocator",result="refused"}'] == 0
         assert samples['topodns_locator_writes_total{kind="nodelocator",result="failed"}'] == 0
+    if replaced < KEEPS_UP * RATE or max(took) > REPLACED_WITHIN:
+        load = f"at a load of {os.getloadavg()[0]:.1f} of {os.cpu_count()} cores"
+        pytest.skip(f"no bound on the lag: {load} {replaced:.1f} of {RATE} Pods a second are replaced in {shown(took)}")
+    assert (middle(lags) < LAG[0], max(lags) < LAG[1]) == (True, True), shown(lags)
 
 
 @pytest.fixture

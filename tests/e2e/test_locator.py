@@ -4,7 +4,6 @@ all the time: the servers lose the right to Pods, and every client stays located
 Afterwards `locate` has no other method for Pods, so that each answer depends on the NodeLocators.
 """
 
-import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,11 +11,9 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-import yaml
 
 from release.image import TOOLS, assemble
 from release.sbom import LOCK
-from tests.support.chart.helm import CHART
 from tests.support.kube.background_clients import asked_all_the_time
 from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place
@@ -34,11 +31,11 @@ from tests.support.kube.objects import (
     workload,
 )
 from tests.support.kube.operator_commands import Operator
+from tests.support.kube.topology_options import topology_options
 from tests.support.kube.waiting import becomes, eventually
 
 pytestmark = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)
 
-RELEASE: Final = ("--namespace", "kube-system", "--wait")
 KEYS: Final = {"web": (), "web-near": (ZONE,), "web-local": (HOSTNAME,)}
 REPLICAS: Final = 6
 SOLITARY: Final = "solitary"  # a Pod on each node that is behind no Service, so that no slice locates it
@@ -67,8 +64,14 @@ def asking(shop: Place, clients: Place) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
+def allowed_before(installed: str, operator: Operator) -> bool:
+    """Whether the servers might list Pods while no locator was installed."""
+    return may_list_pods(operator)
+
+
+@pytest.fixture(scope="module")
 def locator(
-    asking: None, cluster: Cluster, operator: Operator, tmp_path_factory: pytest.TempPathFactory
+    asking: None, allowed_before: bool, cluster: Cluster, operator: Operator, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[None]:
     """The release has a locator, whose image reaches the nodes only when the servers that read locators have started.
 
@@ -103,11 +106,6 @@ def waits_for_image(cluster: Cluster) -> bool:
     return any(reason in ("ErrImagePull", "ImagePullBackOff") for reason in states)
 
 
-def revision(operator: Operator) -> str:
-    history = json.loads(operator.run("helm", "history", "topodns", *RELEASE[:2], "-o", "json"))
-    return str(history[-1]["revision"])
-
-
 def may_list_pods(operator: Operator) -> bool:
     account = "system:serviceaccount:kube-system:topodns"
     asked = operator.tried("kubectl", "auth", "can-i", "list", "pods", "--all-namespaces", "--as", account)
@@ -134,22 +132,18 @@ def pods_by_node(cluster: Cluster) -> dict[str, set[str]]:
 @pytest.fixture(scope="module")
 def by_locators_only(locator: None, operator: Operator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """`topology` has no method for Pods but the NodeLocators; in the end it has those of before."""
-    servers = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))["servers"]
-    (topology,) = (plugin for plugin in servers[0]["plugins"] if plugin["name"] == "topology")
-    topology["configBlock"] = LOCATORS_ONLY
-    values = tmp_path_factory.mktemp("values") / "values.json"
-    values.write_text(json.dumps({"servers": servers}))
-    before = revision(operator)
-    operator.run("helm", "upgrade", "topodns", str(CHART), *RELEASE, "--reuse-values", "--values", str(values))
-    yield
-    operator.run("helm", "rollback", "topodns", before, *RELEASE)
+    with topology_options(operator, tmp_path_factory.mktemp("values"), LOCATORS_ONLY):
+        yield
 
 
 def test_every_address_of_a_pod_gets_into_the_locator_of_its_node(locator: None, cluster: Cluster) -> None:
     becomes(lambda: located(cluster) == pods_by_node(cluster), True)
 
 
-def test_the_servers_have_no_right_to_pods_any_more(locator: None, operator: Operator) -> None:
+def test_the_servers_lose_the_right_to_list_pods_that_they_had(
+    allowed_before: bool, locator: None, operator: Operator
+) -> None:
+    assert allowed_before
     assert not may_list_pods(operator)
 
 

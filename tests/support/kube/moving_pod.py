@@ -4,7 +4,7 @@ status of each Pod. And where NodeLocators have an address.
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.objects import HOSTNAME, pause_container, pod
@@ -30,13 +30,20 @@ def move(place: Place, number: int) -> str:
     if number:
         place.delete("Pod", f"mover-{number - 1}", grace=0)
     node = PLAIN[number % 2]
-    tolerations = [{"operator": "Exists"}]
-    place.create(pod(f"mover-{number}", "mover", pause_container(), node, tolerations=tolerations))
-    path = f"/api/v1/namespaces/{place.name}/pods/mover-{number}/status"
-    status = {"phase": "Running", "podIP": MOVING, "podIPs": [{"ip": MOVING}], "startTime": "2026-01-01T00:00:00Z"}
+    run_unplayed(place, f"mover-{number}", node, MOVING)
+    return node
+
+
+def run_unplayed(place: Place, name: str, node: str, address: str, **spec: Any) -> None:
+    """A Pod on one of PLAIN, or on no Node (""), that the API server has as running with this address.
+
+    No kubelet ends it: it is there until it is deleted without grace.
+    """
+    place.create(pod(name, name, pause_container(), node, tolerations=[{"operator": "Exists"}], **spec))
+    path = f"/api/v1/namespaces/{place.name}/pods/{name}/status"
+    status = {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}], "startTime": "2026-01-01T00:00:00Z"}
     answer = place.cluster.lab.api.call("PATCH", path, {"status": status}, "application/merge-patch+json")
     assert answer.ok, answer
-    return node
 
 
 def located(cluster: Cluster, nodes: Sequence[str] = ()) -> Mapping[str, str]:

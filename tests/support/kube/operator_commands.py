@@ -1,8 +1,11 @@
 """An operator's commands, as the documents show them: with helm and kubectl of the lab and the working tree's image."""
 
 import os
+import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -50,6 +53,23 @@ class Operator:
         quiet = subprocess.DEVNULL
         environment = os.environ | self._environment
         return subprocess.Popen(command, cwd=ROOT, env=environment, stdout=quiet, stderr=quiet, start_new_session=True)
+
+    @contextmanager
+    def forwarding(self, command: str) -> Iterator[int]:
+        """The port of 127.0.0.1 which this `kubectl port-forward ... PORT` forwards, while the block runs.
+
+        A free one in place of PORT, which another program of this host may have.
+        """
+        *words, port = shlex.split(command)
+        environment = os.environ | self._environment
+        with subprocess.Popen([*words, f":{port}"], env=environment, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                printed = process.stdout.readline()
+                assert printed.endswith(f" -> {port}\n"), printed
+                yield int(printed.split()[2].rpartition(":")[2])
+            finally:
+                process.kill()
 
     def run(self, *words: str) -> str:
         """The output of this command, which has to succeed."""
