@@ -24,7 +24,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "app.metrics": "counts sockets and reloads: tests/stories/test_observing.py, tests/stories/test_reload.py",
     "app.event_loop": "runs the program: tests/stories/test_starting.py",
     "app.workers.journal": "read by the copies in tests/unit/app/workers/test_copies.py",
-    "app.workers.pool": "processes: tests/stories/test_multisocket.py",
     "app.workers.process": "is the start of a process: tests/stories/test_multisocket.py",
     "app.workers.worker": "is a process: tests/stories/test_multisocket.py",
     "cluster.decode.structs": "the API's fields as msgspec reads them: tests/unit/cluster/decode/test_objects.py",

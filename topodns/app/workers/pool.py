@@ -285,6 +285,7 @@ class WorkerPool:
                 link.send(order_message(order))
                 await self._send_snapshots(link, order, known)
                 known = set(order.feeds)
+                self._turn.flush()  # changes of this turn come before the worker's first answer
                 link.send(numbered_message(MessageType.ACTIVATE, order.number))
                 link.activation = link.activation or link.sent
                 await _first_of(link.ended, renewed)
