@@ -159,7 +159,7 @@ def change_slices(api: StandIn, rate: int, seconds: float) -> None:
     for name in headless_names()[:HOT_NAMES]:
         label, namespace, *_ = name.split(".")
         slices.append((namespace, f"{label}-0"))
-    api.control("churn", slices=slices, network="127.255", rounds=int(rate * seconds), batch=1, every=1 / rate)
+    api.control("churn", slices=slices, network=None, rounds=int(rate * seconds), batch=1, every=1 / rate)
 
 
 def _wait_for_records(title: str, port: int, message: bytes) -> None:

@@ -32,6 +32,7 @@ PATIENCE: Final = 60.0  # seconds for one control call
 
 _SERVICE: Final = "kubernetes.io/service-name"
 _SLICES: Final = "endpointslices"
+_SPARE: Final = range(251 << 8, 255 << 8)  # the last two octets of addresses that no endpoint and no client has
 
 Key = tuple[str, str]
 """(namespace, name)"""
@@ -49,6 +50,7 @@ class Stage(FakeApi):
         super().__init__(objects, partial(HttpFront, port=port))
         self._made: list[int] = []
         self._churn: asyncio.Task[None] | None = None
+        self._spare = cycle(_SPARE)  # never the same as the endpoint has: that would change nothing
 
     def relist(self) -> None:
         """Every watch ends, and none can go on from where it was."""
@@ -82,8 +84,11 @@ class Stage(FakeApi):
                 endpoint["addresses"] = [fresh_address("11.255", number * 100 + at)]
             self.put(model)
 
-    def churn(self, slices: Sequence[Key], network: str, rounds: int, batch: int, every: float) -> None:
-        """Replace endpoints of these slices in turn: a batch of changes every so many seconds, until `made` says so."""
+    def churn(self, slices: Sequence[Key], network: str | None, rounds: int, batch: int, every: float) -> None:
+        """Replace endpoints of these slices in turn: a batch of changes every so many seconds, until `made` says so.
+
+        Without a `network` each gets a new address in the /16 of its old one: podCIDRs that were proven stay so.
+        """
         self._made.clear()
         self._churn = asyncio.create_task(self._replace(slices, network, rounds, batch, every), name="churn")
 
@@ -91,20 +96,24 @@ class Stage(FakeApi):
         """When each change was made, in nanoseconds of the wall clock."""
         return self._made
 
-    async def _replace(self, slices: Sequence[Key], network: str, rounds: int, batch: int, every: float) -> None:
+    async def _replace(self, slices: Sequence[Key], network: str | None, rounds: int, batch: int, every: float) -> None:
         due = self.loop.time()
         for number in range(rounds):
             await asyncio.sleep(max(0.0, due - self.loop.time()))
             due += every
             for each in range(number * batch, (number + 1) * batch):
                 namespace, name = slices[each % len(slices)]
-                self._replace_one((namespace, name), each // len(slices), fresh_address(network, each))
+                address = None if network is None else fresh_address(network, each)
+                self._replace_one((namespace, name), each // len(slices), address)
             self._made.extend([time.time_ns()] * batch)
 
-    def _replace_one(self, key: Key, at: int, address: str) -> None:
+    def _replace_one(self, key: Key, at: int, address: str | None) -> None:
         value = self._slice(key)
         endpoints = value["endpoints"]
         replaced = endpoints[at % len(endpoints)]
+        if address is None:
+            first, second, *_ = replaced["addresses"][0].split(".")
+            address = fresh_address(f"{first}.{second}", next(self._spare))
         replaced["addresses"], replaced["conditions"]["ready"] = [address], True
         self.stores[_SLICES].put(value)
 

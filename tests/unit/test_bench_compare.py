@@ -1,5 +1,6 @@
 """What `make bench-compare` computes, asks and writes. Nothing is measured here."""
 
+import asyncio
 from pathlib import Path
 from random import Random
 from xml.etree import ElementTree
@@ -39,6 +40,8 @@ from bench.compare.plot import Line, svg
 from bench.compare.report import beside_servers, by_interpreter
 from bench.compare.rounds import Found
 from bench.questions import Question, read_questions
+from bench.scale.stand_in import Stage
+from tests.support.fake_api.resources import Object
 from topodns.dns.rrtype import RRType
 
 OWN, PEER, FLOOR = "topodns", "CoreDNS 1.14.7", "C echo"
@@ -107,6 +110,35 @@ def test_latencies_are_by_changes_a_second_then_by_server() -> None:
     lines = latency_table({(0, OWN): one, (20, OWN): one, (0, PEER): one}).splitlines()[2:]
     assert lines[0] == "| topodns | 0 | 40 | 60 | 100 | 2,000 | 23 | 0 |"
     assert [line.split("|")[1:3] for line in lines[1:]] == [[" CoreDNS 1.14.7 ", " 0 "], [" topodns ", " 20 "]]
+
+
+def test_changes_under_which_latencies_are_measured_keep_pods_in_their_podcidrs() -> None:
+    """Each gives the endpoint an address that it did not have, also in later rounds, in the /16 of its Node."""
+    manifests = list(objects())
+    stage = Stage(0, manifests)
+    keys = [(one["metadata"]["namespace"], one["metadata"]["name"]) for one in manifests if is_slice_of_headless(one)]
+
+    def addresses_now() -> list[str]:
+        found = [stage.stores["endpointslices"].get(key) for key in keys]
+        return [address for one in found if one for endpoint in one["endpoints"] for address in endpoint["addresses"]]
+
+    async def churn() -> None:
+        stage.loop = asyncio.get_running_loop()
+        stage.churn(keys, None, len(keys), 1, 0.0)
+        for _ in range(2 + len(keys)):  # a change in each turn of the loop
+            await asyncio.sleep(0)
+
+    for _ in range(2):
+        before = addresses_now()
+        asyncio.run(churn())
+        changed = [(old, new) for old, new in zip(before, addresses_now(), strict=True) if old != new]
+        assert len(changed) == len(keys)
+        assert all(old.split(".")[:2] == new.split(".")[:2] for old, new in changed)
+        assert not {new for _, new in changed} & set(before)
+
+
+def is_slice_of_headless(value: Object) -> bool:
+    return value["kind"] == "EndpointSlice" and value["metadata"]["name"] in {f"headless{each}-0" for each in range(10)}
 
 
 def test_readme_quotes_three_ratios_of_the_table(figures: Figures[Row]) -> None:

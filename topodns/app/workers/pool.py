@@ -285,7 +285,6 @@ class WorkerPool:
                 link.send(order_message(order))
                 await self._send_snapshots(link, order, known)
                 known = set(order.feeds)
-                self._turn.flush()  # changes of this turn come before the worker's first answer
                 link.send(numbered_message(MessageType.ACTIVATE, order.number))
                 link.activation = link.activation or link.sent
                 await _first_of(link.ended, renewed)
@@ -301,7 +300,7 @@ class WorkerPool:
             steps = snapshot(journal.number, feed.state)
             until = time.perf_counter() + SLICE
             while not link.ended.done():
-                self._turn.flush()  # first: the step has the objects as they are now
+                self._turn.flush()  # first: the step has the objects as they are now, and no change comes after the end
                 step = next(steps, None)
                 if step is None:
                     break

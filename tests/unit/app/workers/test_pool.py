@@ -1,7 +1,7 @@
-"""The workers together: no worker keeps the first process from ending."""
+"""The workers together: what each is sent before it serves, and that none keeps the first process from ending."""
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -9,9 +9,9 @@ import pytest
 from tests.support.model_builders import namespace
 from topodns.app.workers import pool
 from topodns.app.workers.link import PATIENCE, WorkerLink
-from topodns.app.workers.pipe import MessageType, numbered_message
+from topodns.app.workers.pipe import MessageType, WorkerMessageReader, numbered_message
 from topodns.app.workers.pool import WorkerPool
-from topodns.cluster.model import Replaced
+from topodns.cluster.model import Replaced, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.plugins.block import ExpandedCorefile
 
@@ -73,23 +73,73 @@ def test_a_worker_that_does_not_read_its_snapshot_does_not_keep_the_first_proces
     monkeypatch.setattr(pool, "CHECK_EVERY", SOON / 100 / PATIENCE)
 
     async def main() -> None:
-        started: list[asyncio.Task[None]] = []
-
-        def start(work: Any, name: str) -> asyncio.Task[None]:
-            started.append(asyncio.create_task(work, name=name))
-            return started[-1]
-
-        workers = WorkerPool(start, lambda: ())
+        started = Started()
+        workers = WorkerPool(started.start, lambda: ())
         workers.follow(generation(), 2, {})
-        for _ in range(5):
-            await asyncio.sleep(0)
-        (link,) = workers._links()
+        link = await only_link(workers)
         if served:
             link.activation = 1
             link.data_received(numbered_message(MessageType.ACKNOWLEDGED, 1))
         await asyncio.wait_for(workers.close(), SOON)
         assert link.ended.result() < 0
         assert link.why_ended == ("stuck" if served else "exited")
-        await asyncio.gather(*started, return_exceptions=True)
+        await started.end()
 
     asyncio.run(main())
+
+
+def test_a_worker_has_all_changes_before_its_first_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those too that arrive in the turn of the loop in which the end of its snapshot is sent."""
+    given = generation()
+    written = bytearray()
+    names: list[str] = []
+
+    class Slow(Frozen):
+        """While the pool waits for it to read a part of the snapshot, the cluster changes."""
+
+        def write(self, data: bytes) -> None:
+            written.extend(data)
+
+        async def room(self) -> None:
+            names.append(f"new-{len(names)}")
+            given.feeds[0].state.apply(Upserted(namespace(names[-1])), 0)
+
+    monkeypatch.setattr(pool, "WorkerLink", Slow)
+
+    async def main() -> None:
+        started = Started()
+        workers = WorkerPool(started.start, lambda: ())
+        workers.follow(given, 2, {})
+        await only_link(workers)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        await asyncio.wait_for(workers.close(), SOON)
+        await started.end()
+
+    asyncio.run(main())
+    sent = WorkerMessageReader().feed(bytes(written))
+    activated = [one.kind for one in sent].index(MessageType.ACTIVATE)
+    assert names
+    assert all(any(name.encode() in one.payload for one in sent[:activated]) for name in names)
+
+
+@dataclass
+class Started:
+    """The tasks of a pool."""
+
+    tasks: list[asyncio.Task[None]] = field(default_factory=list)
+
+    def start(self, work: Any, name: str) -> asyncio.Task[None]:
+        self.tasks.append(asyncio.create_task(work, name=name))
+        return self.tasks[-1]
+
+    async def end(self) -> None:
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+
+
+async def only_link(workers: WorkerPool) -> WorkerLink:
+    """The link of the only worker, once it is started."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+    (link,) = workers._links()
+    return link
