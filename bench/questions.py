@@ -32,6 +32,7 @@ class Question(NamedTuple):
     edns_size: int = 0  # UDP payload size; 0: no OPT record
     cookie: bytes = b""  # of the client (RFC 7873), in the OPT record; b"": none
     capitals: int = 0  # bit number N: the letter in place N of the name is a capital (0x20)
+    node: str = ""  # the node identity that a node cache adds, in the OPT record; "": none
 
     @property
     def message(self) -> bytes:
@@ -47,8 +48,9 @@ class Question(NamedTuple):
     def _opt(self) -> bytes:
         if not self.edns_size:
             return b""
-        option = _OPTION_HEAD.pack(Option.COOKIE, len(self.cookie)) + self.cookie if self.cookie else b""
-        return _BARE_OPT.pack(0, RRType.OPT, self.edns_size, 0, len(option)) + option
+        given = ((Option.COOKIE, self.cookie), (Option.NODE_IDENTITY, self.node.encode()))
+        options = b"".join(_OPTION_HEAD.pack(code, len(data)) + data for code, data in given if data)
+        return _BARE_OPT.pack(0, RRType.OPT, self.edns_size, 0, len(options)) + options
 
 
 class Load(NamedTuple):

@@ -95,6 +95,7 @@ def count_server(directory: Path) -> Iterator[Counted]:
             server.ask_over_tcp,
             _tape(_services(headless_names(), _EACH)),
         )
+        yield _counted("first, TCP: A of a Pod, of a node cache", server.ask_over_tcp, _tape(_of_node_caches()))
         yield _counted("hot: Services and names that do not exist", server.ask, hot, _TIMES)
         yield _counted("hot, TCP: the same", server.ask_over_tcp, hot, _TIMES)
 
@@ -162,6 +163,10 @@ def _strangers() -> list[Question]:
 
 def _pods() -> list[Question]:
     return [_question(at, f"10-244-{at % NODES}-{at // NODES + 1}.ns0.pod.cluster.local") for at in range(_EACH)]
+
+
+def _of_node_caches() -> list[Question]:
+    return [each._replace(edns_size=1232, node=f"node{at % NODES}") for at, each in enumerate(_pods())]
 
 
 def _many(rtype: int) -> list[Question]:

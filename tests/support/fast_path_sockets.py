@@ -1,6 +1,6 @@
 """A socket's handler before `kubernetes`, with or without the fast path, so that tests can compare both."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Container, Hashable
 from itertools import count
 from random import Random
 from typing import cast
@@ -38,8 +38,10 @@ class Socket:
         topology: TopologySettings | None,
         udp: bool = True,
         balanced: bool = True,
+        trust: Container[bytes] = (),
     ) -> None:
-        locator = Locator(state, topology.locate) if topology is not None else None
+        """`trust`: the sources, packed, of which every claim counts."""
+        locator = Locator(state, topology.locate, trust) if topology is not None else None
         served = KubernetesZone(kubernetes, topology, state, locator)
         balancer = LoadBalancer(Loadbalance(), Random(1)) if balanced else None
         chain = Chain((ChainLink(ClusterZone(served), (balancer,) if balancer is not None else (), None),))
@@ -56,8 +58,9 @@ class Socket:
         counters = QueryCounters("dns://:53", "udp" if udp else "tcp", "1")
         self.handler = Handler(BlockTable([block]), table, counters, lambda: float(next(seconds)), 53)
         self.short = 0  # replies of the fast path
-        if self.handler._respond is not None:
-            self.handler._respond = cast(Responder, self._counting(self.handler._respond))
+        self.responder = self.handler._respond
+        if self.responder is not None:
+            self.handler._respond = cast(Responder, self._counting(self.responder))
 
     def _counting(self, respond: Callable[[bytes, bytes, float], bytes | None]) -> object:
         def counted(data: bytes, address: bytes, started: float) -> bytes | None:

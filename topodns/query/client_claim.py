@@ -12,7 +12,7 @@ from topodns.topology.claim_trust import Claim
 
 NO_CLAIM: Final = Claim()
 
-_MAX_NODE_NAME: Final = 253
+MAX_NODE_NAME: Final = 253  # octets
 _NODE_NAME: Final = re.compile(rb"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 
 _ADDRESS_BITS: Final = {1: 32, 2: 128}  # by FAMILY, the IANA address family number
@@ -56,7 +56,7 @@ def _node_name(edns: Edns) -> str | None:
     if len(claimed) != 1:
         return None
     data = claimed.pop()
-    if len(data) > _MAX_NODE_NAME or not _NODE_NAME.fullmatch(data):
+    if len(data) > MAX_NODE_NAME or not _NODE_NAME.fullmatch(data):
         return None
     return data.decode("ascii")
 

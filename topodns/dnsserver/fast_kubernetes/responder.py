@@ -1,13 +1,15 @@
 """The fast path of a plain question to `kubernetes`: octets in, octets out.
 
-Plain is a question for A, AAAA or SRV, class IN, with its name in lower case, and EDNS without options or none.
+Plain is a question for A, AAAA or SRV, class IN, with its name in lower case, and without EDNS, or with EDNS without
+options or with one: the node identity that a node cache adds.
 """
 
+import struct
 from collections.abc import Callable, Iterable, Sequence
 from itertools import product
 from typing import Final, NamedTuple
 
-from topodns.dns.message import Flag, RRset
+from topodns.dns.message import Edns, Flag, Option, RRset
 from topodns.dns.name import MAX_LABEL, MAX_WIRE
 from topodns.dns.rrtype import ADDRESS_TYPES, RCODE_NAMES, RRClass, RRType
 from topodns.dns.wire_format import (
@@ -15,6 +17,7 @@ from topodns.dns.wire_format import (
     HEADER_SIZE,
     MAX_MESSAGE,
     MIN_UDP_PAYLOAD,
+    OPTION_HEAD_SIZE,
     POINTER,
     POINTER_RECORD_HEAD_SIZE,
     QNAME_POINTER,
@@ -29,7 +32,9 @@ from topodns.dnsserver.fast_forward.question import HEADS, OPT_BEGIN, OPT_ENDS
 from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.plugins.kubernetes.plain_answers import SVC, PlainAnswer
+from topodns.query.client_claim import MAX_NODE_NAME, read_claim
 from topodns.query.counters import BUCKET_OF_SIZE, TYPE_LABELS, Cell, QueryCounters, ReplyKind
+from topodns.topology.claim_trust import Claim
 
 _SIZE_AT: Final = QUESTION_TAIL_SIZE + len(OPT_BEGIN)  # of the UDP payload size, behind the name
 _SIZE_END: Final = _SIZE_AT + 2
@@ -54,6 +59,13 @@ def _tails() -> dict[bytes, _Tail]:
 
 
 _TAILS: Final = _tails()
+# The node identity alone, by the octets of OPT's RDATA: RDLENGTH, the option's code and its length.
+_IDENTITY_HEADS: Final = {
+    OPTION_HEAD_SIZE + size: struct.pack("!HHH", OPTION_HEAD_SIZE + size, Option.NODE_IDENTITY, size)
+    for size in range(MAX_NODE_NAME + 1)
+}
+_RDLENGTH_AT: Final = _SIZE_AT + len(next(iter(OPT_ENDS))) - 2  # behind the name and without the UDP payload size
+_MAX_CLAIMS: Final = 1024  # kept, of at most 700 octets each: a node cache has one
 _MOST_SRV: Final = 16_000  # octets: pointers reach targets in the first 16,384 of a message
 _MAX_CELLS: Final = 2048  # label sets whose counter cell is found without a ReplyKind
 _COPIED: Final = Flag.RD | Flag.CD
@@ -82,6 +94,7 @@ class Responder:
         self._socket_counters = socket_counters
         self._clock = clock
         self._cells: dict[tuple[object, ...], Cell] = {}
+        self._claims: dict[bytes, Claim] = {}  # by the option's octets
 
     def __call__(self, data: bytes, address: bytes, started: float) -> bytes | None:
         """The reply to a plain question received at `started`, also counted; None: the query must take the chain.
@@ -94,12 +107,16 @@ class Responder:
             return None
         name_end = data.find(0, HEADER_SIZE) + 1
         name = data[HEADER_SIZE:name_end]
-        tail = _TAILS.get(data[name_end : name_end + _SIZE_AT] + data[name_end + _SIZE_END :])
+        octets = data[name_end : name_end + _SIZE_AT] + data[name_end + _SIZE_END :]
+        tail, claim = _TAILS.get(octets), None
+        if tail is None:
+            tail, claim = self._with_claim(octets)
         if tail is None or tail.edns != head[1] or not name.islower() or len(name) > MAX_WIRE:
             return None
-        seen, slot, mark = self._table.place_in_filter(data[2:])
-        if seen[slot] == mark:
-            return None
+        if claim is None:
+            seen, slot, mark = self._table.place_in_filter(data[2:])
+            if seen[slot] == mark:
+                return None
         length = name[0]
         at = 1 + length
         space = name[at] if at < len(name) else 0
@@ -107,21 +124,41 @@ class Responder:
         if served is not None and 0 < length <= MAX_LABEL and 0 < space <= MAX_LABEL:
             service, namespace = name[1:at].decode("latin-1"), name[at + 1 : at + 1 + space].decode("latin-1")
             limit = self._limit(data, name_end, tail.edns, served.payload_size)
-            answer = served.answers.service(service, namespace, tail.qtype, address, limit)
+            answer = served.answers.service(service, namespace, tail.qtype, address, limit, claim)
         else:
             served, labels = self._split(name)
             if served is None:
                 return None
             limit = self._limit(data, name_end, tail.edns, served.payload_size)
-            answer = served.answers.other(labels, tail.qtype, address, limit)
+            answer = served.answers.other(labels, tail.qtype, address, limit, claim)
         if answer is None:
             return None
         reply = self._reply(data, name_end, head[0], tail, served, answer, limit)
         if reply is None:
             return None
-        seen[slot] = mark
+        if claim is None:  # no packet cache keeps a reply to a query with a claim
+            seen[slot] = mark
         self._count(tail, served, answer, len(data), len(reply), started)
         return reply
+
+    def _with_claim(self, octets: bytes) -> tuple[_Tail | None, Claim | None]:
+        """The tail without its option and the claim, if the node identity is the only option; else (None, None).
+
+        `octets` are those of the message behind its name, but for the UDP payload size.
+        """
+        at = _RDLENGTH_AT + 2
+        head = _IDENTITY_HEADS.get(len(octets) - at)
+        if head is None or not octets.startswith(head, _RDLENGTH_AT):
+            return None, None
+        option = octets[at:]
+        claim = self._claims.get(option)
+        if claim is None:
+            if len(self._claims) >= _MAX_CLAIMS:
+                self._claims.clear()
+            claim = self._claims[option] = read_claim(
+                Edns(0, 0, False, ((Option.NODE_IDENTITY, option[OPTION_HEAD_SIZE:]),))
+            )
+        return _TAILS.get(octets[:_RDLENGTH_AT] + b"\0\0"), claim
 
     def _split(self, name: bytes) -> tuple[FastZone | None, list[bytes]]:
         """The zone of a name in wire form, and its labels in front of the origin, in wire form; None without a zone."""
@@ -191,7 +228,7 @@ class Responder:
     def _count(self, tail: _Tail, served: FastZone, answer: PlainAnswer, asked: int, sent: int, started: float) -> None:
         asked_in, sent_in = BUCKET_OF_SIZE[asked], BUCKET_OF_SIZE[sent]
         rcode, _, _, outcome, topology_key, _ = answer
-        key = (tail, served.label, rcode, outcome, topology_key, asked_in << 4 | sent_in)
+        key = (tail.qtype, tail.dnssec_ok, served.label, rcode, outcome, topology_key, asked_in << 4 | sent_in)
         cell = self._cells.get(key)
         if cell is None:
             kind = ReplyKind(

@@ -25,6 +25,7 @@ from topodns.plugins.kubernetes.records import GroupOffer, endpoint_srv_records
 from topodns.plugins.kubernetes.services import matching
 from topodns.plugins.kubernetes.settings import PodMode
 from topodns.plugins.kubernetes.zone import KubernetesZone, Origin
+from topodns.topology.claim_trust import Claim
 from topodns.topology.select import Location, Reason, UnknownClient, select
 
 SVC: Final = label_wire("svc")
@@ -98,10 +99,13 @@ class PlainZone:
         self._denied = kubernetes.state.denied
         self._negative = (-1, b"")  # serial, and what `negative_tail` returns for it
 
-    def service(self, service: str, namespace: str, qtype: int, address: bytes, limit: int) -> PlainAnswer | None:
+    def service(
+        self, service: str, namespace: str, qtype: int, address: bytes, limit: int, claim: Claim | None = None
+    ) -> PlainAnswer | None:
         """The answer for the name of a Service, both labels in lower case, to the client at this packed address.
 
         `qtype`: A, AAAA or SRV. `limit`: octets of the reply; SRV records beyond it are not made, but for the first.
+        `claim`: that of the query's EDNS options, without a Client Subnet.
         """
         state = self._kubernetes.state
         if self._denied or not state.synced:
@@ -116,13 +120,15 @@ class PlainZone:
             return None
         wanted = _FAMILY_OF_TYPE.get(qtype)
         if wanted is None:
-            return self._srv(key, ServiceName(namespace, service), address, limit) if found.headless else None
+            return self._srv(key, ServiceName(namespace, service), address, limit, claim) if found.headless else None
         family, length = wanted
         if found.headless:
-            return self._headless(key, family, address)
+            return self._headless(key, family, address, claim)
         return self._cluster_ips(found, length)
 
-    def other(self, labels: list[bytes], qtype: int, address: bytes, limit: int) -> PlainAnswer | None:
+    def other(
+        self, labels: list[bytes], qtype: int, address: bytes, limit: int, claim: Claim | None = None
+    ) -> PlainAnswer | None:
         """The answer for a name that is not `service`: a Pod's address, SRV records of some ports, NXDOMAIN or None.
 
         `labels`: those in front of the origin in wire form and lower case, leaf first. The rest is as in `service`.
@@ -149,7 +155,7 @@ class PlainZone:
             return None
         port, protocol = (label[1:].decode("latin-1").removeprefix("_") for label in labels[:2])
         name = ServiceName(namespace, service, port=port, protocol=protocol)
-        return self._srv(ObjectKey(namespace, service), name, address, limit)
+        return self._srv(ObjectKey(namespace, service), name, address, limit, claim)
 
     def _pod(self, labels: list[bytes], qtype: int) -> PlainAnswer | None:
         """As `pods.respond` answers; None for `pod` and `<namespace>.pod`."""
@@ -192,7 +198,7 @@ class PlainZone:
             return NO_DATA
         return PlainAnswer(Rcode.NOERROR, addresses, self._kubernetes.settings.ttl) if addresses else NO_DATA
 
-    def _headless(self, key: ObjectKey, family: int, address: bytes) -> PlainAnswer | None:
+    def _headless(self, key: ObjectKey, family: int, address: bytes, claim: Claim | None) -> PlainAnswer | None:
         """As `topology_filter.decide` decides for one pool; None for misses and for clients without a location."""
         backends = self._kubernetes.state.backends(key)
         if not backends.has_ready:
@@ -200,7 +206,7 @@ class PlainZone:
         pool = backends.pools[family]
         if not pool.everyone.endpoints:
             return NO_DATA  # for all clients: not the decision of a policy
-        rule = self._rule(key, address)
+        rule = self._rule(key, address, claim)
         if rule is None:
             return None
         group, outcome, topology_key = self._selected(rule, pool)
@@ -208,10 +214,12 @@ class PlainZone:
             return None
         return PlainAnswer(Rcode.NOERROR, group.addresses, rule.ttl, outcome, topology_key)
 
-    def _srv(self, key: ObjectKey, name: ServiceName, address: bytes, limit: int) -> PlainAnswer | None:
+    def _srv(
+        self, key: ObjectKey, name: ServiceName, address: bytes, limit: int, claim: Claim | None
+    ) -> PlainAnswer | None:
         """As `services.respond` answers a headless Service; None for misses and for clients without a location."""
         kubernetes = self._kubernetes
-        rule = self._rule(key, address)
+        rule = self._rule(key, address, claim)
         if rule is None or rule.ranks:
             return None
         backends = kubernetes.state.backends(key)
@@ -239,7 +247,7 @@ class PlainZone:
                     if group.endpoints:
                         yield group, port.number, outcome, topology_key
 
-    def _rule(self, key: ObjectKey, address: bytes) -> _Rule | None:
+    def _rule(self, key: ObjectKey, address: bytes, claim: Claim | None) -> _Rule | None:
         """The rule of this headless Service for the client at this address; None without a location that it needs."""
         kubernetes, topology = self._kubernetes, self._topology
         if topology is None or self._locator is None:
@@ -253,7 +261,7 @@ class PlainZone:
         ranks = topology.srv_priority
         if policy.keys[:1] == _ANY_FIRST:
             return _Rule(ttl, _ANY, ANY_KEY, ranks)
-        location = self._locator.locate(address)
+        location = self._locator.locate(address, claim)
         return _Rule(ttl, "", "", ranks, policy, location) if location.node_name else None
 
     def _selected(self, rule: _Rule, pool: Pool) -> tuple[Group, str, str]:

@@ -53,13 +53,26 @@ NAMES = [
     f"{'a' * 63}.{'b' * 63}.{'c' * 63}.{'d' * 45}.cluster.local.",
 ]
 OPTS = [None, Opt(), Opt(size=0), Opt(size=600), Opt(size=4096), Opt(flags=DO), Opt(size=700, flags=DO)]
-OTHER_OPTS = [Opt(version=1), Opt(options=[node_identity("n1")]), Opt(options=[(10, b"8 octets")])]
+CLAIMS = [
+    *(Opt(options=[node_identity(name)]) for name in ("n0", "n1", "n2", "nowhere", "", "N1", "a" * 254)),
+    Opt(size=700, flags=DO, options=[node_identity("n1")]),
+]
+OTHER_OPTS = [
+    Opt(version=1),
+    Opt(version=1, options=[node_identity("n1")]),
+    Opt(options=[(10, b"8 octets")]),
+    Opt(options=[node_identity("n1"), node_identity("n1")]),
+    Opt(options=[node_identity("n1"), node_identity("n2")]),
+    Opt(options=[node_identity("n1"), (10, b"8 octets")]),
+    Opt(options=[node_identity("n1"), (11, b"")]),
+    Opt(options=[(8, b"\0\1\x20\0\x0a\xf4\0\1"), node_identity("n1")]),
+]
 QUESTIONS = [query(f"{name} {qtype}", ident=7) for name in NAMES for qtype in ("A", "AAAA", "SRV")]
 MORE = [
     *(
         query(f"s0.a.svc.cluster.local. {qtype}", opt, ident=7)
         for qtype in ("A", "AAAA", "SRV")
-        for opt in OPTS + OTHER_OPTS
+        for opt in OPTS + CLAIMS + OTHER_OPTS
     ),
     *(
         query("s0.a.svc.cluster.local. A", opt, flags, 7)
@@ -67,7 +80,10 @@ MORE = [
         for flags in (0, RD | AD, CD, RD | AD | CD)
     ),
     *(query(f"s0.a.svc.cluster.local. {qtype}", ident=7) for qtype in ("TXT", "ANY", "SOA", "CH A")),
-    *(query("nothing.a.svc.cluster.local. A", opt, ident=7) for opt in OPTS),
+    *(query("nothing.a.svc.cluster.local. A", opt, ident=7) for opt in OPTS + CLAIMS),
+    *(query("10-244-0-1.a.pod.cluster.local. A", opt, ident=7) for opt in CLAIMS),
+    *(query("s0.a.svc.cluster.local. A", opt, ident=7)[:-1] for opt in CLAIMS[:1]),
+    *(query("s0.a.svc.cluster.local. A", opt, ident=7) + b"\0" for opt in CLAIMS[:1]),
     query("S0.a.svc.cluster.local. A", ident=7),
     query("nothing.a.svc.Cluster.local. A", ident=7),
     query("s0.a.svc.cluster.local. A", ident=7) + b"\0",
@@ -110,6 +126,7 @@ def state_of(
     topology=st.one_of(roaming_topology, roaming_topology, topology_settings, st.none()),
     udp=st.booleans(),
     balanced=st.booleans(),
+    trust=st.sets(st.sampled_from(CLIENTS)),
     seed=st.integers(0, 1 << 32),
 )
 def test_both_ways_give_the_same_octets_counts_and_dependencies(
@@ -118,11 +135,12 @@ def test_both_ways_give_the_same_octets_counts_and_dependencies(
     topology: TopologySettings | None,
     udp: bool,
     balanced: bool,
+    trust: set[bytes],
     seed: int,
 ) -> None:
     (objects, changes), order = history, Random(seed)
     state = state_of(objects, kubernetes, topology)
-    fast, chain = (Socket(way, state, kubernetes, topology, udp, balanced) for way in (True, False))
+    fast, chain = (Socket(way, state, kubernetes, topology, udp, balanced, trust) for way in (True, False))
     for change in (None, *changes):
         facts = state.apply(change, NOW) if change is not None else frozenset()
         for socket in (fast, chain):
@@ -138,11 +156,13 @@ def test_both_ways_give_the_same_octets_counts_and_dependencies(
     assert fast.counted == chain.counted
 
 
-def socket_pair(objects: list[ClusterObject], udp: bool = True) -> tuple[Socket, Socket]:
+def socket_pair(
+    objects: list[ClusterObject], udp: bool = True, trust: frozenset[bytes] = frozenset()
+) -> tuple[Socket, Socket]:
     origins = (parse_name("cluster.local."), parse_name("in-addr.arpa."))
     kubernetes = KubernetesSettings(origins, pods=PodMode.INSECURE)
     state = state_of(objects, kubernetes, TopologySettings())
-    fast, chain = (Socket(way, state, kubernetes, TopologySettings(), udp) for way in (True, False))
+    fast, chain = (Socket(way, state, kubernetes, TopologySettings(), udp, trust=trust) for way in (True, False))
     return fast, chain
 
 
@@ -300,6 +320,47 @@ def test_a_client_without_a_location_takes_the_chain() -> None:
     data, stranger = query("web.a.svc.cluster.local. A", Opt(), ident=7), packed("192.0.2.1")
     assert fast.ask(data, stranger) == chain.ask(data, stranger)
     assert fast.short == 0
+
+
+@pytest.mark.parametrize("udp", [True, False])
+def test_each_question_of_a_node_cache_is_answered_for_the_node_that_it_names(udp: bool) -> None:
+    """Also the second one: no packet cache keeps the replies."""
+    cache = packed("192.0.2.1")
+    objects = [*web(2), node("n2", {HOSTNAME_LABEL: "n2"}, ("10.0.0.2",))]
+    there = endpoint_slice("web", endpoint("10.244.9.9", "n2"), namespace="a", name="other", ports=("http:80",))
+    fast, chain = socket_pair([*objects, there], udp, frozenset({cache}))
+    asked = [
+        query(f"{name}.a.{branch}.cluster.local. {qtype}", Opt(size=1232, options=[node_identity("n2")]), ident=7)
+        for name, branch, qtype in (("web", "svc", "A"), ("web", "svc", "SRV"), ("10-244-0-1", "pod", "A"))
+    ]
+    for data in asked * 2:
+        wire = fast.ask(data, cache)
+        assert wire == chain.ask(data, cache)
+    assert fast.short == len(asked) * 2
+    assert fast.counted == chain.counted
+    wire = fast.ask(asked[0], cache)
+    assert wire is not None
+    assert Reply(wire).data == ["10.244.9.9"]
+    assert len(fast.handler.table) == 0
+
+
+def test_a_claim_of_a_source_that_may_not_name_the_node_does_not_count() -> None:
+    fast, chain = socket_pair([*web(1), node("n2", {HOSTNAME_LABEL: "n2"}, ("10.0.0.2",))])
+    data = query("web.a.svc.cluster.local. A", Opt(options=[node_identity("n2")]), ident=7)
+    wire = fast.ask(data, CLIENT)
+    assert wire == chain.ask(data, CLIENT)
+    assert wire is not None
+    assert Reply(wire).data == ["10.244.0.1"]
+    assert fast.short == 1
+
+
+def test_claims_that_are_kept_are_bounded() -> None:
+    fast, _ = socket_pair(web(1))
+    for number in range(3000):
+        fast.ask(query("one.a.svc.cluster.local. A", Opt(options=[node_identity(f"n{number}")]), ident=7), CLIENT)
+    assert fast.short == 3000
+    assert fast.responder is not None
+    assert 0 < len(fast.responder._claims) <= 1024
 
 
 def test_the_second_query_takes_the_chain_and_the_third_is_answered_by_the_packet_cache() -> None:
