@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.server_process import ROOT, until
 from topodns.hostnet import instances as instance_registry
-from topodns.hostnet.instances import ACCEPTED, SLOTS, InstanceRegistry, others_serve
+from topodns.hostnet.instances import ACCEPTED, SLOTS, InstanceRegistry, any_instance_serves
 
 ANOTHER = """
 import sys, time
@@ -120,20 +120,20 @@ def test_an_instance_says_which_sockets_are_its_own(interface: str, begin: Insta
 def test_instances_of_another_link_are_no_company(interface: str, begin: Instances) -> None:
     with another(interface + "x"):
         assert not begin(interface).others()
-        assert not others_serve(interface)
-        until(lambda: others_serve(interface + "x"), "it is found at its own link")
+        assert not any_instance_serves(interface)
+        until(lambda: any_instance_serves(interface + "x"), "it is found at its own link")
 
 
 def test_a_killed_instance_is_no_longer_seen(interface: str, begin: Instances) -> None:
     with another(interface) as process:
         one = begin(interface)
         until(lambda: one.successor() == 0, "an older one serves")
-        until(lambda: others_serve(interface), "found by a process that is no instance")
+        until(lambda: any_instance_serves(interface), "found by a process that is no instance")
         process.kill()
         process.wait()
         assert not one.others()
         assert one.successor() is None
-        assert not others_serve(interface)
+        assert not any_instance_serves(interface)
 
 
 def test_a_later_start_finds_one_that_has_taken_the_second_name(interface: str, begin: Instances) -> None:
@@ -151,7 +151,7 @@ def test_one_that_hangs_is_there_and_serves_nothing(interface: str, begin: Insta
         one = begin(interface)
         assert one.others()
         assert one.successor() is None
-        assert not others_serve(interface)
+        assert not any_instance_serves(interface)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
@@ -170,7 +170,7 @@ def test_a_socket_of_another_user_at_our_name_is_no_instance(
         accepted, _ = stranger.accept()
         with accepted:
             assert not one.others()
-            assert not others_serve(interface)
+            assert not any_instance_serves(interface)
             assert f"@topodns-host-network/{interface}/0 belongs to user 65534" in caplog.text
 
 

@@ -250,10 +250,13 @@ def test_one_process_is_what_it_was(tmp_path: Path) -> None:
         assert "multisocket_" not in server.get("/metrics", 9153)[1]
 
 
-def test_more_processes_than_cpus_are_warned_of(tmp_path: Path) -> None:
+def test_more_processes_than_cpus_are_warned_of_with_their_place(tmp_path: Path) -> None:
     number = len(os.sched_getaffinity(0)) + 1
     with serving(tmp_path, WHOAMI.replace("multisocket 2", f"multisocket {number}")) as server:
-        assert server.wait_for_line(f"plugin/multisocket: {number} processes on").startswith("[WARNING]")
+        line = server.wait_for_line(f"plugin/multisocket: {number} processes on")
+        assert line.startswith("[WARNING]")
+        corefile = WHOAMI.split("\n")
+        assert line.rstrip().endswith(f"Corefile:{1 + corefile.index('    multisocket 2')})")
 
 
 SCRIPT = """

@@ -201,6 +201,8 @@ def test_the_seventeenth_live_page_is_refused_and_another_may_follow_one_that_cl
         assert reply.startswith(b"HTTP/1.1 503 ")
         assert reply.endswith(b"\r\n\r\n16 pages are live already: close one\n")
         assert server.metric("topodns_http_streams") == 16
+        assert server.scrape().sum("topodns_topology_page_rejects_total", reason="streams") == 1
+        assert server.scrape().sum("topodns_topology_page_rejects_total", reason="queue") == 0
         sockets.pop().close()
         until(lambda: server.metric("topodns_http_streams") == 15, "a stream less")
         sock, reply = live(server, "127.0.0.5")

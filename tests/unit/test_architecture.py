@@ -149,7 +149,7 @@ def is_of_a_plugin_folder(path: Path) -> bool:
 
 
 def unit_tests_of(path: Path) -> list[Path]:
-    """`test_MODULE.py` and `test_MODULE_*.py` in the folder of the room; of two modules the longer name owns a file.
+    """`test_MODULE.py` and `test_MODULE_*.py` in the folder of the package; of two modules the longer name owns a file.
 
     The settings of a plugin are tested with the `setup` that parses them.
     """
@@ -164,14 +164,14 @@ def is_named(test: Path, name: str) -> bool:
 
 
 def stories_of(path: Path) -> list[Path]:
-    """Tests with sockets or processes: `test_MODULE*.py` or `test_ROOM_MODULE*.py` that import from the room."""
-    room = ".".join(path.parent.relative_to(PACKAGE).parts)
+    """Tests with sockets or processes: `test_MODULE*.py` or `test_PACKAGE_MODULE*.py` that import from the package."""
+    package = ".".join(path.parent.relative_to(PACKAGE).parts)
     names = (path.stem, f"{path.parent.name}_{path.stem}")
     return [
         test
         for test in STORIES.glob("test_*.py")
         if any(is_named(test, name) for name in names)
-        and any(f"{imported}.".startswith(f"{room}.") for imported in imports_of(test))
+        and any(f"{imported}.".startswith(f"{package}.") for imported in imports_of(test))
     ]
 
 

@@ -108,17 +108,19 @@ def test_every_name_of_code_that_is_named_exists(name: str) -> None:
         resolve_name(f"topodns.{each}")
 
 
-def test_the_rooms_of_the_architecture_are_those_that_are_checked() -> None:
+def test_the_packages_of_the_architecture_are_those_that_are_checked() -> None:
     tools = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     (layers,) = [each["layers"] for each in tools["importlinter"]["contracts"] if each["type"] == "layers"]
     checked = [name.removeprefix("topodns.") for name in layers]
-    section = DOCUMENTS["docs/develop/architecture.md"].partition("## Rooms")[2].partition("\n## ")[0]
+    section = DOCUMENTS["docs/develop/architecture.md"].partition("## Packages")[2].partition("\n## ")[0]
     assert re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE) == checked[1:]  # without __main__
-    rooms = {path.stem for path in (ROOT / "topodns").iterdir() if path.stem not in ("__init__", "__pycache__", "py")}
-    assert rooms == set(checked)
+    packages = {
+        path.stem for path in (ROOT / "topodns").iterdir() if path.stem not in ("__init__", "__pycache__", "py")
+    }
+    assert packages == set(checked)
 
 
-def test_both_lists_of_libraries_have_the_door_and_the_reason_of_every_library() -> None:
+def test_both_lists_of_libraries_have_the_importer_and_the_reason_of_every_library() -> None:
     pyproject = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     declared = re.findall(r'^  "([\w-]+)>=\S+", +# topodns\.(\S+)$', pyproject, re.MULTILINE)
     architecture = DOCUMENTS["docs/develop/architecture.md"].partition("## Libraries")[2].partition("\n## ")[0]

@@ -80,7 +80,7 @@ class Admin:
             self._page.close()
 
     def readings(self) -> Iterable[Reading]:
-        """The metrics of the HTTP server."""
+        """The metrics of the HTTP server and of the topology page."""
         counts = self._server.counts
         yield Reading(
             "topodns_http_refused",
@@ -98,6 +98,16 @@ class Admin:
             "counter",
             (),
             lambda: [((), counts.streams_dropped)],
+        )
+        yield Reading(
+            "topodns_topology_page_rejects",
+            "Requests for the topology page answered with 503, by what was full.",
+            "counter",
+            ("reason",),
+            lambda: [
+                ((reason,), self._page.rejects[reason] if self._page is not None else 0)
+                for reason in ("queue", "streams")
+            ],
         )
 
     def _routes(self, generation: Generation) -> Mapping[ListenAt, dict[str, Route]]:

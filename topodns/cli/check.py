@@ -17,6 +17,7 @@ from topodns.corefile.files import load_corefile
 from topodns.kube.client import check_kubeconfig
 from topodns.kube.manifests.source import ManifestSource
 from topodns.plugins.block import Settings
+from topodns.plugins.multisocket import excess_warnings
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +56,8 @@ def _good(flags: argparse.Namespace, text: str | None) -> Settings | None:
     try:
         with warnings_to(sys.stderr):
             settings = load_chosen(flags.conf, flags.port, text, log.warning)
+            for line in excess_warnings(settings):
+                log.warning("plugin/multisocket: %s", line)
             check_kubeconfigs(settings)
             whole = check_manifests(settings)
     except (ApiError, *FILE_ERRORS) as problem:

@@ -215,7 +215,7 @@ class InstanceRegistry:
             self.poll()
 
 
-def others_serve(interface: str) -> bool:
+def any_instance_serves(interface: str) -> bool:
     """Whether an instance serves on the link `interface` now; for a process that is not an instance itself.
 
     Blocks up to PATIENCE if an instance hangs.

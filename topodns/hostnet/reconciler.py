@@ -156,11 +156,11 @@ class HostNetworkReconciler:
         """
         self._ended = True
         self._renewed, self.counts.rules_present = None, False
-        others_serve = self.instance_registry.end()
+        another_serves = self.instance_registry.end()
         if self.has_begun:
-            self._handed_over = others_serve and has_successor
+            self._handed_over = another_serves and has_successor
         else:
-            self._handed_over = others_serve or await self._port_is_taken()
+            self._handed_over = another_serves or await self._port_is_taken()
         if self._handed_over:
             log.info("another process serves the listen addresses: link and rules stay")
             self._redirect.hand_over()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from topodns.hostnet import watchdog
-from topodns.hostnet.instances import others_serve
+from topodns.hostnet.instances import any_instance_serves
 from topodns.hostnet.iptables import Tools, find_all_tools, has_chains
 from topodns.hostnet.iptables_ruleset import redirect_text
 from topodns.hostnet.rules import HostNetwork
@@ -19,7 +19,7 @@ def run_under_watchdog(network: HostNetwork, command: Sequence[str]) -> NoReturn
     HostNetworkError if there is no iptables.
     """
     tools = find_all_tools(network)
-    left_behind = any(map(has_chains, tools)) and not others_serve(network.interface)
+    left_behind = any(map(has_chains, tools)) and not any_instance_serves(network.interface)
     settings = watchdog_input(network, tools, left_behind)
     descriptor = os.memfd_create("orders", flags=0)  # no MFD_CLOEXEC: the watchdog inherits it
     os.write(descriptor, settings)

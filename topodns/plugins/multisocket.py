@@ -1,11 +1,12 @@
 """CoreDNS's directive `multisocket`: the number of processes that share the ports of the Corefile."""
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
 from topodns.corefile.arguments import no_body, only_arg, whole
-from topodns.corefile.parser import Directive
+from topodns.corefile.parser import Directive, parse_blocks
 from topodns.plugins.block import Settings
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
@@ -35,6 +36,21 @@ def process_count(settings: Settings, cpus: int | None = None) -> int:
     if 0 in numbers:
         numbers.append(usable_cpus() if cpus is None else cpus)
     return max(numbers, default=1) or 1
+
+
+def excess_warnings(settings: Settings, cpus: int | None = None) -> Iterator[str]:
+    """A log line with FILE:LINE for each `multisocket NUM_SOCKETS` that requests more processes than there are CPUs.
+
+    `cpus`: as in `process_count`.
+    """
+    if settings.expanded is None:
+        return
+    most = usable_cpus() if cpus is None else cpus
+    for block in parse_blocks(settings.expanded.tokens):
+        for directive in block.directives:
+            if directive.name == PLUGIN.name and directive.args and (number := int(directive.args[0])) > most:
+                available = f"{most} CPU{'' if most == 1 else 's'}"
+                yield f"{number} processes on {available}: more memory, no more speed ({directive.place})"
 
 
 def usable_cpus(quota_file: str = _CPU_QUOTA) -> int:

@@ -1,7 +1,7 @@
 """The one list of plugins, in the order in which they see a query, and their import by name.
 
-A new plugin is a module of this room, or a folder with a module `setup`, that has a `Plugin` named PLUGIN; and a line
-of ORDER.
+A new plugin is a module of this package, or a folder with a module `setup`, that has a `Plugin` named PLUGIN; and a
+line of ORDER.
 """
 
 from importlib import import_module

@@ -1,6 +1,6 @@
-"""What a plugin declares: its parser, its place in a server block, and what other rooms may assume of it.
+"""What a plugin declares: its parser, its place in a server block, and what other packages may assume of it.
 
-Each plugin's module, or the module `setup` of its folder, has one `Plugin` with the name PLUGIN. No other room lists
+Each plugin's module, or the module `setup` of its folder, has one `Plugin` with the name PLUGIN. No other package lists
 plugins by name: the checks of a Corefile, the packet cache and the fast path of `forward` read these attributes.
 """
 

@@ -9,8 +9,10 @@ from tests.support.corefile_settings import settings
 from tests.support.generation_builder import assembly
 from topodns.app.admin_endpoints import Admin
 from topodns.app.exposition import Metrics
+from topodns.app.job_queue import JobQueue
 from topodns.corefile.arguments import Address
-from topodns.net.http_server.messages import HttpRequest
+from topodns.metrics.registry import Reading
+from topodns.net.http_server.messages import HttpReply, HttpRequest
 
 ALL = "health 127.0.0.1:1\nready 127.0.0.1:2\nprometheus 127.0.0.1:3"
 
@@ -74,3 +76,25 @@ def test_the_page_is_served_at_its_address_and_shows_the_clusters_of_all_blocks(
 
 def test_without_the_option_there_is_no_page() -> None:
     assert served(BLOCK.format(name="a", page="on_invalid deny")) == {}
+
+
+def test_the_rejects_of_the_page_are_a_metric_from_the_start_and_outlive_a_reload(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def story() -> None:
+        monkeypatch.setattr(JobQueue, "full", True)
+        admin = Admin(Metrics(list, ()))
+        (rejects,) = (each for each in admin.readings() if each.name == "topodns_topology_page_rejects")
+        assert isinstance(rejects, Reading)
+        assert dict(rejects.read()) == {("queue",): 0, ("streams",): 0}
+        for count in (1, 2):
+            generation = assembly().build(settings(BLOCK.format(name="a", page="page")))
+            (routes,) = admin._routes(generation).values()
+            asked = HttpRequest("/topology/service", {"service": "shop/cache"}, "127.0.0.1")
+            reply = routes["/topology/service"](asked)
+            assert isinstance(reply, HttpReply)
+            assert reply.status == 503
+            assert dict(rejects.read()) == {("queue",): count, ("streams",): 0}
+        admin.close()
+
+    asyncio.run(story())

@@ -1,6 +1,7 @@
 """`topodns check`: what it prints and returns for a Corefile and its files."""
 
 import io
+import os
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,20 @@ def test_check_warns_of_an_import_that_finds_nothing(tmp_path: Path, capsys: Cap
     captured = capsys.readouterr()
     assert captured.err == f"[WARNING] No files matching import glob pattern: custom/*.override ({path}:2)\n"
     assert captured.out == f"{path}: good: 1 server block\n"
+
+
+@pytest.mark.parametrize(("number", "warned"), [("", False), ("1", False), ("2", True)])
+def test_check_warns_of_more_processes_than_cpus(
+    tmp_path: Path, number: str, warned: bool, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {3})
+    path, imported = tmp_path / "Corefile", tmp_path / "more.conf"
+    path.write_text(". {\n    import more.conf\n    whoami\n}\n")
+    imported.write_text(f"errors\nmultisocket {number}\n")
+    assert cli.main(["check", "-conf", str(path)]) == 0
+    place = f"({imported}:2)"
+    line = f"[WARNING] plugin/multisocket: 2 processes on 1 CPU: more memory, no more speed {place}\n"
+    assert capsys.readouterr() == (f"{path}: good: 1 server block\n", line if warned else "")
 
 
 KUBECONFIG = """apiVersion: v1

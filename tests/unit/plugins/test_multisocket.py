@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.corefile_settings import block_problem, only_block, settings
-from topodns.plugins.multisocket import process_count, usable_cpus
+from topodns.plugins.multisocket import excess_warnings, process_count, usable_cpus
 
 
 def test_without_a_number_the_processors_decide() -> None:
@@ -36,6 +36,24 @@ def test_more_than_coredns_allows_is_refused() -> None:
 )
 def test_the_largest_number_of_all_blocks_counts(corefile: str, count: int) -> None:
     assert process_count(settings(corefile), cpus=8) == count
+
+
+@pytest.mark.parametrize(
+    ("corefile", "lines"),
+    [
+        (". {\n}\n", []),
+        (". {\n multisocket\n}\n", []),
+        (". {\n multisocket 2\n}\n", []),
+        ("a. {\n multisocket 3\n}\nb. {\n multisocket 2\n}\n", [(3, 2)]),
+        ("a. {\n multisocket 5\n}\nb. {\n multisocket\n}\nc. {\n\n multisocket 4\n}\n", [(5, 2), (4, 9)]),
+    ],
+)
+def test_each_line_that_requests_more_processes_than_cpus_is_warned_of(
+    corefile: str, lines: list[tuple[int, int]]
+) -> None:
+    assert list(excess_warnings(settings(corefile), cpus=2)) == [
+        f"{number} processes on 2 CPUs: more memory, no more speed (Corefile:{line})" for number, line in lines
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The topology page of the process: its counts over time, and its routes for each generation."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
@@ -24,6 +25,7 @@ class TopologyPage:
 
     def __init__(self, all_counters: Callable[[], Iterable[QueryCounters]]) -> None:
         """Begins to sample the counters."""
+        self.rejects: Counter[str] = Counter()  # requests answered with 503, by `queue` or `streams`: what was full
         self._all_counters = all_counters
         self._misses, self._prefixes = RecentCounts(), RecentCounts()
         self._html = html_page()
@@ -34,7 +36,11 @@ class TopologyPage:
     def routes(self, clusters: Iterable[Cluster], settings: PageSettings) -> Mapping[str, Route]:
         """The routes of a page with these settings over these clusters, those without `topology` left out."""
         shown = [cluster for cluster in clusters if cluster.topology is not None]
-        made = PageRoutes(shown, settings, lambda cluster: self._notes(cluster, settings), self._html, self._queue)
+
+        def notes(cluster: Cluster) -> ClusterNotes:
+            return self._notes(cluster, settings)
+
+        made = PageRoutes(shown, settings, notes, self._html, self._queue, self.rejects)
         self._routes.append(made)
         return made.by_path
 

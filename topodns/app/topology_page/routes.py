@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -35,11 +36,19 @@ class PageRoutes:
     """The page of one address, over the clusters of one generation that have `topology`."""
 
     def __init__(
-        self, clusters: Sequence[Cluster], settings: PageSettings, notes: NotesOf, html: HtmlPage, queue: JobQueue
+        self,
+        clusters: Sequence[Cluster],
+        settings: PageSettings,
+        notes: NotesOf,
+        html: HtmlPage,
+        queue: JobQueue,
+        rejects: Counter[str],
     ) -> None:
+        """`rejects` counts the requests answered with 503, by what was full: `queue` or `streams`."""
         self._settings = settings
         self._html = html
         self._queue = queue
+        self._rejects = rejects
         self._makers = [SnapshotMaker(cluster, partial(notes, cluster), queue) for cluster in clusters]
         self._live = [LiveUpdates(maker) for maker in self._makers]
         self._state: tuple[Snapshot, bytes] | None = None  # the last state that was written
@@ -95,6 +104,7 @@ class PageRoutes:
     def _events(self, request: HttpRequest) -> HttpStream:
         live = self._live[self._number(request)]
         if sum(each.streams for each in self._live) >= MAX_STREAMS:
+            self._rejects["streams"] += 1
             raise Refused(503, f"{MAX_STREAMS} pages are live already: close one")
         if sum(each.streams_of(request.peer) for each in self._live) >= MAX_STREAMS_OF_ONE:
             raise Refused(429, f"{MAX_STREAMS_OF_ONE} pages are live already from your address: close one")
@@ -111,6 +121,7 @@ class PageRoutes:
     def _in_slices(self, job: Job[str]) -> asyncio.Future[HttpReply]:
         """The reply with the JSON that the job returns, once it is done. Raises Refused if too many wait already."""
         if self._queue.full:
+            self._rejects["queue"] += 1
             raise Refused(503, "other requests are still being worked on: try again")
 
         async def reply() -> HttpReply:

@@ -1,7 +1,8 @@
-"""How many sessions and subscriptions the clients of the process may have, by address and in all. Addresses are packed.
+"""Limits the sessions, subscriptions and memory of the clients of the process, by address and in all.
 
 Memory is shared as fairly as can be without knowing who is who: an address whose subscriptions take more than what is
-still free gets no further one, so that it holds at most half of what all others leave.
+still free gets no further one, so that it holds at most half of what all others leave. A subscription begins only
+while some is free; answers that grow later may exceed the limit. Addresses are packed.
 """
 
 from dataclasses import dataclass, field

@@ -140,6 +140,7 @@ def test_so_many_pages_are_live_and_no_more() -> None:
             streams = [page.stream(peer=peers[at % 2]) for at in range(MAX_STREAMS)]
             full = (503, "16 pages are live already: close one")
             assert await page.refused("/topology/events", peer="127.0.0.3") == full
+            assert page.page.rejects == {"streams": 1}
             streams[3].ended(streams[3])
             page.stream(peer="127.0.0.3")
 
@@ -152,6 +153,7 @@ def test_one_address_has_half_of_the_live_pages() -> None:
             streams = [page.stream() for _ in range(MAX_STREAMS_OF_ONE)]
             full = (429, "8 pages are live already from your address: close one")
             assert await page.refused("/topology/events") == full
+            assert page.page.rejects == {}  # 429 is no 503
             page.stream(peer="127.0.0.2")
             streams[3].ended(streams[3])
             page.stream()
@@ -171,9 +173,12 @@ def test_so_many_requests_are_worked_on_and_no_more() -> None:
                         503,
                         "other requests are still being worked on: try again",
                     )
+            assert page.page.rejects == {"queue": 2}
             for reply in replies:
                 assert isinstance(reply, asyncio.Future)
                 assert (await reply).status == 200
+            assert (await page.reply("/topology/what-if", change)).status == 200
+            assert page.page.rejects == {"queue": 2}
 
     asyncio.run(story())
 
