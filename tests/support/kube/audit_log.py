@@ -35,6 +35,8 @@ def asked(lab: Lab, *accounts: str) -> set[Asked]:
 def _all(lab: Lab) -> Iterator[Asked]:
     with open(lab.control.dir / AUDIT_LOG, encoding="utf-8") as lines:
         for line in lines:
+            if not line.endswith("\n"):
+                break  # the API server is still writing it
             event = json.loads(line)
             about = event.get("objectRef", {})
             parts = (about.get("resource", ""), about.get("subresource", ""))
