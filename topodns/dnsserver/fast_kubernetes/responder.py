@@ -22,6 +22,7 @@ from topodns.dns.wire_format import (
     POINTER_RECORD_HEAD_SIZE,
     QNAME_POINTER,
     QUESTION_TAIL_SIZE,
+    ROOT_RECORD_HEAD_SIZE,
     SRV_HEAD_SIZE,
     pack_header_without_id,
     pack_pointer_record_head,
@@ -64,7 +65,7 @@ _IDENTITY_HEADS: Final = {
     OPTION_HEAD_SIZE + size: struct.pack("!HHH", OPTION_HEAD_SIZE + size, Option.NODE_IDENTITY, size)
     for size in range(MAX_NODE_NAME + 1)
 }
-_RDLENGTH_AT: Final = _SIZE_AT + len(next(iter(OPT_ENDS))) - 2  # behind the name and without the UDP payload size
+_RDLENGTH_AT: Final = QUESTION_TAIL_SIZE + ROOT_RECORD_HEAD_SIZE - 4  # behind the name, without the UDP payload size
 _MAX_CLAIMS: Final = 1024  # kept, of at most 700 octets each: a node cache has one
 _MOST_SRV: Final = 16_000  # octets: pointers reach targets in the first 16,384 of a message
 _MAX_CELLS: Final = 2048  # label sets whose counter cell is found without a ReplyKind
