@@ -41,6 +41,11 @@ def workers(server: Server) -> list[int]:
     return [int(pid) for pid in Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()]
 
 
+def program(pid: int) -> bytes:
+    """The command line of the program that the process executes."""
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
 def is_alive(pid: int) -> bool:
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
@@ -183,6 +188,8 @@ def test_a_stop_does_not_wait_for_a_worker_that_does_not_serve_yet(tmp_path: Pat
         os.kill(first, signal.SIGKILL)
         until(lambda: workers(there.server) not in ([], [first]), "another one starts", STARTING)
         (second,) = workers(there.server)
+        # A first process that has forked waits until its child has executed its program, and would wait for ever here.
+        until(lambda: program(second) != program(there.server.pid), "it executes a program of its own", STARTING)
         os.kill(second, signal.SIGSTOP)
         there.server.signal(signal.SIGTERM)
         assert there.server.process.wait(STOP_PATIENCE / 2) == 0

@@ -100,6 +100,28 @@ def backwards(number: int) -> Behaviour:
     return behave
 
 
+def once_all_are_there(number: int) -> Behaviour:
+    """Answers the queries of a batch once so many different questions are there; a repeated one of an earlier batch at
+    once. So a query that is sent twice, because the machine was slow, does not count twice.
+    """
+    kept: dict[bytes, list[Asked]] = {}
+    answered: set[bytes] = set()
+
+    def behave(asked: Asked) -> list[Act]:
+        question = question_of(asked.message)
+        if question in answered:
+            return answers(asked)
+        kept.setdefault(question, []).append(asked)
+        if len(kept) < number:
+            return []
+        acts = [act for waiting in kept.values() for each in waiting for act in answers(each)]
+        answered.update(kept)
+        kept.clear()
+        return acts
+
+    return behave
+
+
 def dripping(asked: Asked) -> list[Act]:
     """The reply, one octet at a time."""
     octets = frame(reply_to(asked.message))
