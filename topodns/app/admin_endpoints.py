@@ -1,4 +1,4 @@
-"""The addresses of the HTTP endpoints: /health, /ready, /explain, /who, /metrics and the topology page."""
+"""The addresses of the HTTP endpoints: /health, /ready, /explain, /who, /audit, /metrics and the topology page."""
 
 import socket
 from collections.abc import Callable, Iterable, Mapping

@@ -70,7 +70,7 @@ _MAX_CLAIMS: Final = 1024  # kept, of at most 700 octets each: a node cache has 
 _MOST_SRV: Final = 16_000  # octets: pointers reach targets in the first 16,384 of a message
 _MAX_CELLS: Final = 2048  # label sets whose counter cell is found without a ReplyKind
 _COPIED: Final = Flag.RD | Flag.CD
-# The header of a reply behind its id and flags, by (the flags in the question, rcode, TC).
+# The flags of a reply, its rcode in the last four bits, by (the flags of the question, rcode, whether it is truncated).
 _FLAGS: Final = {
     (flags, rcode, truncated): Flag.QR | Flag.AA | flags & _COPIED | rcode | (Flag.TC if truncated else 0)
     for (flags, _), rcode, truncated in product(HEADS.values(), range(16), (False, True))

@@ -1,4 +1,6 @@
-"""A small HTTP/1.1 server for /health, /ready, /metrics, /explain and /topology: GET and HEAD, no request bodies.
+"""A small HTTP/1.1 server for the admin endpoints: GET and HEAD, no request bodies.
+
+They are /health, /ready, /metrics, /explain, /who, /audit and /topology (`app.admin_endpoints`).
 
 Clients of these ports may be hostile, and the same thread serves DNS, so all work is done in steps: in one turn of the
 event loop one step of one connection (or a few accepted connections), round robin over all listeners of the process. A

@@ -1,4 +1,4 @@
-"""The settings and parser of the `file` directive, with CoreDNS's options."""
+"""The parser of the `file` directive, with CoreDNS's options, and its place in a server block."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace

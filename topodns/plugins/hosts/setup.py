@@ -1,4 +1,4 @@
-"""The settings and parser of the `hosts` directive."""
+"""The parser of the `hosts` directive, and its place in a server block."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,9 +1,11 @@
 """Answers to plain questions below one origin, without a Query or a Resolution.
 
-These are the addresses of Services and Pods, SRV records of headless Services, and NXDOMAIN.
+These are the addresses of Services and Pods, SRV records of headless Services, NODATA and NXDOMAIN. For rarer answers,
+such as those of ExternalName Services or for clients without a location, the result is None, and the caller has the
+chain make them.
 
 `plugins.kubernetes.handler` gives the same answers, to these questions and to all others; tests compare both
-(tests/unit/dnsserver/fast_kubernetes). What is rare is None here: the caller asks the handler.
+(tests/unit/dnsserver/fast_kubernetes).
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,10 +33,11 @@ from topodns.topology.select import Location, Reason, UnknownClient, select
 SVC: Final = label_wire("svc")
 _POD: Final = label_wire("pod")
 
+# Address family of a query type, and the octets of an address.
 _FAMILY_OF_TYPE: Final[dict[int, tuple[int, int]]] = {
     RRType.A: (4, 4),
     RRType.AAAA: (6, 16),
-}  # and octets of an address
+}
 _ANY_FIRST: Final = (ANY_KEY,)
 _ANY, _UNFILTERED, _UNKNOWN_CLIENT_ALL = Reason.ANY, Reason.UNFILTERED, Reason.UNKNOWN_CLIENT_ALL
 # Last labels before the origin under which there are names; `svc` has rules of its own.

@@ -1,4 +1,4 @@
-"""The settings and parser of the `loadbalance` directive."""
+"""The parser of the `loadbalance` directive, and its place in a server block."""
 
 from dataclasses import replace
 from typing import Final

@@ -1,4 +1,4 @@
-"""Settings and parser of the `view` directive, which selects the server block for a query."""
+"""The parser of the `view` directive, which selects the server block for a query."""
 
 from dataclasses import replace
 from typing import Final
