@@ -1,7 +1,7 @@
-"""The Pod of topodns that the kubectl plugin asks: found by its labels, ready, with the port of `ready`.
+"""Finds the Pod of a server for the kubectl plugin: a ready one with the labels of topodns, and its port of `ready`.
 
-Labels are the chart's and those of config/kubernetes. Any namespace's users can give them to Pods of their own, so that
-kube-system comes first, and several namespaces are never chosen from.
+The chart and config/kubernetes set these labels. Users of any namespace can set them on Pods of their own: so
+kube-system is searched first, and Pods in several namespaces are an error, which asks for `--namespace`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -78,7 +78,10 @@ class BlockTable:
         )
 
     def match(self, query: Query, client: Client) -> Block | None:
-        """The block for this client's query; None if no block matches."""
+        """The block that answers this query of this client, by the rules of the class; None: no block, for REFUSED.
+
+        `client` matters only to blocks with a view. Only the name and type are compared, not the class (`classes`).
+        """
         depths = self._depths_of_ds if query.qtype == RRType.DS else self._depths
         if self._rows:
             return self._match_viewed(depths, query, client)

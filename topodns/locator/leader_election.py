@@ -52,7 +52,10 @@ Clock = Callable[[], float]
 
 
 def boot_clock() -> float:
-    """Seconds since the boot of the host, including those of a suspended host, in which others may have acquired."""
+    """Seconds since the boot of the host, the time in suspend included (CLOCK_BOOTTIME).
+
+    A Lease expires for the other replicas while this host is suspended, which a monotonic clock does not count.
+    """
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

@@ -89,9 +89,10 @@ def locator_object(kind: LocatorKind, locator: LocatorContent, stored: StoredLoc
 
 
 def read_locator(kind: LocatorKind, item: Mapping[str, Any]) -> tuple[ObjectKey, StoredLocator]:
-    """Key and content of an object as the API sends it. Others can write such objects, so any content is accepted.
+    """The key of a locator, parsed from JSON as the API server sends it, and the locator as stored there.
 
-    Addresses that cannot be read are left out.
+    Other programs can write such objects. So any `spec` is accepted, addresses that cannot be parsed are left out, and
+    `content` is None unless the object is exactly as this program writes it. Raises KeyError without a name.
     """
     metadata, spec = item["metadata"], item.get("spec")
     key = ObjectKey(metadata.get("namespace", ""), metadata["name"])

@@ -1,4 +1,8 @@
-"""What the API server refuses, as log lines that say what is missing, one at the beginning and one at the end."""
+"""Refusals by the API server: counts, and log lines that name what is missing, one at the beginning and one at the end.
+
+`what`, the text in log lines by which refusals are told apart, is the name of a collection (`podlocators`), `writes of`
+one, or the Lease.
+"""
 
 import logging
 import time
@@ -26,7 +30,7 @@ _PASSING: Final = frozenset((0, 429))
 
 
 class Refusals:
-    """Refusals by what was refused: a collection, the writes of one, the Lease."""
+    """The refusals of one locator process, by `what` was refused; `counts.refusals` has them by reason."""
 
     def __init__(self, kind: LocatorKind, counts: LocatorCounts, clock: Callable[[], float] = time.monotonic) -> None:
         self._kind = kind
@@ -35,7 +39,11 @@ class Refusals:
         self._logged: dict[str, tuple[str, float]] = {}
 
     async def report(self, what: str, client: OfficialClient, problem: ApiError) -> None:
-        """Count the refusal, and log it where it is new."""
+        """Count a refusal of `what`; log it if its text is new, or was last logged REPEAT seconds ago or longer.
+
+        A conflict (409) does neither. For a missing kind of locator (404) it asks the API server, by `client`, which
+        versions are served, so that the log line names them. Raises nothing.
+        """
         if problem.status == _CONFLICT:
             return  # another writer, of which the watch has an event
         if problem.status == _NOT_FOUND and self._kind.plural in what and "namespace" not in str(problem):
@@ -44,7 +52,7 @@ class Refusals:
             self.report_plain(what, problem)
 
     def report_plain(self, what: str, problem: ApiError) -> None:
-        """The same without a look at what the API server serves."""
+        """As `report`, but without a request to the API server, and a conflict counts, too."""
         if problem.status == _FORBIDDEN and "terminated" not in str(problem):  # nothing is created in such a namespace
             of_pod_locators = self._kind is POD_LOCATORS and self._kind.plural in what
             self._say(what, f"{problem}: {_RBAC_OF_POD_LOCATORS if of_pod_locators else _RBAC}", "rbac")
@@ -52,7 +60,7 @@ class Refusals:
             self._say(what, str(problem), "api" if problem.status in _PASSING or problem.status >= 500 else "refused")
 
     def over(self, what: str) -> None:
-        """It succeeded."""
+        """Record that `what` has succeeded: log that, if a refusal of it was logged since its last success."""
         if self._logged.pop(what, None) is not None:
             log.info("locator: %s: no longer refused", what)
 

@@ -51,7 +51,10 @@ _ACL_ACTIONS: Final = {action.value: action for action in AclAction}
 
 
 def parse_acl(directive: Directive, context: Context) -> tuple[Acl, ...]:
-    """`acl [ZONES...] { ACTION [type QTYPE...] [net SOURCE...] }`; the keywords in any case."""
+    """`acl [ZONES...] { ACTION [type QTYPE...] [net SOURCE...] }`, a rule in each line of the body, as one `Acl`.
+
+    Actions, `type` and `net` may be in any letter case. Raises ConfigError.
+    """
     rules = tuple(_acl_rule(line) for line in directive.body)
     return (Acl(context.origins_of(directive), rules),)
 

@@ -1,7 +1,7 @@
-"""What a plugin declares: its parser, its place in a server block, and what other packages may assume of it.
+"""The declaration of a plugin: its parser, its place in a server block, and what other packages may assume of it.
 
 Each plugin's module, or the module `setup` of its folder, has one `Plugin` with the name PLUGIN. No other package lists
-plugins by name: the checks of a Corefile, the packet cache and the fast path of `forward` read these attributes.
+plugins by name: the checks of a Corefile, the packet cache and the fast paths read these attributes.
 """
 
 from collections.abc import Callable, Collection, Iterable

@@ -197,7 +197,7 @@ class BlockListener:
 
     @property
     def server(self) -> str:
-        """CoreDNS's metric label `server`."""
+        """The value of CoreDNS's metric label `server`: `dns://HOST:PORT`, an IPv6 HOST in brackets, "" for all."""
         return server_label((self.host, self.port))
 
     @property

@@ -65,12 +65,12 @@ class AuditReport:
 
 @dataclass(frozen=True, slots=True)
 class ServiceDifference:
-    """A Service that a what-if changes: its reports, and the texts of findings that only one of them has."""
+    """A Service whose report a what-if changes."""
 
-    before: ServiceReport
-    after: ServiceReport
-    gone: tuple[Finding, ...]
-    new: tuple[Finding, ...]
+    before: ServiceReport  # of the cluster as it is
+    after: ServiceReport  # of the cluster with the changes
+    gone: tuple[Finding, ...]  # only in `before`, the worst first
+    new: tuple[Finding, ...]  # only in `after`, the worst first
 
 
 def audit_steps(

@@ -36,7 +36,10 @@ class TurnChanges:
         self._actions.append(action)
 
     def flush(self) -> None:
-        """Send the changes so far."""
+        """Send the changes since the last flush as one message, and hand over the actions; nothing if there are none.
+
+        It is called by itself after the turn of the loop in which a change or an action was added.
+        """
         parts, self._parts = self._parts, []
         actions, self._actions = self._actions, []
         if parts:

@@ -143,7 +143,10 @@ class WorkerPool:
         return totals(own, self._families())
 
     def missed(self) -> QueryCounters:
-        """Counters with the misses and unlocated clients of the workers."""
+        """The workers' misses by Service, and their clients without a location by source prefix, as last reported.
+
+        Each kind has only `missed` and `outcome`, or only `prefix`; all else is empty, durations and octets too.
+        """
         return self._families().missed()
 
     def readings(self) -> Iterator[Reading]:

@@ -1,6 +1,7 @@
 """The server's side of one DSO session (RFC 8490): messages in, messages out, and what they mean to the publisher.
 
-A session begins with the first request that is not refused. Octets and values only: connection and clock are others'.
+A session begins with the first request that is not refused. No I/O and no clock: the connection sends the messages, and
+the publisher gives the time.
 """
 
 import logging
@@ -164,10 +165,10 @@ class PushSession:
             self.respond(ident, PushRefusal.MALFORMED)
             return
         if message.response or message.primary is None:
-            raise _Fatal  # this server sends no request
+            raise _Fatal  # a response, though this server sends no request, or a message without a primary TLV
         kind, data = message.primary
         if kind in _FORBIDDEN or bool(ident) is (kind in _UNIDIRECTIONAL):
-            raise _Fatal  # or an id that only requests have, or none (RFC 8490 section 5.4.1)
+            raise _Fatal  # also a unidirectional message with an id, or another one without (RFC 8490 section 5.4.1)
         if kind in _UNIDIRECTIONAL and not self._established:
             raise _Fatal
         if kind != DsoType.KEEPALIVE:

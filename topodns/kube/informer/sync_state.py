@@ -1,4 +1,4 @@
-"""How far one kind is in sync: the resourceVersions seen, and the keys that change while a list is read."""
+"""The state of synchronisation of one kind: its resourceVersions, and the keys that change while a list is read."""
 
 from topodns.cluster.decode.fields import parse_version
 from topodns.cluster.decode.stream import Bookmark, Event, Undecodable
@@ -9,7 +9,10 @@ from topodns.kube.informer.undecodable import UndecodableObjects
 
 
 class SyncState:
-    """How far one kind is in sync: the resourceVersions seen, and the objects that cannot be decoded."""
+    """The resourceVersions of one kind: that to watch from, and the newest one seen; and its undecodable objects.
+
+    Events of the kind go through here to `writer`.
+    """
 
     version: str | None = None  # the resourceVersion to watch from; None: list first
 
@@ -43,9 +46,11 @@ class SyncState:
         self._any_age = True
 
     def apply(self, item: Event | Bookmark | Undecodable) -> None:
-        """Take one item of a watch: an event changes the cluster state and moves the version on.
+        """Apply one item of a watch, in the order of the watch.
 
-        A bookmark only moves the version on; an undecodable object is only counted and perhaps logged.
+        An event goes to the writer of the cluster state; then its resourceVersion is the one to watch from, unless it
+        is older than that. A bookmark only advances the version. An undecodable object is only counted and, if its
+        problem is new, logged: its last decoded version stays in the cluster state.
         """
         match item:
             case Event(change, version):

@@ -62,7 +62,7 @@ class HttpStream:
         return not self.part and not self.sending
 
     def send(self, part: bytes) -> bool:
-        """Send this part, unless an earlier one is not sent yet: then False."""
+        """Send `part`, octets of the body, if the stream is `ready`. Returns whether it was; else the part is lost."""
         if not self.ready:
             return False
         self.part = part

@@ -1,12 +1,14 @@
-"""The `autopath` plugin: walks a client's search list on the server, so that `example.com` costs it one round trip.
+"""The `autopath` plugin: the server tries the domains of a client's search list, so that the client need not.
 
-A nonexistent name under the list's first domain is tried under the other domains, and bare, in order; each try goes
-through all the plugins below, `acl` among them. The answer found is given under a CNAME from the name queried.
+With `ndots:5` a Pod that looks up `example.com` queries `example.com.NAMESPACE.svc.cluster.local` first, and without
+this plugin three more names after it. If the first name does not exist, the plugin resolves `example.com` under the
+other domains of the list in order, then `example.com` itself. Each try goes through all plugins below, such as `acl`.
+The first answer that is not NXDOMAIN is returned, with a CNAME from the name queried in front of its records.
 
-A `search_list.Searcher` decides which list applies to which client. Where Pods are watched, it is that of the client's
-Pod, as in CoreDNS, and other clients have none. Where they are not, CoreDNS does nothing; here the name determines the
-list, so that every client gets the same answer. Difference from CoreDNS in both cases: names that may be a Service's
-own are never searched for (`search_list.may_be_of_service`).
+A `search_list.Searcher` decides which list applies to a query. If Pods are watched, it is that of the client's Pod, as
+in CoreDNS, and clients that are no Pods have none. If Pods are not watched, CoreDNS searches for nothing; here the name
+determines the list, so that every client gets the same answer. Names that may be below a Service are never searched
+for, unlike in CoreDNS (`search_list.may_be_of_service`).
 """
 
 from collections.abc import Callable, Iterator

@@ -26,9 +26,9 @@ class Sort(Enum):
 
 
 def key_of(query: Query) -> bytes:
-    """Cache key: name in lower case, type, class, DO and CD: all of a query that an upstream's answer depends on.
+    """Cache key: the name in wire form and lower case, then type, class, and the bits DO and CD, 2 octets each.
 
-    RD is not part of it, as in CoreDNS: cached answers are also for queries without recursion.
+    Queries that differ in RD share an entry, as in CoreDNS: a query without RD gets cached answers, too.
     """
     edns = query.edns
     bits = query.flags & Flag.CD

@@ -1,7 +1,8 @@
-"""Names of Services and below: ClusterIPs or endpoints, all or by port, and the names of endpoints.
+"""Answers for the name of a Service, and for names of its ports and endpoints below that.
 
-Answers are as in CoreDNS. Topology filters the addresses and ports of headless Services (docs/reference/topology.md),
-and endpoint names, by which the client has chosen already, only with `filter_hostnames`.
+They are as in CoreDNS: the ClusterIPs of a Service, or the endpoints of a headless one. Topology filters the addresses
+and SRV records of headless Services (docs/reference/topology.md). It filters the name of an endpoint, with which the
+client has chosen one already, only with the option `filter_hostnames`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

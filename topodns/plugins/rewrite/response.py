@@ -146,9 +146,10 @@ _NEVER_SHORTER: Final = (TtlBounds, RcodeChange)  # amendments that never shorte
 
 @dataclass(slots=True)
 class ResponseReverter:
-    """Turns the response to a rewritten query into one to the client's own `query`; the rules say what it must revert.
+    """Makes the response to the client's own `query` of the response to the rewritten query.
 
-    CoreDNS has this class under the same name.
+    The rules set the other fields while they rewrite the query: each that matches adds its amendments, and the flags
+    say what else of the response must be changed back. CoreDNS has this class under the same name.
     """
 
     query: Query
