@@ -1,7 +1,7 @@
-"""`make bench`: measure and print. Nothing here passes or fails; README.md says what the figures mean.
+"""`make bench`: measure and print. No figure passes or fails; README.md says what the figures mean.
 
-Each round has servers of its own, so that names which were never asked are really new to them, and measures the
-yardstick beside them, so that both meet the same weather on the machine.
+Each round starts new servers, to which no name has been queried before. It also measures the plain UDP echo, so that
+other load on the machine affects both alike.
 """
 
 import re
@@ -25,7 +25,7 @@ from bench.questions import Load, Question, all_loads, hot_questions, write_dnsp
 ROUNDS: Final = 5
 ECHO_SECONDS: Final = 0.4
 SETTLING: Final = 2.0  # seconds after its first answer that a server has for its idle work: indexes, checks of slices
-WARM_UP_PASSES: Final = 3  # the second query of a name admits it, and at times another name took its slot
+WARM_UP_PASSES: Final = 3  # the packet cache admits a reply at its second query, unless another name has its slot
 
 QUESTION: Final = Question(client_on(0), "web0.ns0.svc.cluster.local")
 DEMO: Final = Path(__file__).parents[1] / "config" / "demo"
@@ -33,7 +33,7 @@ DEMO_QUESTION: Final = Question(bytes((127, 10, 1, 100)), "cache.shop.svc.cluste
 
 
 class Measured:
-    """A load, the file of its questions, and the figures that it gave."""
+    """A load, the file of its queries, and its figures."""
 
     def __init__(self, load: Load, directory: Path) -> None:
         self.load = load
@@ -41,12 +41,12 @@ class Measured:
         self.series = Series(load.title, load.target)
 
 
-class Life:
-    """What the lives of servers of one Corefile show, beside what they answer."""
+class ServerFigures:
+    """Start time and memory of the servers of one Corefile, a value of each round."""
 
     def __init__(self, corefile: Path, question: Question, start_target: str = "", memory_target: str = "") -> None:
         self.corefile = corefile
-        self.question = question  # whose answer ends the start
+        self.question = question  # its answer is the end of the start
         self.start = Series("seconds until the first answer", start_target)
         self.memory = Series("MB resident then", memory_target)
         self.memory_after = Series("MB resident after the loads", memory_target)
@@ -56,27 +56,27 @@ class Life:
 
 
 class Bench:
-    """Everything that is measured; its files are in `directory`."""
+    """All loads and figures. `directory`: for the files of loads and servers."""
 
     def __init__(self, tools: Tools, directory: Path) -> None:
         self._tools = tools
         self._server_core, self._asking_core = cores()
-        self._big = Life(write_cluster(directory), QUESTION)
-        self._demo = Life(_demo_on_any_ports(directory), DEMO_QUESTION, "< 1.5", "< 60")
+        self._big = ServerFigures(write_cluster(directory), QUESTION)
+        self._demo = ServerFigures(_demo_on_any_ports(directory), DEMO_QUESTION, "< 1.5", "< 60")
         self._measured = [Measured(load, directory) for load in all_loads(Random(1))]
         hot = hot_questions(Random(1))
         self._hot_file = write_questions(directory / "hot.questions", hot)
         self._dnsperf_file = write_dnsperf_input(directory / "hot.dnsperf", hot)
-        self._echo = Series(f"plain UDP echo in {'C' if tools.compiled else 'Python'}, the yardstick")
+        self._echo = Series(f"plain UDP echo in {'C' if tools.compiled else 'Python'}")
         self._dnsperf = Series("hot, by dnsperf as one client")
         self._rate = Series("thousand queries per second")
 
     def run_round(self) -> None:
-        """Measure everything once."""
+        """Start the servers and measure each load once. Raises NoAnswer."""
         with self._server(self._demo) as target:
             for measured in self._measured:
                 ask(self._tools, target, measured.file)
-        with self._yardstick() as target:
+        with self._echo_server() as target:
             self._echo.values.append(microseconds_per_answer(self._tools, target, self._hot_file, ECHO_SECONDS))
         with self._server(self._big) as target:
             for measured in self._measured:
@@ -84,7 +84,7 @@ class Bench:
             self._measure_by_dnsperf(target)
 
     def report(self) -> str:
-        """All figures so far."""
+        """The tables of all figures so far."""
         loads = [measured.series for measured in self._measured]
         tables = [
             table("CPU per query, microseconds", [self._echo, *loads, self._dnsperf], self._echo),
@@ -109,21 +109,21 @@ class Bench:
             self._rate.values.append(rate)
 
     @contextmanager
-    def _server(self, life: Life) -> Iterator[Target]:
-        """A server from its start, which is timed, to its end; its memory is looked at after both."""
+    def _server(self, figures: ServerFigures) -> Iterator[Target]:
+        """A running server; notes the seconds of its start, and its memory then and at the end of the context."""
         port = free_port()
-        command = (sys.executable, "-m", "topodns", "-conf", life.corefile, "-dns.port", str(port))
+        command = (sys.executable, "-m", "topodns", "-conf", figures.corefile, "-dns.port", str(port))
         began = time.monotonic()
         with running(command, self._server_core) as process:
-            wait_for_answer(process, port, life.question.message)
-            life.start.values.append(time.monotonic() - began)
-            life.memory.values.append(resident_megabytes(process.pid))
+            wait_for_answer(process, port, figures.question.message)
+            figures.start.values.append(time.monotonic() - began)
+            figures.memory.values.append(resident_megabytes(process.pid))
             time.sleep(SETTLING)
             yield Target(process.pid, port, self._asking_core)
-            life.memory_after.values.append(resident_megabytes(process.pid))
+            figures.memory_after.values.append(resident_megabytes(process.pid))
 
     @contextmanager
-    def _yardstick(self) -> Iterator[Target]:
+    def _echo_server(self) -> Iterator[Target]:
         port = free_port()
         with running((*self._tools.echo, str(port)), self._server_core) as process:
             wait_for_answer(process, port, QUESTION.message)
@@ -131,7 +131,7 @@ class Bench:
 
 
 def _demo_on_any_ports(directory: Path) -> Path:
-    """The example's Corefile with its admin ports left to the kernel, so that `make run` may run beside this."""
+    """The path of the example's Corefile with free admin ports, so that `make run` may run at the same time."""
     text = (DEMO / "Corefile").read_text().replace("manifests cluster", f"manifests {DEMO / 'cluster'}")
     corefile = directory / "Corefile.demo"
     corefile.write_text(re.sub(r"127\.0\.0\.1:53[0-9]{2}", "127.0.0.1:0", text))
@@ -140,7 +140,7 @@ def _demo_on_any_ports(directory: Path) -> Path:
 
 def _notes(tools: Tools) -> Iterator[str]:
     if not tools.compiled:
-        yield "no C compiler (Debian package gcc): Python asks and echoes, the server is not busy, figures are higher"
+        yield "no C compiler (Debian package gcc): generator and echo are in Python, and all figures are higher"
     if not tools.dnsperf:
         yield "no dnsperf (Debian package dnsperf): its lines are left out"
     if len(set(cores())) == 1:
@@ -148,7 +148,7 @@ def _notes(tools: Tools) -> Iterator[str]:
 
 
 def main() -> int:
-    """Measure, print; 1 only where something does not run at all."""
+    """Measure and print. The exit status: 1 if a program could not be run, whatever the figures are; else 0."""
     began = time.monotonic()
     try:
         tools = find_tools()

@@ -1,10 +1,10 @@
-/* Asks as many clients at once, a window of questions ahead of the answers. Usage: ask PORT FILE SECONDS
+/* Sends queries of many clients over UDP, a number of them in flight. Usage: ask PORT FILE SECONDS
 
-   The questions of FILE (questions.h) are asked in a circle for SECONDS, or once through where that is 0. Prints what came back: answers in all, and of those with records,
-   without (NODATA), NXDOMAIN, and any other; then how many never came.
+   The queries of FILE (questions.h) are sent to 127.0.0.1:PORT, repeatedly for SECONDS, or once each if that is 0.
+   Prints six numbers: answers; of these the ones with records, NODATA, NXDOMAIN, and others; queries without an answer.
 
-   One socket speaks for every client: IP_PKTINFO gives each datagram its own source in 127.0.0.0/8. It never sleeps,
-   so that waking it up is not on the server's account. */
+   All clients share one socket: IP_PKTINFO gives each datagram its own source address in 127.0.0.0/8. The program never
+   sleeps, so that the server does not spend time on waking it up. */
 #define _GNU_SOURCE
 #include "questions.h"
 
@@ -13,7 +13,7 @@ enum { BATCH = 64, WINDOW = 256, SIZE = 4096 };
 static struct sockaddr_in server = {.sin_family = AF_INET};
 static unsigned long no_data, name_errors, others, lost;
 
-/* Sends `count` questions, from the one at `first` on; returns how many the kernel took. */
+/* Sends `count` queries, from the one at `first` on; returns the number that the kernel took. */
 static int ask(int sock, size_t first, int count) {
     static struct mmsghdr messages[BATCH];
     static struct iovec spans[BATCH];
@@ -34,7 +34,7 @@ static void tell_apart(const uint8_t *answer) {
         *(rcode == 3 ? &name_errors : &others) += 1;
 }
 
-/* Takes the answers that are there; returns how many. */
+/* Reads and counts the answers that have arrived; returns their number. */
 static int listen_once(int sock) {
     static uint8_t data[BATCH][SIZE];
     static struct mmsghdr messages[BATCH];
@@ -76,7 +76,7 @@ int main(int argc, char **argv) {
         waiting -= came;
         if (came)
             heard = now();
-        else if (now() - heard > 0.5) { /* whatever is still out will not come */
+        else if (now() - heard > 0.5) { /* seconds, after which queries without an answer are lost */
             lost += waiting > 0 ? waiting : 0;
             waiting = 0;
             heard = now();

@@ -1,23 +1,23 @@
-/* Asks over TCP. Usage: ask_tcp PORT FILE CONNECTIONS WINDOW
+/* Sends queries over TCP. Usage: ask_tcp PORT FILE CONNECTIONS WINDOW
 
-   The questions of FILE (questions.h) are asked once through, from 127.0.0.1, in turn over CONNECTIONS that stay open,
-   at most WINDOW ahead of the answers on each: 1 is one by one, more are pipelined (RFC 7766 section 6.2.1.1). Prints
-   answers, those with records, questions without an answer, and 0, as outside.c does. A connection that the server
-   closes is opened again; what was asked on it has no answer.
+   Each query of FILE (questions.h) is sent once, from 127.0.0.1 to 127.0.0.1:PORT, in turn over CONNECTIONS that stay
+   open, at most WINDOW in flight on each: 1 is one by one, more are pipelined (RFC 7766 section 6.2.1.1). Prints
+   answers, those with records, queries without an answer, and 0, as outside.c does. A connection that the server closes
+   is opened again; the queries in flight on it have no answer.
 
-   It never sleeps, so that waking it up is not on the server's account. */
+   The program never sleeps, so that the server does not spend time on waking it up. */
 #define _GNU_SOURCE
 #include "questions.h"
 #include <netinet/tcp.h>
 #include <unistd.h>
 
 enum { CONNECTIONS = 256, ROOM = 1 << 18, SIZE = 4096 };
-static const double PATIENCE = 5, LIMIT = 15; /* seconds without an answer; seconds in which the file is asked */
+static const double PATIENCE = 5, LIMIT = 15; /* seconds without an answer; seconds in which queries are sent */
 
 typedef struct {
     int fd;
-    long waiting;        /* questions without an answer yet */
-    size_t filled;       /* octets in `data` that are no whole message yet */
+    long waiting;        /* queries in flight */
+    size_t filled;       /* octets in `data` of an incomplete message */
     uint8_t data[ROOM];
 } Connection;
 
@@ -38,7 +38,7 @@ static void open_connection(Connection *connection) {
     setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-/* Asks up to `window` questions, all in one write; a window is small enough for the socket's buffer. */
+/* Sends queries until `window` are in flight, all in one write; a window is small enough for the socket's buffer. */
 static void ask(Connection *connection, long window) {
     static uint8_t out[ROOM];
     size_t size = 0;
@@ -55,7 +55,7 @@ static void ask(Connection *connection, long window) {
         send(connection->fd, out, size, MSG_NOSIGNAL);
 }
 
-/* Takes the answers that are there; returns how many. */
+/* Reads and counts the answers that have arrived; returns their number. */
 static long take_answers(Connection *connection) {
     uint8_t *data = connection->data;
     ssize_t came = recv(connection->fd, data + connection->filled, ROOM - connection->filled, MSG_DONTWAIT);

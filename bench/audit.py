@@ -1,6 +1,6 @@
-"""`python -m bench.audit [SERVICES]`: the CPU, the steps and the memory of an audit of a large cluster, and print.
+"""`python -m bench.audit [SERVICES]`: prints the CPU, the steps and the memory of an audit of a large cluster.
 
-Nothing here passes or fails; README.md says what the figures mean.
+No figure passes or fails; README.md says what the figures mean.
 """
 
 import gc

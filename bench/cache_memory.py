@@ -1,4 +1,4 @@
-"""What kept answers really cost: resident octets of full tables, beside what the tables count.
+"""The memory of cached answers: resident octets of full tables, beside the octets that the tables count.
 
 Run with `python -m bench.cache_memory`. The overheads in `plugins.cache.segmented_lru`,
 `plugins.cache.failures` and `dnsserver.packet_cache.table` come from here.
@@ -81,7 +81,7 @@ def _resident() -> int:
 
 
 def _measure(what: str, fill: Callable[[], tuple[SegmentedLru | FailureCache | PacketCache, int]]) -> None:
-    """In a process of its own: freed memory of the one before would hide what this one takes."""
+    """Fill a table and print its figures, in a process of its own, as memory freed before would serve this table."""
     if (child := os.fork()) != 0:
         os.waitpid(child, 0)
         return

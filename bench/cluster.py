@@ -1,8 +1,8 @@
-"""The cluster that is measured, as Kubernetes manifests: 30 nodes in 3 topology zones, 2,000 Services.
+"""The cluster of `make bench`, as Kubernetes manifests: 30 nodes in 3 topology zones, 2,000 Services.
 
 Half of the Services have a ClusterIP, half are headless under a topology policy. Two more share another policy and
 differ in size only: MANY with 5,000 endpoints and FEW with 10. Each has exactly one endpoint on each of the first ten
-nodes, so that a client there is told the same number of addresses by either; the other endpoints of MANY are elsewhere.
+nodes, so that a client there gets the same number of addresses from either; the other endpoints of MANY are elsewhere.
 """
 
 import json
@@ -71,7 +71,7 @@ def cluster_ip_names() -> list[str]:
 
 
 def client_on(node: int) -> bytes:
-    """The packed address of a Pod on this node: in its pod CIDR, and on loopback, where anybody may have it."""
+    """The packed address of a Pod on this node: in its pod CIDR, and on loopback, so that any socket can bind it."""
     return bytes((127, 101 + node, 255, 1))
 
 

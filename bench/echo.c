@@ -1,4 +1,4 @@
-/* The yardstick: a UDP echo on loopback, batched like the server, that does nothing else. Usage: echo PORT */
+/* The plain UDP echo: sends back each datagram on loopback, batched like the server. Usage: echo PORT */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -34,7 +34,7 @@ int main(int argc, char **argv) {
             spans[i].iov_len = messages[i].msg_len;
         for (int sent = 0; sent < count;) {
             int some = sendmmsg(sock, messages + sent, count - sent, 0);
-            sent += some > 0 ? some : 1; /* the first one was refused: leave it */
+            sent += some > 0 ? some : 1; /* the kernel has refused the first one: drop it */
         }
     }
 }

@@ -1,6 +1,6 @@
-/* The yardstick over TCP: sends back what comes on each connection, and does nothing else. Usage: echo_tcp PORT
+/* The plain echo over TCP: sends back the octets of each connection on loopback. Usage: echo_tcp PORT
 
-   It also sends back datagrams, one by one, so that it can be seen to have started. */
+   It also sends back datagrams, one by one, since the bench waits for an answer over UDP after its start. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/tcp.h>

@@ -1,4 +1,4 @@
-"""Running the generators and the yardstick: C where a compiler is found, else Python; and dnsperf if installed."""
+"""Finds and runs the generator and the plain UDP echo, in C if a compiler is found, else in Python; and dnsperf."""
 
 import re
 import shutil
@@ -15,28 +15,28 @@ _DNSPERF_RATE: Final = re.compile(r"Queries per second:\s+([\d.]+)")
 
 
 class Answers(NamedTuple):
-    """What came back, by kind."""
+    """Numbers of answers, by kind."""
 
     total: int
     with_records: int
     no_data: int
     name_errors: int
     others: int
-    lost: int  # questions that nobody answered
+    lost: int  # queries without an answer
 
 
 @dataclass(frozen=True)
 class Tools:
-    """How to run the yardstick and the generator. `compiled`: they are C."""
+    """The commands of the echo and of the generator. `compiled`: they are C programs."""
 
     echo: tuple[str | Path, ...]
     ask: tuple[str | Path, ...]
     compiled: bool
-    dnsperf: str | None  # its path, where it is installed
+    dnsperf: str | None  # its path; None: not installed
 
 
 def find_tools() -> Tools:
-    """The C programs, compiled now or before; the Python ones where there is no compiler."""
+    """The C programs, compiled if no earlier run has compiled them; without a C compiler the Python ones."""
     compiler = find_compiler()
     dnsperf = shutil.which("dnsperf")
     if compiler is None:
@@ -47,7 +47,7 @@ def find_tools() -> Tools:
 
 @dataclass(frozen=True)
 class Target:
-    """Something that answers on 127.0.0.1, and the core to ask it from."""
+    """A process that answers on 127.0.0.1:`port`, and the core of the generator."""
 
     pid: int
     port: int
@@ -55,7 +55,7 @@ class Target:
 
 
 def microseconds_per_answer(tools: Tools, target: Target, questions: Path, seconds: float = 0.0) -> float:
-    """The target's CPU time per answer while these are asked: for so long, or once through where that is 0."""
+    """Microseconds of the target's CPU time per answer, over a file of queries sent as by `ask`. Raises NoAnswer."""
     before = cpu_seconds(target.pid)
     answers = ask(tools, target, questions, seconds)
     if not answers.total:
@@ -64,13 +64,16 @@ def microseconds_per_answer(tools: Tools, target: Target, questions: Path, secon
 
 
 def ask(tools: Tools, target: Target, questions: Path, seconds: float = 0.0) -> Answers:
-    """Ask them as fast as they are answered: for so long, or once through where that is 0."""
+    """Send the queries of a file as fast as they are answered: repeatedly for `seconds`, or each once if that is 0."""
     printed = output_of((*tools.ask, str(target.port), questions, str(seconds)), target.asking_core)
     return Answers(*map(int, printed.split()))
 
 
 def ask_by_dnsperf(program: str, target: Target, questions: Path, client: str) -> tuple[float, float]:
-    """CPU microseconds per query, and queries per second in thousands, with dnsperf asking as this one client."""
+    """(CPU microseconds per query, thousands of queries per second), sent by dnsperf from this one address.
+
+    `program`: the path of dnsperf. Raises NoAnswer if it completes no query.
+    """
     options = ("-a", client, "-d", questions, "-c", "4", "-q", "500", "-l", "1")
     before = cpu_seconds(target.pid)
     printed = output_of((program, "-s", "127.0.0.1", "-p", str(target.port), *options), target.asking_core)

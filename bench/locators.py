@@ -1,7 +1,7 @@
-"""What a server keeps of 150,000 Pods on 5,000 nodes: Pods, PodLocators and NodeLocators, each in a process of its own.
+"""The memory and CPU to locate 150,000 Pods on 5,000 nodes, by Pods, PodLocators or NodeLocators.
 
-Run with `python -m bench.locators`. Lists as an API server sends them, without `managedFields`. CPU seconds, so that
-other load on the machine does not count.
+Run with `python -m bench.locators`. Each kind has a process of its own. Lists are those of an API server without
+`managedFields`. Times are CPU seconds, so that other load on the machine does not count.
 """
 
 import gc

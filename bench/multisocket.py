@@ -1,9 +1,10 @@
-"""`python -m bench.multisocket [PROCESSES]`: CPU per query and memory of `multisocket` beside one process, and print.
+"""`python -m bench.multisocket [PROCESSES]`: prints CPU per query and memory of `multisocket` beside one process.
 
-All processes of a server share one core, so that each is busy and the generators have the other: with a core each, they
-answer PROCESSES times as many queries, less by what a query costs more. There is a generator for each process, so that
-each has as many queries waiting as a single one; and they are batch processes (SCHED_BATCH), so that they do not
-preempt one another, as they would not on cores of their own. Nothing here passes or fails.
+All processes of a server share one core, so that each is busy, and the generators have the other core. On PROCESSES
+cores they would answer PROCESSES times as many queries, times the CPU per query with one process, divided by that with
+several. There is a generator for each process, so that each has as many queries waiting as a single process. The
+server's processes are batch processes (SCHED_BATCH), so that they do not preempt one another, as they would not on
+cores of their own. No figure passes or fails.
 """
 
 import os
@@ -33,7 +34,7 @@ READY_WITHIN: Final = 60.0
 
 
 class Served:
-    """A server with so many processes: what it costs."""
+    """The figures of a server with so many processes."""
 
     def __init__(self, processes: int, directory: Path) -> None:
         self.processes = processes

@@ -1,15 +1,15 @@
-/* What is outside of a resolver: the clients that ask it, and the upstream that it asks. Usage: outside PORT
+/* The clients of a resolver, and its upstream. Usage: outside PORT
 
-   The upstream is UDP and pipelined TCP on 127.0.0.1:PORT. To every question for A it gives 192.0.2.1 with a TTL of
-   300, to any other no records, which it says for as long.
+   The upstream answers on 127.0.0.1:PORT, over UDP and pipelined TCP: queries for A with 192.0.2.1 and a TTL of 300,
+   all others with NODATA of the same TTL.
 
-   The clients ask when a line on stdin says so: "ADDRESS PORT FILE WINDOW SILENCE", the first two the resolver's. The
-   questions of FILE (questions.h) are asked once through, at most WINDOW ahead of the answers; for the first SILENCE
-   seconds the upstream says nothing. Then a line is printed: answers in all, those with records, questions without an
-   answer, and how many questions for A the upstream has got.
+   A line on stdin, "ADDRESS PORT FILE WINDOW SILENCE", is a command to the clients: send each query of FILE
+   (questions.h) once to the resolver at ADDRESS and PORT, at most WINDOW in flight; in the first SILENCE seconds the
+   upstream answers nothing. The result is a line on stdout with four numbers: answers, those with records, queries
+   without an answer, and queries for A that the upstream got.
 
-   Both are one process, so that neither waits for the other's turn on the core; while it asks it never sleeps, so that
-   waking it up is not on the resolver's account. */
+   Both are one process, so that neither waits for the other on their core. It never sleeps while queries are in flight,
+   so that the resolver does not spend time on waking it up. */
 #define _GNU_SOURCE
 #include "questions.h"
 #include <netinet/tcp.h>
@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 enum { BATCH = 64, SIZE = 4096, FILES = 2048, ROOM = 16384, QUESTION_TYPE_A = 1 };
-static const double PATIENCE = 5, LIMIT = 15; /* seconds without an answer; seconds in which a file is asked */
+static const double PATIENCE = 5, LIMIT = 15; /* seconds without an answer; seconds in which queries are sent */
 
 static int events, upstream, listener; /* file descriptors */
-static uint8_t pending[FILES][ROOM];   /* of each connection to the upstream: what is not yet a whole message */
+static uint8_t pending[FILES][ROOM];   /* of each connection to the upstream: an incomplete message */
 static size_t pending_size[FILES];
 static unsigned long asked_upstream;
 static double silent_until;
@@ -34,7 +34,7 @@ static void watch(int fd) {
 
 /* The upstream. */
 
-/* Makes the answer of a question, where the question is; returns its length, 0 where that was no question. */
+/* Writes the answer to a query over the query; returns its length, 0 if the message was no query. */
 static size_t answer(uint8_t *message, size_t length) {
     static const uint8_t address[] = {0xc0, 0x0c, 0, 1, 0, 1, 0, 0, 1, 44, 0, 4, 192, 0, 2, 1};
     static const uint8_t soa[] = {0xc0, 0x0c, 0, 6, 0, 1, 0, 0, 1, 44, 0, 22, 0, 0, 0, 0, 0,
@@ -80,11 +80,11 @@ static void answer_datagrams(void) {
         spans[i].iov_len = answer(data[i], messages[i].msg_len);
     for (int sent = 0; sent < count;) {
         int some = sendmmsg(upstream, messages + sent, count - sent, 0);
-        sent += some > 0 ? some : 1; /* the first one was refused: leave it */
+        sent += some > 0 ? some : 1; /* the kernel has refused the first one: drop it */
     }
 }
 
-/* Answers the whole messages of a connection together, and keeps the rest. */
+/* Answers the complete messages of a connection in one write, and keeps an incomplete one. */
 static int answer_stream(int fd) {
     static uint8_t out[4 * ROOM];
     uint8_t *data = pending[fd];
@@ -120,16 +120,16 @@ static void accept_connection(void) {
     }
 }
 
-/* Serves what has come, or waits for it; returns whether stdin has. */
+/* Answers the messages that have arrived, or waits for one; returns whether stdin has a line. */
 static int serve(int timeout) {
     struct epoll_event ready[BATCH];
-    int count = epoll_wait(events, ready, BATCH, timeout), told = 0;
+    int count = epoll_wait(events, ready, BATCH, timeout), has_command = 0;
     int silent = silent_until > 0 && now() < silent_until;
 
     for (int i = 0; i < count; i++) {
         int fd = ready[i].data.fd;
         if (fd == STDIN_FILENO)
-            told = 1;
+            has_command = 1;
         else if (fd == listener)
             accept_connection();
         else if (silent)
@@ -139,7 +139,7 @@ static int serve(int timeout) {
         else if (answer_stream(fd) < 0)
             close(fd);
     }
-    return told;
+    return has_command;
 }
 
 static void open_upstream(int port) {
@@ -164,7 +164,7 @@ static void open_upstream(int port) {
 
 /* The clients. */
 
-/* Sends `count` questions, from the one at `first` on, each from its own source; returns how many the kernel took. */
+/* Sends `count` queries, from the one at `first` on, each from its own source; returns the number the kernel took. */
 static int ask(int sock, size_t first, int count) {
     static struct mmsghdr messages[BATCH];
     static struct iovec spans[BATCH];
@@ -176,7 +176,7 @@ static int ask(int sock, size_t first, int count) {
     return sent > 0 ? sent : 0;
 }
 
-/* Takes the answers that are there; returns how many. */
+/* Reads and counts the answers that have arrived; returns their number. */
 static int take_answers(int sock) {
     static uint8_t data[BATCH][SIZE];
     static struct mmsghdr messages[BATCH];
@@ -195,7 +195,7 @@ static int take_answers(int sock) {
     return count > 0 ? count : 0;
 }
 
-/* Asks all there is to ask; returns how many questions nobody answered. */
+/* Sends all queries of the file, `window` in flight; returns the number of those without an answer. */
 static long ask_all(int sock, long window) {
     double began = now(), heard = began;
     size_t asked = 0;
@@ -220,7 +220,7 @@ static long ask_all(int sock, long window) {
     }
 }
 
-static void obey(const char *line) {
+static void run_command(const char *line) {
     int port;
     long window;
     char address[INET_ADDRSTRLEN], path[SIZE];
@@ -252,6 +252,6 @@ int main(int argc, char **argv) {
             if (size <= 0)
                 return 0;
             line[size] = 0;
-            obey(line);
+            run_command(line);
         }
 }

@@ -1,4 +1,4 @@
-"""What is outside of a resolver, as a process of its own: `outside.c`, or `outside_without_compiler.py`."""
+"""The clients of a resolver and its upstream, as one process: `outside.c`, or `outside_without_compiler.py`."""
 
 import subprocess
 import sys
@@ -10,27 +10,27 @@ from typing import Final, NamedTuple
 from bench.compile import compiled, find_compiler
 from bench.proc import NoAnswer, cpu_seconds, free_port
 
-WINDOW: Final = 64  # questions ahead of the answers
+WINDOW: Final = 64  # queries in flight
 
-_HELD_BACK: Final = 0.04  # seconds: all have asked by then, and none of the resolvers asks again so soon
+_HELD_BACK: Final = 0.04  # seconds: all clients have sent their query by then, and no resolver has repeated its own
 
 
 class Outcome(NamedTuple):
-    """What came of asking."""
+    """The result of sending a file of queries."""
 
     answers: int
     with_records: int
-    lost: int  # questions that nobody answered
-    upstream_questions: int  # for addresses, from the first question to the last answer
+    lost: int  # queries without an answer
+    upstream_questions: int  # queries for addresses that the upstream got, from the first query to the last answer
 
     @property
     def failed(self) -> int:
-        """Every question of this bench has an answer with records."""
+        """Queries without an answer with records, which every query of this bench should get."""
         return self.answers - self.with_records + self.lost
 
 
 class Outside:
-    """The clients, and the upstream on 127.0.0.1:`upstream_port`. `compiled`: they are C."""
+    """The running process. `upstream_port`: that of the upstream, on 127.0.0.1. `compiled`: it is the C program."""
 
     def __init__(self, process: subprocess.Popen[str], upstream_port: int, compiled: bool) -> None:
         self.upstream_port = upstream_port
@@ -38,24 +38,25 @@ class Outside:
         self._process = process
 
     def ask(self, port: int, questions: Path, address: str = "127.0.0.1") -> Outcome:
-        """Ask the resolver there all of these, once."""
-        return self._told(f"{address} {port} {questions} {WINDOW} 0")
+        """Send each query of the file once to the resolver at this address and port. Raises NoAnswer."""
+        return self._command(f"{address} {port} {questions} {WINDOW} 0")
 
     def ask_at_once(self, port: int, questions: Path, count: int) -> Outcome:
-        """Ask so many questions before the upstream says anything."""
-        return self._told(f"127.0.0.1 {port} {questions} {count} {_HELD_BACK}")
+        """Send `count` queries of the file to the resolver before the upstream answers any. Raises NoAnswer."""
+        return self._command(f"127.0.0.1 {port} {questions} {count} {_HELD_BACK}")
 
-    def microseconds_per_answer(
-        self, pid: int, port: int, questions: Path, seconds: float = 0.0
-    ) -> tuple[float, Outcome]:
-        """The CPU time of the process that answers there for each answer, while these are asked. Raises NoAnswer."""
+    def microseconds_per_answer(self, pid: int, port: int, questions: Path) -> tuple[float, Outcome]:
+        """Send a file as by `ask`; (microseconds of CPU of the process `pid` per answer, the result).
+
+        Raises NoAnswer, also if there was no answer at all.
+        """
         before = cpu_seconds(pid)
         outcome = self.ask(port, questions)
         if not outcome.answers:
             raise NoAnswer(f"no answer to {questions.name}")
         return (cpu_seconds(pid) - before) * 1e6 / outcome.answers, outcome
 
-    def _told(self, line: str) -> Outcome:
+    def _command(self, line: str) -> Outcome:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         print(line, file=self._process.stdin, flush=True)
@@ -67,7 +68,7 @@ class Outside:
 
 @contextmanager
 def outside() -> Iterator[Outside]:
-    """It runs where this process runs, as long as the context lasts."""
+    """The clients and the upstream, started on the core of this process, until the end of the context."""
     compiler, port = find_compiler(), free_port()
     program = (compiled(compiler, "outside"),) if compiler else (sys.executable, "-m", "bench.outside_without_compiler")
     command = (*program, str(port))

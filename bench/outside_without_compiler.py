@@ -1,6 +1,6 @@
-"""`outside.c` for machines without a C compiler: the same arguments, input and output, a tenth of the speed.
+"""`outside.c` in Python, for machines without a C compiler: a tenth of the speed, else the same.
 
-The resolver is then far from busy and its batches are small, so that each question costs it more.
+The resolver is then mostly idle and its batches are small, so that each query costs it more.
 """
 
 import selectors
@@ -16,10 +16,10 @@ from typing import Final
 
 from bench.questions import client_socket, read_questions
 
-PATIENCE: Final = 5.0  # seconds without an answer: what is still out will not come
-LIMIT: Final = 15.0  # seconds in which a file is asked
+PATIENCE: Final = 5.0  # seconds without an answer, after which queries without one are lost
+LIMIT: Final = 15.0  # seconds in which queries of a file are sent
 
-_QUESTION: Final = 12  # where it begins
+_QUESTION: Final = 12  # octet at which the question section begins
 _TYPE_A: Final = b"\0\1"
 _ADDRESS: Final = bytes.fromhex("c00c000100010000012c0004c0000201")
 _SOA: Final = bytes.fromhex("c00c000600010000012c00160000000000010000000100000001000000010000012c")
@@ -28,7 +28,7 @@ _COUNTS: Final = struct.Struct("!HHHH")
 
 
 class Upstream:
-    """Gives an address to every question for A; nothing until `silent_until`."""
+    """The upstream: answers queries for A with one address, others with NODATA, and none before `silent_until`."""
 
     def __init__(self, port: int) -> None:
         self.asked = 0
@@ -42,14 +42,14 @@ class Upstream:
         self._watch(self._listener, self._accept)
 
     def serve(self, timeout: float | None) -> bool:
-        """Serve what has come, or wait for it; whether stdin has."""
-        told = False
+        """Answer the messages that have arrived, or wait for one. Returns whether stdin has a line."""
+        has_command = False
         silent = time.monotonic() < self.silent_until
         for key, _ in self._selector.select(0.001 if silent else timeout):
-            told = told or key.fd == sys.stdin.fileno()
+            has_command = has_command or key.fd == sys.stdin.fileno()
             if not silent or key.fileobj is self._listener:
                 key.data()
-        return told
+        return has_command
 
     def _watch(self, source: socket.socket | int, act: Callable[[], None]) -> None:
         self._selector.register(source, selectors.EVENT_READ, act)
@@ -74,7 +74,7 @@ class Upstream:
             connection.close()
 
     def _framed_answers(self, pending: bytearray) -> list[bytes]:
-        """To its whole messages, which are taken away."""
+        """The framed answers to the complete messages in `pending`, which are removed."""
         answers = []
         while len(pending) >= 2 and len(pending) >= (end := 2 + int.from_bytes(pending[:2], "big")):
             answer = self._answer(bytes(pending[2:end]))
@@ -92,7 +92,7 @@ class Upstream:
 
 
 class Clients:
-    """Each question's own socket speaks for it, from its source address."""
+    """The clients: a socket for each source address of the file, connected to the resolver."""
 
     def __init__(self, path: Path, address: str, port: int) -> None:
         self.questions = read_questions(path)
@@ -106,7 +106,7 @@ class Clients:
         self._sockets[source].send(message)
 
     def take_answers(self) -> int:
-        """Those that are there; how many."""
+        """Read the answers that have arrived, and count them. Returns their number."""
         ready = self._selector.select(0)
         for key, _ in ready:
             assert isinstance(key.fileobj, socket.socket)
@@ -122,7 +122,7 @@ class Clients:
 
 
 def _ask_all(clients: Clients, upstream: Upstream, window: int) -> int:
-    """Ask all there is to ask; how many questions nobody answered."""
+    """Send all queries of the clients, `window` in flight. Returns the number of those without an answer."""
     waiting, began = 0, time.monotonic()
     heard, questions = began, iter(clients.questions)
     while time.monotonic() < heard + PATIENCE:
@@ -140,7 +140,7 @@ def _ask_all(clients: Clients, upstream: Upstream, window: int) -> int:
     return waiting
 
 
-def _obey(line: str, upstream: Upstream) -> None:
+def _run_command(line: str, upstream: Upstream) -> None:
     address, port, path, window, silence = line.split()
     clients = Clients(Path(path), address, int(port))
     upstream.asked, upstream.silent_until = 0, time.monotonic() + float(silence)
@@ -150,14 +150,14 @@ def _obey(line: str, upstream: Upstream) -> None:
 
 
 def main(port: int) -> None:
-    """Until stdin ends."""
+    """Serve as the upstream, and run the commands on stdin, until it ends."""
     upstream = Upstream(port)
     while True:
         if upstream.serve(None):
             line = sys.stdin.readline()
             if not line:
                 return
-            _obey(line, upstream)
+            _run_command(line, upstream)
 
 
 if __name__ == "__main__":

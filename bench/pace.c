@@ -1,11 +1,11 @@
-/* One query at a time, at an even pace, and how long each answer takes. Usage: pace PORT FILE RATE SECONDS
+/* Sends queries at an even pace, and measures the latency of each answer. Usage: pace PORT FILE RATE SECONDS
 
-   The questions of FILE (questions.h) are asked in a circle, RATE in a second, each from its own source address. An
+   The queries of FILE (questions.h) are sent repeatedly, RATE in a second, each from its own source address. An
    answer's latency ends when the kernel gets it (SO_TIMESTAMPNS), not when this process reads it. Prints: answers,
    those with records, queries without an answer within a second; then the latency in microseconds that 50 %, 90 %,
    99 %, 99.9 % and all of the answers do not exceed.
 
-   Between two queries it sleeps, so that the change of a cluster can be made on its core. */
+   It sleeps between two queries, so that the stand-in for an API server can make changes on the same core. */
 #define _GNU_SOURCE
 #include "questions.h"
 #include <poll.h>
@@ -40,7 +40,7 @@ static void ask(int sock, unsigned long number) {
         sent_at[number % IDS] = 0;
 }
 
-/* Takes the answers that are there. */
+/* Reads the answers that have arrived, and notes their latencies. */
 static void take_answers(int sock) {
     static uint8_t data[SIZE];
     union {
@@ -66,7 +66,7 @@ static void take_answers(int sock) {
     }
 }
 
-/* Takes answers until this moment. */
+/* Reads answers until this time. */
 static void wait_until(int sock, double end) {
     struct pollfd ready = {.fd = sock, .events = POLLIN};
     for (double left; (left = end - now()) > 0;) {
@@ -81,7 +81,7 @@ static int compare(const void *one, const void *other) {
     return (difference > 0) - (difference < 0);
 }
 
-/* The latency that this part of the answers does not exceed. */
+/* The quantile of the latencies: `part` of the answers do not exceed it. */
 static double quantile(double part) {
     unsigned long at = part * answers;
     return answers ? latencies[at < answers ? at : answers - 1] : 0;

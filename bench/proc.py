@@ -9,35 +9,38 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-ANSWER_WITHIN: Final = 30.0  # seconds from its start, or the process is given up
+ANSWER_WITHIN: Final = 30.0  # seconds from the start of a process to its first answer, at most
 
 _RETRY: Final = 0.005
 _LOOK_EVERY: Final = 0.25  # seconds
-_BUSY: Final = 0.25  # of a core; a client that asks 500 questions a second makes a server use a twentieth
-_QUIET_LOOKS: Final = 5  # in a row, after which nothing is going on
+_BUSY: Final = 0.25  # of a core; a client that sends 500 queries a second makes a server use a twentieth
+_QUIET_LOOKS: Final = 5  # in a row, after which a process counts as idle
 
 
 class NoAnswer(Exception):
-    """A process that was started does not do what it was started for."""
+    """A started process has ended, does not answer in time, or answers wrong."""
 
 
 def cores() -> tuple[int, int]:
-    """The core that is measured and the one that load comes from; the same one where there is no other."""
+    """(core of the measured process, core of everything else); twice the same one if there is only one."""
     available = sorted(os.sched_getaffinity(0))
     return available[-1], available[0]
 
 
 def go_first(say: Callable[[str], None]) -> None:
-    """Run before the other programs of this machine: this process, and all that it starts. `say` gets a line if not."""
+    """Raise the priority of this process and its children above other programs (niceness -15); only as root.
+
+    `say` gets a line if this is not root.
+    """
     if os.geteuid() == 0:
         os.nice(-15)
     else:
-        say("not root: whatever else runs on this machine takes its share of the cores")
+        say("not root: other programs on this machine take their share of the cores")
 
 
 @contextmanager
 def running(command: Sequence[str | Path], core: int) -> Iterator[subprocess.Popen[str]]:
-    """A process on this core, for as long as the context lasts."""
+    """A process on this core; at the end of the context it gets SIGTERM, and SIGKILL 10 s later."""
     with pinned_to(core):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
@@ -52,7 +55,7 @@ def running(command: Sequence[str | Path], core: int) -> Iterator[subprocess.Pop
 
 
 def output_of(command: Sequence[str | Path], core: int) -> str:
-    """What a command that ends by itself prints when it runs on this core."""
+    """Run a command that ends by itself on this core; its standard output. Raises CalledProcessError."""
     with pinned_to(core):
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
     return done.stdout
@@ -60,7 +63,7 @@ def output_of(command: Sequence[str | Path], core: int) -> str:
 
 @contextmanager
 def pinned_to(core: int) -> Iterator[None]:
-    """What is started in this context runs on this core: children inherit it before their first instruction."""
+    """Pin this process to a core in this context: children that it starts inherit that before they run."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
@@ -70,7 +73,7 @@ def pinned_to(core: int) -> Iterator[None]:
 
 
 def free_port() -> int:
-    """A port that is free on 127.0.0.1 over UDP and TCP at this moment."""
+    """A port that is free on 127.0.0.1 over UDP and TCP now. Raises NoAnswer if none is found."""
     for _ in range(100):
         with socket.socket(type=socket.SOCK_DGRAM) as udp, socket.socket() as tcp:
             udp.bind(("127.0.0.1", 0))
@@ -84,7 +87,7 @@ def free_port() -> int:
 
 
 def wait_for_answer(process: subprocess.Popen[str], port: int, message: bytes, within: float = ANSWER_WITHIN) -> None:
-    """Return as soon as the process on 127.0.0.1 answers this message."""
+    """Send this message to 127.0.0.1 over UDP, repeatedly, until the process answers. Raises NoAnswer."""
     deadline = time.monotonic() + within
     with socket.socket(type=socket.SOCK_DGRAM) as sock:
         sock.connect(("127.0.0.1", port))
@@ -105,9 +108,9 @@ def wait_for_answer(process: subprocess.Popen[str], port: int, message: bytes, w
 
 
 def wait_until_quiet(pids: Sequence[int], within: float, check: Callable[[], None] = lambda: None) -> None:
-    """Return once none of these has had anything to do for a while, or when the time is up.
+    """Return once all of these processes were idle for a second and more, or after `within` seconds.
 
-    One that has to wait for its core is not done. `check` is called at each look, and may raise.
+    A process that waits for its core is not idle. `check` is called four times a second, and may raise.
     """
     limit, quiet = time.monotonic() + within, 0
     while quiet < _QUIET_LOOKS and time.monotonic() < limit:
@@ -124,22 +127,22 @@ def cpu_seconds(pid: int) -> float:
 
 
 def resident_megabytes(pid: int) -> float:
-    """VmRSS now."""
+    """VmRSS of the process, in units of 10^6 octets."""
     return _megabytes(pid, "VmRSS")
 
 
 def peak_megabytes(pid: int) -> float:
-    """The most that VmRSS has been since the process started, or since `forget_peak`."""
+    """The maximum of VmRSS since the process started, or since `forget_peak`, in units of 10^6 octets."""
     return _megabytes(pid, "VmHWM")
 
 
 def forget_peak(pid: int) -> None:
-    """What `peak_megabytes` tells begins with now (proc(5), clear_refs)."""
+    """Let the maximum of `peak_megabytes` begin anew with the present VmRSS (proc(5), clear_refs)."""
     Path(f"/proc/{pid}/clear_refs").write_text("5")
 
 
 def waiting_seconds(pid: int) -> float:
-    """How long its threads and its children's could have run so far while their core was another's."""
+    """The seconds in which threads of the process and its children were runnable, and other threads had their core."""
     return _scheduled(pid, 1)
 
 

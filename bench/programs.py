@@ -29,7 +29,7 @@ class Program(NamedTuple):
 
 @cache
 def find_coredns(say: Callable[[str], None]) -> Program | None:
-    """From the user's cache folder, where Go builds it once; None, with a line that says why, where that fails."""
+    """CoreDNS in the user's cache folder, where Go builds it once; None, and a line to `say`, if that fails."""
     path = _built_before()
     if path is None:
         go = shutil.which("go")
@@ -46,7 +46,7 @@ def find_coredns(say: Callable[[str], None]) -> Program | None:
 
 
 def find_debian(name: str, say: Callable[[str], None]) -> Program | None:
-    """`unbound`, `named` or `nsd`; None, with a line that names its package, where it is not installed.
+    """`unbound`, `named` or `nsd`; None, and a line to `say` with its package, if it is not installed.
 
     Debian has them in /usr/sbin, which is not on every user's PATH.
     """
@@ -66,7 +66,7 @@ def _built_before() -> Path | None:
 
 
 def _build(go: str) -> str:
-    """The last line of what went wrong; "" if nothing did."""
+    """Build CoreDNS. Returns the last line of Go's error, "" without an error."""
     environment = {**os.environ, "GOBIN": str(_BUILT.parent), "CGO_ENABLED": "0"}
     module = f"github.com/coredns/coredns@v{COREDNS}"
     done = subprocess.run((go, "install", module), env=environment, capture_output=True, text=True, check=False)

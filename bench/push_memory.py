@@ -1,4 +1,4 @@
-"""The memory of subscriptions (`push`): octets allocated for them, beside what they count for the limit.
+"""The memory of subscriptions (`push`): octets allocated for them, beside the octets that they count for the limit.
 
 Run with `python -m bench.push_memory`. The overheads in `dnsserver.push.answers` and `budget` come from here.
 Connections are not part of it.
@@ -41,7 +41,7 @@ def _subscribe(client: ClientConnection, services: int) -> None:
 
 
 class PushMemory(NamedTuple):
-    """Subscriptions, and octets of them."""
+    """Number of subscriptions, octets allocated for them, and octets that they count for the limit."""
 
     subscribed: int
     allocated: int
@@ -53,7 +53,7 @@ def measure(clients: int, services: int, keys: str | None) -> PushMemory:
     server = PushServer()
     server.apply(*_cluster(clients, services, keys))
     first, connections = server.connect("10.9.9.9"), [server.connect(_address(number)) for number in range(clients)]
-    _subscribe(first, services)  # what the cluster's state builds for an answer is not that of a subscription
+    _subscribe(first, services)  # the state of the cluster builds indexes for answers: these are not measured
     first.close()
     server.settle()
     gc.collect()

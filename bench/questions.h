@@ -1,5 +1,5 @@
-/* The file of questions that bench/questions.py writes: 4 octets of source address, 2 of length, the message; all
-   big-endian. Included by the generators. */
+/* Reads the file of queries that bench/questions.py writes: for each query 4 octets of source address, 2 of length,
+   and the message; all big-endian. Included by the generators. */
 #include <arpa/inet.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ typedef union {
     struct cmsghdr aligned;
 } Control;
 
-static uint8_t *file, **questions; /* each question at its source address */
+static uint8_t *file, **questions; /* each points to the source address of a query in `file` */
 static size_t total;
 static unsigned long answers, with_records;
 
@@ -29,7 +29,7 @@ static size_t length_of(const uint8_t *question) {
     return question[SOURCE] << 8 | question[SOURCE + 1];
 }
 
-/* Reads the file, in the place of the one before. -1: it cannot be read, or is empty. */
+/* Reads a file, which replaces the previous one. Returns -1 if it cannot be read or is empty. */
 static int load(const char *path) {
     FILE *stream = fopen(path, "rb");
     if (!stream)
@@ -47,7 +47,7 @@ static int load(const char *path) {
     return total ? 0 : -1;
 }
 
-/* Fills in one message to send: the question, to this server, from the question's own source address. */
+/* Fills in one message for sendmmsg: the query, to this server, from the query's source address. */
 static inline void address_from_source(struct msghdr *header, struct iovec *span, Control *room,
                                        struct sockaddr_in *server, uint8_t *question) {
     *span = (struct iovec){question + HEAD, length_of(question)};

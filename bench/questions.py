@@ -1,4 +1,4 @@
-"""The loads: who asks what, how often, and the files that the generators read it from."""
+"""The loads: which client sends which query how often, and the files from which the generators read that."""
 
 import socket
 import struct
@@ -13,10 +13,10 @@ from topodns.dns.message import Flag, Option
 from topodns.dns.name import name_wire, parse_name
 from topodns.dns.rrtype import TYPE_NAMES, RRClass, RRType
 
-HOT_NAMES: Final = 150  # of each sort of Service: as many as are busy at a time
+HOT_NAMES: Final = 150  # of each sort of Service, in the hot loads
 HOT_LINES: Final = 20_000
 LOOKED_FOR_ELSEWHERE: Final = ("google.com.default.svc", "google.com.svc", "google.com")
-DISTINCT: Final = 4_000  # questions that are asked once
+DISTINCT: Final = 4_000  # queries that are sent once
 
 _ADDRESS_TYPES: Final = (RRType.A, RRType.AAAA)
 _HEADER: Final = struct.Struct("!HHHHHH")
@@ -26,6 +26,8 @@ _OPTION_HEAD: Final = struct.Struct("!HH")
 
 
 class Question(NamedTuple):
+    """A query, and the client that sends it."""
+
     client: bytes  # packed IPv4 address
     name: str
     rtype: int = RRType.A
@@ -36,7 +38,7 @@ class Question(NamedTuple):
 
     @property
     def message(self) -> bytes:
-        """As a stub resolver sends it."""
+        """The query in wire form, with the id 0 and RD, as a stub resolver sends it."""
         head = _HEADER.pack(0, Flag.RD, 1, 0, 0, bool(self.edns_size))
         name = bytearray(name_wire(parse_name(self.name)))
         for at in range(len(name)):
@@ -57,15 +59,15 @@ class Load(NamedTuple):
     title: str
     target: str
     questions: list[Question]
-    seconds: float = 0.0  # asked again and again for so long, made hot before; 0: each is asked once
+    seconds: float = 0.0  # duration of a hot load, whose queries are repeated; 0: each query is sent once
 
 
 def all_loads(rng: Random) -> list[Load]:
-    """In the order in which a fresh server meets them: what was never asked comes first."""
+    """All loads of `make bench`, in the order in which a new server gets them: those of names never queried first."""
     few, others = range(NODES_WITH_ONE), range(NODES_WITH_ONE, NODES)
     return [
         Load("never asked: Services", "<= 20", _services_once(rng)),
-        Load("never asked: names that do not exist", "<= 12", _strangers_once(rng)),
+        Load("never asked: names that do not exist", "<= 12", _nonexistent_once(rng)),
         Load("hot: headless, ClusterIP and NXDOMAIN mixed", "<= 7", hot_questions(rng), seconds=0.8),
         Load("hot: the same, each with a cookie of its own", "<= 2 x hot", hot_with_cookies(rng), seconds=0.8),
         Load("hot: the same in mixed case (0x20)", "<= 2 x hot", hot_in_mixed_case(rng), seconds=0.8),
@@ -79,7 +81,7 @@ def all_loads(rng: Random) -> list[Load]:
 
 
 def hot_questions(rng: Random) -> list[Question]:
-    """What pods keep asking: half names of Services, half what the search path makes of a name (NXDOMAIN).
+    """Half names of Services, half names that a search path makes of others (NXDOMAIN), each many times.
 
     As in all-queries.txt of kubernetes/perf-tests, without the forms outside of the cluster domain.
     """
@@ -104,8 +106,8 @@ def _services_once(rng: Random) -> list[Question]:
     return [Question(_some_client(rng), name, rtype) for name, rtype in asked]
 
 
-def _strangers_once(rng: Random) -> list[Question]:
-    """What the search path makes of names elsewhere."""
+def _nonexistent_once(rng: Random) -> list[Question]:
+    """Names outside of the cluster, with a domain of a search path behind each: none exists."""
     forms = ("svc.cluster.local", "cluster.local", "ns0.svc.cluster.local")
     names = (f"host{number}.example.{forms[number % len(forms)]}" for number in range(DISTINCT))
     return [Question(_some_client(rng), name, rng.choice(_ADDRESS_TYPES)) for name in names]
@@ -117,24 +119,24 @@ def _same(name: str) -> list[Question]:
 
 
 def _distinct(name: str, nodes: range, rtype: int = RRType.A, first: int = 0) -> list[Question]:
-    """One name from clients on these nodes, each time in a message never seen before.
+    """Queries for one name from clients on these nodes, of which no two are the same message.
 
-    The messages differ in their UDP payload size, which is never below what the server sends at most. Messages with the
-    same name, type and number are equal: `first` is the number of the first one, where another load has the same name.
+    The messages differ in their UDP payload size, which is at least the maximum that the server sends. Messages with
+    the same name, type and number are equal: `first` is the number of the first one, if another load has the same name.
     """
     numbered = range(first, first + DISTINCT)
     return [Question(client_on(nodes[number % len(nodes)]), name, rtype, 1232 + number) for number in numbered]
 
 
 def write_questions(path: Path, questions: Iterable[Question]) -> Path:
-    """Write the file that `ask.c` describes; its path."""
+    """Write the queries to this path in the format that `questions.h` describes. Returns the path."""
     messages = ((question.client, question.message) for question in questions)
     path.write_bytes(b"".join(client + len(message).to_bytes(2, "big") + message for client, message in messages))
     return path
 
 
 def read_questions(path: Path) -> list[tuple[bytes, bytes]]:
-    """What `write_questions` wrote: clients, packed, and messages."""
+    """The (packed client, message) pairs of a file of `write_questions`."""
     data, at, questions = path.read_bytes(), 0, []
     while at < len(data):
         end = at + 6 + int.from_bytes(data[at + 4 : at + 6], "big")
@@ -144,7 +146,7 @@ def read_questions(path: Path) -> list[tuple[bytes, bytes]]:
 
 
 def client_socket(client: bytes, port: int, address: str = "127.0.0.1") -> socket.socket:
-    """A UDP socket of this packed address, for that port there."""
+    """A UDP socket bound to this packed address of the client, connected to `address`:`port`."""
     sock = socket.socket(type=socket.SOCK_DGRAM)
     sock.bind((socket.inet_ntoa(client), 0))
     sock.connect((address, port))
@@ -152,7 +154,7 @@ def client_socket(client: bytes, port: int, address: str = "127.0.0.1") -> socke
 
 
 def write_dnsperf_input(path: Path, questions: Iterable[Question]) -> Path:
-    """The same for dnsperf, whose input has no clients and no EDNS; its path."""
+    """Write names and types as dnsperf's input, which has no clients and no EDNS. Returns the path."""
     path.write_text("".join(f"{question.name} {TYPE_NAMES[question.rtype]}\n" for question in questions))
     return path
 

@@ -1,7 +1,7 @@
-"""`make bench-resolver`: what names outside of the cluster cost topodns, beside other resolvers. Judges nothing.
+"""`make bench-resolver`: CPU and memory for names outside of the cluster, of topodns beside other resolvers.
 
-Each round starts every resolver anew and measures the yardstick, so that all meet the same weather on the machine.
-README.md says what the figures mean.
+Each round starts every resolver anew, and measures the plain UDP echo too, so that other load on the machine affects
+all alike. No figure passes or fails; README.md says what the figures mean.
 """
 
 import os
@@ -37,27 +37,27 @@ from bench.proc import (
     waiting_seconds,
 )
 from bench.questions import Question, write_questions
-from bench.resolvers import DEMO, Place, Resolver, Way, find_resolvers
+from bench.resolvers import DEMO, Mode, Place, Resolver, find_resolvers
 from bench.scale.sheet import Sheet
 from tests.support.fake_api.server import running as running_api
 
 ROUNDS: Final = 5
-SECONDS: Final = 105.0  # after which nothing more is begun
-SETTLING: Final = 0.3  # seconds after its first answer that a resolver has for what it does at its start
-WARM_UP: Final = 500  # questions
-NAMES: Final = 30_000  # never asked before, in the life that has a cache; a third of them where there is none
-AGAIN: Final = 20_000  # how often a cached name is asked for
+SECONDS: Final = 105.0  # after which no other measurement is begun
+SETTLING: Final = 0.3  # seconds between the first answer of a resolver and its first measurement
+WARM_UP: Final = 500  # queries
+NAMES: Final = 30_000  # never queried before, for a resolver with a cache; a third of them for one without
+AGAIN: Final = 20_000  # queries for one cached name
 AT_ONCE: Final = 200  # clients
 
 CLIENT: Final = bytes((127, 0, 0, 1))
 POD: Final = bytes((127, 10, 1, 100))  # shell-a1 of config/demo, in the namespace default
-SEARCH: Final = ("default.svc.cluster.local", "svc.cluster.local", "cluster.local")  # as the kubelet tells it
+SEARCH: Final = ("default.svc.cluster.local", "svc.cluster.local", "cluster.local")  # as the kubelet writes it
 LOOKED_FOR: Final = "example.com"
 REPLY_WITHIN: Final = 2.0  # seconds
 
 
 class Line(NamedTuple):
-    """One of the sheet."""
+    """A line of the printed table. `target` is printed as it is."""
 
     part: str
     title: str
@@ -77,7 +77,7 @@ UPSTREAM: Final = Line(_FACTS, "200 ask: upstream asked", "1")
 UNANSWERED: Final = Line(_FACTS, "200 ask: without answer", "0")
 MEMORY: Final = Line(_FACTS, "MB after the start")
 GROWTH: Final = Line(_FACTS, "MB more: 30,000 names", "<= 15")
-TAKEN: Final = Line(_FACTS, "seconds its core was taken", "0")  # while it was measured once
+TAKEN: Final = Line(_FACTS, "seconds its core was taken", "0")  # by other programs, during one measurement
 LINES: Final = (
     *(CACHED, OVER_TCP, OVER_UDP, WITH_CACHE, NODE, NODE_CACHED, AUTOPATH),
     *(ROUND_TRIPS, UPSTREAM, UNANSWERED, MEMORY, GROWTH, TAKEN),
@@ -85,7 +85,7 @@ LINES: Final = (
 
 
 class Loads:
-    """The files of questions."""
+    """The queries of each measurement, as files."""
 
     def __init__(self, folder: Path) -> None:
         chance = Random(1)
@@ -112,31 +112,31 @@ class Subject:
         self.figures[line].values.append(figure)
 
 
-class Life:
-    """A running resolver that is measured. `memory`: MB resident after its start."""
+class RunningResolver:
+    """A running resolver. `memory`: MB resident after its start."""
 
-    def __init__(self, subject: Subject, pid: int, port: int, world: Outside) -> None:
+    def __init__(self, subject: Subject, pid: int, port: int, peers: Outside) -> None:
         self.subject = subject
         self.memory = resident_megabytes(pid)
-        self._pid, self._port, self._world = pid, port, world
+        self._pid, self._port, self._peers = pid, port, peers
 
     def measure(self, line: Line, questions: Path) -> None:
-        """Note the CPU time per answer."""
+        """Send the queries, and note the CPU time per answer, the lost queries and the seconds its core was taken."""
         before = waiting_seconds(self._pid)
-        spent, outcome = self._world.microseconds_per_answer(self._pid, self._port, questions)
+        spent, outcome = self._peers.microseconds_per_answer(self._pid, self._port, questions)
         self.subject.note(TAKEN, waiting_seconds(self._pid) - before)
         self.subject.failed += outcome.failed
         self.subject.note(line, spent)
 
     def warm_up(self, questions: Path) -> None:
-        self._world.ask(self._port, questions)
+        self._peers.ask(self._port, questions)
 
     def note_memory(self) -> None:
         self.subject.note(MEMORY, self.memory)
         self.subject.note(GROWTH, resident_megabytes(self._pid) - self.memory)
 
     def note_together(self, questions: Path) -> None:
-        outcome: Outcome = self._world.ask_at_once(self._port, questions, AT_ONCE)
+        outcome: Outcome = self._peers.ask_at_once(self._port, questions, AT_ONCE)
         self.subject.note(UPSTREAM, outcome.upstream_questions)
         self.subject.note(UNANSWERED, outcome.failed)
 
@@ -144,70 +144,70 @@ class Life:
         self.subject.note(ROUND_TRIPS, round_trips(self._port))
 
 
-def _live_tcp(life: Life, loads: Loads) -> None:
-    life.warm_up(loads.fresh)
-    life.measure(OVER_TCP, loads.some)
+def _measure_tcp(resolver: RunningResolver, loads: Loads) -> None:
+    resolver.warm_up(loads.fresh)
+    resolver.measure(OVER_TCP, loads.some)
 
 
-def _live_udp(life: Life, loads: Loads) -> None:
-    life.warm_up(loads.fresh)
-    life.measure(OVER_UDP, loads.some)
+def _measure_udp(resolver: RunningResolver, loads: Loads) -> None:
+    resolver.warm_up(loads.fresh)
+    resolver.measure(OVER_UDP, loads.some)
 
 
-def _live_whole(line: Line, life: Life, loads: Loads) -> None:
-    life.warm_up(loads.fresh)
-    life.measure(line, loads.many)
-    life.note_memory()
-    life.warm_up(loads.cached)
-    life.measure(CACHED, loads.cached)
-    life.note_together(loads.together)
+def _measure_whole(line: Line, resolver: RunningResolver, loads: Loads) -> None:
+    resolver.warm_up(loads.fresh)
+    resolver.measure(line, loads.many)
+    resolver.note_memory()
+    resolver.warm_up(loads.cached)
+    resolver.measure(CACHED, loads.cached)
+    resolver.note_together(loads.together)
 
 
-def _live_node(life: Life, loads: Loads) -> None:
-    life.warm_up(loads.fresh)
-    life.measure(NODE, loads.many)
-    life.warm_up(loads.cached)
-    life.measure(NODE_CACHED, loads.cached)
+def _measure_node(resolver: RunningResolver, loads: Loads) -> None:
+    resolver.warm_up(loads.fresh)
+    resolver.measure(NODE, loads.many)
+    resolver.warm_up(loads.cached)
+    resolver.measure(NODE_CACHED, loads.cached)
 
 
-def _live_autopath(life: Life, loads: Loads) -> None:
-    life.note_round_trips()
-    life.warm_up(loads.searched)
-    life.measure(AUTOPATH, loads.searched)
+def _measure_autopath(resolver: RunningResolver, loads: Loads) -> None:
+    resolver.note_round_trips()
+    resolver.warm_up(loads.searched)
+    resolver.measure(AUTOPATH, loads.searched)
 
 
-_LIVES: Final[dict[Way, Callable[[Life, Loads], None]]] = {
-    Way.TCP: _live_tcp,
-    Way.UDP: _live_udp,
-    Way.WHOLE: partial(_live_whole, WITH_CACHE),
-    Way.WHOLE_UDP: partial(_live_whole, OVER_UDP),
-    Way.NODE: _live_node,
-    Way.AUTOPATH: _live_autopath,
+_MEASUREMENTS: Final[dict[Mode, Callable[[RunningResolver, Loads], None]]] = {
+    Mode.TCP: _measure_tcp,
+    Mode.UDP: _measure_udp,
+    Mode.WHOLE: partial(_measure_whole, WITH_CACHE),
+    Mode.WHOLE_UDP: partial(_measure_whole, OVER_UDP),
+    Mode.NODE: _measure_node,
+    Mode.AUTOPATH: _measure_autopath,
 }
 
 
 class Bench:
-    """Everything that is measured; its files are in `folder`."""
+    """All resolvers, loads and figures. `folder`: for their files. `core`: that of the measured process."""
 
-    def __init__(self, world: Outside, api_url: str, folder: Path, core: int) -> None:
-        self._world, self._api_url, self._folder, self._core = world, api_url, folder, core
+    def __init__(self, peers: Outside, api_url: str, folder: Path, core: int) -> None:
+        self._peers, self._api_url, self._folder, self._core = peers, api_url, folder, core
         self._loads = Loads(folder)
         self._echo_program = find_tools().echo
         self._echo = Series("plain UDP echo")
         self._subjects = [Subject(resolver) for resolver in find_resolvers(_say)]
 
     def run_round(self, deadline: float) -> bool:
-        """Measure everything once, each way of life with all resolvers; False where time was up before the end."""
+        """Measure each mode of all resolvers once. Returns whether all was measured before the deadline (monotonic)."""
         self._measure_echo()
-        for way, subject in product(Way, self._subjects):
+        for mode, subject in product(Mode, self._subjects):
             if time.monotonic() > deadline:
                 return False
-            if way in subject.resolver.ways:
-                self._live(subject, way)
+            if mode in subject.resolver.modes:
+                self._measure(subject, mode)
         return True
 
     def sheet(self) -> Sheet:
-        """All figures so far; CPU time with its ratio to the echo."""
+        """The table of all figures so far; CPU time with its ratio to the echo."""
         sheet = Sheet("Names outside of the cluster", [subject.resolver.title for subject in self._subjects])
         sheet.write(self._subjects[0].resolver.title, _CPU, "plain UDP echo, any server", self._echo)
         for line in LINES:
@@ -219,7 +219,7 @@ class Bench:
         return sheet
 
     def problems(self) -> Iterator[str]:
-        """What the figures do not show."""
+        """A line for each resolver with failed queries, which the figures do not show."""
         for subject in self._subjects:
             if subject.failed:
                 yield f"{subject.resolver.title}: {subject.failed} questions measured had no answer with records"
@@ -227,24 +227,27 @@ class Bench:
     def _beside_echo(self, series: Series) -> str:
         return f"{series} x{median(series.values) / median(self._echo.values):.1f}"
 
-    def _live(self, subject: Subject, way: Way) -> None:
+    def _measure(self, subject: Subject, mode: Mode) -> None:
         with tempfile.TemporaryDirectory(dir=self._folder) as folder:
-            place = Place(Path(folder), free_port(), self._world.upstream_port, self._api_url)
-            with running(subject.resolver.command(way, place), self._core) as process:
+            place = Place(Path(folder), free_port(), self._peers.upstream_port, self._api_url)
+            with running(subject.resolver.command(mode, place), self._core) as process:
                 wait_for_answer(process, place.port, Question(CLIENT, "start.example.com").message)
                 time.sleep(SETTLING)
-                _LIVES[way](Life(subject, process.pid, place.port, self._world), self._loads)
+                _MEASUREMENTS[mode](RunningResolver(subject, process.pid, place.port, self._peers), self._loads)
 
     def _measure_echo(self) -> None:
         port = free_port()
         with running((*self._echo_program, str(port)), self._core) as process:
             wait_for_answer(process, port, Question(CLIENT, LOOKED_FOR).message)
-            spent, _ = self._world.microseconds_per_answer(process.pid, port, self._loads.cached)
+            spent, _ = self._peers.microseconds_per_answer(process.pid, port, self._loads.cached)
             self._echo.values.append(spent)
 
 
 def round_trips(port: int) -> int:
-    """How often the pod asks until it has an address of the name, with `ndots:5`: its search list first."""
+    """The number of queries of a Pod with `ndots:5` until it has an address of LOOKED_FOR: its search list comes first.
+
+    Raises NoAnswer if the last query has no answer with records.
+    """
     with socket.socket(type=socket.SOCK_DGRAM) as sock:
         sock.bind((inet_ntoa(POD), 0))
         sock.connect(("127.0.0.1", port))
@@ -254,7 +257,7 @@ def round_trips(port: int) -> int:
             sock.send(Question(POD, name).message)
             if sock.recv(4096)[6:8] != b"\0\0":  # ANCOUNT, RFC 1035 section 4.1.1
                 return trips
-    raise NoAnswer(f"nobody knows {LOOKED_FOR}")
+    raise NoAnswer(f"no answer with an address of {LOOKED_FOR}")
 
 
 def _names(chance: Random, count: int) -> list[str]:
@@ -283,16 +286,16 @@ def _demo_objects() -> Iterator[dict[str, Any]]:
 def _bench(core: int) -> Iterator[Bench]:
     with (
         tempfile.TemporaryDirectory(prefix="topodns-bench-") as folder,
-        outside() as world,
+        outside() as peers,
         running_api(_demo_objects()) as api,
     ):
-        if not world.compiled:
-            _say("no C compiler (Debian package gcc): Python asks and is the upstream, figures are higher")
-        yield Bench(world, api.url, Path(folder), core)
+        if not peers.compiled:
+            _say("no C compiler (Debian package gcc): clients and upstream are in Python, and all figures are higher")
+        yield Bench(peers, api.url, Path(folder), core)
 
 
 def _run_rounds(bench: Bench) -> int:
-    """Rounds for as long as there is time; how many were whole."""
+    """Run up to ROUNDS rounds within SECONDS. Returns the number of complete ones."""
     deadline = time.monotonic() + SECONDS
     for number in range(ROUNDS):
         if not bench.run_round(deadline):
@@ -306,7 +309,7 @@ def _say(line: str) -> None:
 
 
 def main() -> int:
-    """Measure, print; 1 only where something does not run at all."""
+    """Measure and print. The exit status: 1 if a program could not be run, whatever the figures are; else 0."""
     began = time.monotonic()
     resolver_core, other_core = cores()
     if resolver_core == other_core:

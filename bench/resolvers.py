@@ -1,4 +1,4 @@
-"""The resolvers that are measured, and the configurations in which they live: each forwards to one upstream."""
+"""The resolvers that are measured, and their configurations, in each of which they forward to one upstream."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -15,43 +15,43 @@ DEMO: Final = Path(__file__).parents[1] / "config" / "demo" / "cluster"
 Command = tuple[str | Path, ...]
 
 
-class Way(Enum):
-    """What a life of a resolver is about."""
+class Mode(Enum):
+    """The configurations of a resolver. A resolver has those of its `modes`."""
 
     TCP = "forwarded over TCP"
     UDP = "forwarded over UDP"
     WHOLE = "with a cache, over TCP: kubeadm's Corefile without kubernetes"
     WHOLE_UDP = "with a cache, over UDP"
-    NODE = "a node's cache: names of the cluster, over TCP, and which node it is"
+    NODE = "a node's cache: names of the cluster, over TCP, with the name of the node in each query"
     AUTOPATH = "autopath"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a resolver lives: a folder of its own, the port it answers on, and whom it asks, all on 127.0.0.1."""
+    """The folder and ports of one start of a resolver, all on 127.0.0.1: its own port, and that of its upstream."""
 
     folder: Path
     port: int
     upstream_port: int
-    api_url: str  # of the demo's cluster, for those that cannot read manifests
+    api_url: str  # of a stand-in for an API server with config/demo, for resolvers that cannot read manifests
 
 
 class Resolver(Protocol):
-    """A program that forwards."""
+    """A program that forwards queries."""
 
     @property
     def title(self) -> str: ...
 
     @property
-    def ways(self) -> frozenset[Way]:
-        """Those it can live in."""
+    def modes(self) -> frozenset[Mode]:
+        """The configurations that it has."""
 
-    def command(self, way: Way, place: Place) -> Command:
-        """How it is started there; writes its configuration."""
+    def command(self, mode: Mode, place: Place) -> Command:
+        """Write the configuration of this mode into `place.folder`. Returns the command that starts the resolver."""
 
 
 _COREFILES: Final = {
-    Way.TCP: """\
+    Mode.TCP: """\
 . {{
     bind 127.0.0.1
     errors
@@ -61,7 +61,7 @@ _COREFILES: Final = {
     }}
 }}
 """,
-    Way.UDP: """\
+    Mode.UDP: """\
 . {{
     bind 127.0.0.1
     errors
@@ -69,7 +69,7 @@ _COREFILES: Final = {
     forward . 127.0.0.1:{upstream}
 }}
 """,
-    Way.WHOLE: """\
+    Mode.WHOLE: """\
 . {{
     bind 127.0.0.1
     errors
@@ -89,7 +89,7 @@ _COREFILES: Final = {
 }}
 """,
     # The blocks that matter of NodeLocal DNSCache's template, example.com in place of cluster.local.
-    Way.NODE: """\
+    Mode.NODE: """\
 example.com {{
     errors
     cache {{
@@ -115,7 +115,7 @@ example.com {{
     prometheus 127.0.0.1:{metrics}
 }}
 """,
-    Way.AUTOPATH: """\
+    Mode.AUTOPATH: """\
 . {{
     bind 127.0.0.1
     errors
@@ -134,7 +134,7 @@ example.com {{
 
 @dataclass(frozen=True)
 class OfCorefile:
-    """A program that takes CoreDNS's flags and Corefile. `ours`: it reads manifests, and is a node's cache as well.
+    """A program with CoreDNS's flags and Corefile. `ours`: topodns, which reads manifests and has a node cache.
 
     With `chain` each server block has `whoami`, too: behind `forward` it answers no query, but topodns has no fast path
     for blocks with it, so that queries go through the chain of plugins.
@@ -145,10 +145,10 @@ class OfCorefile:
     ours: bool
     chain: bool = False
 
-    ways = frozenset(_COREFILES)
+    modes = frozenset(_COREFILES)
 
-    def command(self, way: Way, place: Place) -> Command:
-        text = _COREFILES[way].format(
+    def command(self, mode: Mode, place: Place) -> Command:
+        text = _COREFILES[mode].format(
             upstream=place.upstream_port,
             metrics=free_port(),
             health=free_port(),
@@ -159,7 +159,7 @@ class OfCorefile:
             text = text.replace("\n}", "\n    whoami\n}")
         corefile = place.folder / "Corefile"
         corefile.write_text(text)
-        if way is Way.NODE and self.ours:
+        if mode is Mode.NODE and self.ours:
             return node_cache_command(self.program, corefile, place.port)
         return (*self.program, "-conf", corefile, "-dns.port", str(place.port))
 
@@ -168,7 +168,7 @@ _IN_A_NODE: Final = ("env", "KUBE_DNS_SERVICE_HOST=127.0.0.1", "NODE_NAME=node-a
 
 
 def node_cache_command(program: Command, template: Path, port: int) -> Command:
-    """topodns's node cache with this template on 127.0.0.1; it leaves the node's network alone."""
+    """The command of topodns's node cache with this template, on 127.0.0.1:`port`, without a link and rules."""
     return (
         *(*_IN_A_NODE, *program, "node-cache"),
         *("-localip", "127.0.0.1", "-p", str(port), "-basecorefile", template, "-conf", template.with_name("copy")),
@@ -202,18 +202,18 @@ class Unbound:
     title: str
     program: Path
 
-    ways = frozenset((Way.UDP, Way.WHOLE))
+    modes = frozenset((Mode.UDP, Mode.WHOLE))
 
-    def command(self, way: Way, place: Place) -> Command:
+    def command(self, mode: Mode, place: Place) -> Command:
         conf = place.folder / "unbound.conf"
-        tcp = "no" if way is Way.UDP else "yes"
+        tcp = "no" if mode is Mode.UDP else "yes"
         conf.write_text(
             _UNBOUND_CONF.format(port=place.port, upstream=place.upstream_port, folder=place.folder, tcp=tcp)
         )
         return self.program, "-d", "-c", conf
 
 
-# Over TCP it opens a connection for each question, and takes most of a millisecond for it.
+# Over TCP BIND opens a connection for each query, which takes most of a millisecond.
 _NAMED_CONF: Final = """\
 options {{
     directory "{folder}";
@@ -238,18 +238,18 @@ class Bind:
     title: str
     program: Path
 
-    ways = frozenset((Way.WHOLE_UDP,))
+    modes = frozenset((Mode.WHOLE_UDP,))
 
-    def command(self, way: Way, place: Place) -> Command:
+    def command(self, mode: Mode, place: Place) -> Command:
         conf = place.folder / "named.conf"
         conf.write_text(_NAMED_CONF.format(port=place.port, upstream=place.upstream_port, folder=place.folder))
         return self.program, "-f", "-n", "1", "-c", conf
 
 
 def find_resolvers(say: Callable[[str], None]) -> list[Resolver]:
-    """topodns, with and without its fast path to `forward`, and those of the others that can be had.
+    """topodns, with and without its fast path to `forward`, then CoreDNS, unbound and BIND, if they are installed.
 
-    `say` gets a line for each that cannot.
+    `say` gets a line for each that is not.
     """
     program = (sys.executable, "-m", "topodns")
     return [

@@ -1,9 +1,9 @@
-"""The walk of a query and of a watch event through the code: which function calls which, file by file.
+"""The calls of a query and of a watch event: the functions that they call, file by file.
 
-Run with `python -m bench.walk`. A whole server runs in this process, with a stand-in for an API server beside it in
-another thread. Its only client asks for a headless Service with topology keys that was never asked for, and then a
-slice of that Service changes. A file border is a call from one file of topodns into another one; the fewer there are,
-the fewer files a reader has to open to follow the walk.
+Run with `python -m bench.walk`. A whole server runs in this process, and a stand-in for an API server in another
+thread. The server gets the first query for a headless Service with topology keys; then an EndpointSlice of that Service
+changes. A file border is a call from one file of topodns into another one: the fewer there are, the fewer files a
+reader has to open.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from topodns.app.server import Announcement, run
 from topodns.plugins.block import Settings
 
 PACKAGE: Final = str(Path(topodns.__file__).parent) + os.sep
-WITHIN: Final = 10.0  # seconds that an answer or a change may take
+WITHIN: Final = 10.0  # seconds for an answer or a change, at most
 
 CLIENT: Final = "127.0.0.1"
 QUESTION: Final = Question(socket.inet_aton(CLIENT), "near.default.svc.cluster.local")
@@ -108,7 +108,7 @@ def _short(path: str) -> str:
 
 
 class Walk:
-    """Asks and changes, in a thread beside the server. `walks`: the calls of each, by title."""
+    """Sends the query and makes the change, in a thread beside the server. `walks`: the calls of each, by title."""
 
     def __init__(self, api: FakeApi) -> None:
         self.walks: dict[str, list[Call]] = {}
@@ -130,10 +130,10 @@ class Walk:
 
     def _go(self) -> None:
         try:
-            for _ in range(3):  # what is imported or built at the first query of all is no part of a walk
+            for _ in range(3):  # imports and indexes at the first query of a server are not part of the figures
                 self._ask(OTHER_QUESTION)
             self._trace("a query: headless Service with topology keys, asked for the first time", self._ask_once)
-            for _ in range(3):  # the packet cache keeps a reply from the second asking on
+            for _ in range(3):  # the packet cache keeps a reply from the second query on
                 self._ask(QUESTION)
             self._trace("a watch event: MODIFIED EndpointSlice of that Service", self._change)
         finally:

@@ -1,7 +1,7 @@
-"""`echo.c` and `ask.c` for machines without a C compiler: the same arguments and output, a tenth of the speed.
+"""`echo.c` and `ask.c` in Python, for machines without a C compiler: a tenth of the speed, else the same.
 
-The server is then far from busy and its batches are small, so that each query costs it more. Compare with nothing
-but other runs of the same kind.
+The server is then mostly idle and its batches are small, so that each query costs it more. Compare figures only with
+other runs without a compiler.
 """
 
 import select
@@ -15,8 +15,8 @@ from typing import Final
 
 from bench.questions import client_socket, read_questions
 
-WINDOW: Final = 64  # questions ahead of the answers
-PATIENCE: Final = 0.5  # seconds without an answer: what is still out will not come
+WINDOW: Final = 64  # queries in flight
+PATIENCE: Final = 0.5  # seconds without an answer, after which queries without one are lost
 
 
 def echo(port: int) -> None:
@@ -29,7 +29,7 @@ def echo(port: int) -> None:
 
 
 def ask(port: int, path: Path, seconds: float) -> None:
-    """Ask the questions of the file and print what came back."""
+    """Send the queries of the file as `ask.c` does, and print its six numbers."""
     questions = read_questions(path)
     sockets = {client: client_socket(client, port) for client, _ in questions}
     watch = select.epoll()
@@ -51,7 +51,7 @@ def ask(port: int, path: Path, seconds: float) -> None:
 
 
 def _collect(watch: select.epoll, sockets: dict[int, socket.socket], waiting: int, counts: Counter[str]) -> int:
-    """Take this many answers; the number of those that did not come."""
+    """Read this many answers, and count them by kind. Returns the number of those that did not come."""
     while waiting > 0:
         ready = watch.poll(PATIENCE)
         if not ready:

@@ -34,7 +34,7 @@ PACE_SECONDS: Final = 4.0  # of each latency
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """1 where something does not run at all, or a server's answers are wrong."""
+    """Measure and print. The exit status: 1 if a program could not be run, or a server's answers are wrong; else 0."""
     parser = argparse.ArgumentParser(prog="python -m bench.compare", description=__doc__)
     parser.add_argument("--short", action="store_true", help="one round of few queries, disturbed or not")
     parser.add_argument("--rounds", type=int, default=ROUNDS, help="of all servers (default: %(default)s)")
@@ -72,11 +72,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 @contextmanager
 def _prepared(compiler: str, options: argparse.Namespace) -> Iterator[tuple[Rounds, list[str]]]:
-    """The rounds with all that is around it, and the titles of the servers."""
+    """(The rounds, the titles of the servers), with the generators and the stand-in for an API server running."""
     short = options.short
     server_core, other_core = cores()
     if server_core == other_core:
-        _say("one core only: servers and generators share it, and no figure means much")
+        _say("one core only: servers and generators share it, and figures cannot be compared")
     os.sched_setaffinity(0, {other_core})
     if not short:
         go_first(_say)
@@ -92,13 +92,13 @@ def _prepared(compiler: str, options: argparse.Namespace) -> Iterator[tuple[Roun
         if tools.dnsperf is None:
             _say("no dnsperf (Debian package dnsperf): its row is left out")
         echoes = floor((compiled(compiler, "echo"),), compiled(compiler, "echo_tcp"))
-        with outside() as world, stand_in(write_list(folder / "cluster.json", made), other_core) as api:
-            testbed = Testbed(Generators(tools, world, other_core), world, api, folder, server_core)
+        with outside() as peers, stand_in(write_list(folder / "cluster.json", made), other_core) as api:
+            testbed = Testbed(Generators(tools, peers, other_core), peers, api, folder, server_core)
             yield Rounds(testbed, loads, contenders, echoes, short), [each.title for each in contenders]
 
 
 def _run(rounds: Rounds, number: int, short: bool) -> int:
-    """The rounds, and up to MORE_ROUNDS for what was disturbed; how many there were."""
+    """Run the rounds, and up to MORE_ROUNDS more if figures have too few undisturbed readings. Returns the number."""
     done, needed = 0, 0 if short else min(number, FEWEST)
     while done < number or (done < number + MORE_ROUNDS and rounds.found.figures.fewest() < needed):
         rounds.run_round(1.0 if short else PACE_SECONDS)

@@ -1,8 +1,8 @@
 """The servers that are compared, and how each is configured. All have one thread or one core.
 
-CoreDNS and topodns read the same cluster from the same stand-in for an API server, by the same Corefile; topodns has
-the line `topology` more. NSD, BIND and unbound have the same names as a static zone, and unbound and BIND forward the
-others.
+CoreDNS and topodns read the same cluster from the same stand-in for an API server, and have the same Corefile, except
+that topodns's has the line `topology`. NSD, BIND and unbound have the same names as a static zone; unbound and BIND
+forward the others.
 """
 
 import sys
@@ -15,7 +15,7 @@ from bench.compare.interpreters import find_interpreters
 from bench.compare.loads import Method, Row
 from bench.proc import free_port
 from bench.programs import find_coredns, find_debian
-from bench.resolvers import Bind, Command, OfCorefile, Place, Resolver, Unbound, Way, node_cache_command
+from bench.resolvers import Bind, Command, Mode, OfCorefile, Place, Resolver, Unbound, node_cache_command
 
 TOPODNS: Final = "topodns"
 FLOOR: Final = "C echo"
@@ -104,9 +104,9 @@ class StaticNames:
 class Contender:
     """A server and its configurations. `cluster` makes the command that answers for the cluster; its rows are `rows`.
 
-    `knows`: it knows names; the floor does not. `follows`: it reads the API server, so that changes reach it.
-    `settling`: seconds that it has after its first answer, for what it does at its start. `node`: the command of the
-    node cache that asks the server on a port. `ways`: how `resolver` forwards, for each row.
+    `knows`: it knows names; the floor does not. `follows`: it watches the API server, so that it gets changes.
+    `settling`: seconds between its first answer and its first measurement. `node`: makes the command of a node cache
+    whose upstream is the server on a port. `modes`: the configuration of `resolver` for each row.
     """
 
     title: str
@@ -117,7 +117,7 @@ class Contender:
     settling: float = 0.3
     resolver: Resolver | None = None
     node: Callable[[Place, int], Command] | None = None
-    ways: Mapping[Row, Way] = field(default_factory=dict)
+    modes: Mapping[Row, Mode] = field(default_factory=dict)
 
 
 _CLUSTER_ROWS: Final = frozenset(
@@ -126,17 +126,17 @@ _CLUSTER_ROWS: Final = frozenset(
         *(Row.ONE_BY_ONE, Row.PIPELINED, Row.DNSPERF, Row.SERVICES_ONCE, Row.NAMES_ONCE),
     }
 )
-_CUT_ROWS: Final = frozenset({Row.SIZED_100, Row.SIZED_1000})  # which servers cut in different ways
-_WAYS: Final = {
-    Row.FORWARDED_UDP: Way.UDP,
-    Row.FORWARDED_TCP: Way.TCP,
-    Row.FORWARDED_CACHE: Way.WHOLE,
-    Row.CACHED: Way.WHOLE,
+_CUT_ROWS: Final = frozenset({Row.SIZED_100, Row.SIZED_1000})  # which servers truncate in different ways
+_MODES: Final = {
+    Row.FORWARDED_UDP: Mode.UDP,
+    Row.FORWARDED_TCP: Mode.TCP,
+    Row.FORWARDED_CACHE: Mode.WHOLE,
+    Row.CACHED: Mode.WHOLE,
 }
 
 
 def floor(echo: tuple[str | Path, ...], echo_tcp: Path) -> Mapping[Method, Contender]:
-    """What only sends back what it gets, for the methods for which it can."""
+    """The floor of each method: a program that sends back each message. None does so for dnsperf."""
 
     def sends_back(*command: str | Path) -> Contender:
         return Contender(FLOOR, lambda place: (*command, str(place.port)), frozenset(), knows=False)
@@ -146,7 +146,7 @@ def floor(echo: tuple[str | Path, ...], echo_tcp: Path) -> Mapping[Method, Conte
 
 
 def server_corefile(api_url: str, upstream: int, metrics: int, ours: bool) -> str:
-    """What topodns (`ours`) and CoreDNS read; the numbers are ports on 127.0.0.1."""
+    """The Corefile of topodns (`ours`) or CoreDNS; the numbers are ports on 127.0.0.1."""
     own = "    topology\n" if ours else ""
     return _COREFILE.format(api=api_url, upstream=upstream, metrics=metrics, own=own)
 
@@ -160,7 +160,7 @@ def find_contenders(names: StaticNames, say: Callable[[str], None]) -> list[Cont
 
 
 def find_by_interpreter(say: Callable[[str], None]) -> list[Contender]:
-    """topodns alone, by each interpreter that can be had."""
+    """topodns alone, by each installed interpreter; `say` gets a line for each that is not."""
     return [_of_corefile(each.title, (*each.command, "-m", "topodns"), ours=True) for each in find_interpreters(say)]
 
 
@@ -178,7 +178,7 @@ def _of_corefile(title: str, program: Command, ours: bool) -> Contender:
 
     resolver = OfCorefile(title, program, ours)
     return Contender(
-        title, cluster, _CLUSTER_ROWS, follows=True, settling=2.0, resolver=resolver, node=node, ways=_WAYS
+        title, cluster, _CLUSTER_ROWS, follows=True, settling=2.0, resolver=resolver, node=node, modes=_MODES
     )
 
 
@@ -188,24 +188,24 @@ def _static(names: StaticNames, say: Callable[[str], None]) -> Iterator[Contende
         cached = Unbound(unbound.title, unbound.path)
 
         def local(place: Place) -> Command:
-            *command, conf = cached.command(Way.UDP, place)
+            *command, conf = cached.command(Mode.UDP, place)
             path = Path(conf)
             path.write_text(path.read_text() + _UNBOUND_ZONE.format(data=names.local_data))
             return (*command, path)
 
-        ways = {row: _WAYS[row] for row in (Row.FORWARDED_UDP, Row.FORWARDED_CACHE, Row.CACHED)}
-        yield Contender(unbound.title, local, rows, resolver=cached, ways=ways)
+        modes = {row: _MODES[row] for row in (Row.FORWARDED_UDP, Row.FORWARDED_CACHE, Row.CACHED)}
+        yield Contender(unbound.title, local, rows, resolver=cached, modes=modes)
     if named := find_debian("named", say):
         bind = Bind(named.title, named.path)
 
         def master(place: Place) -> Command:
-            *command, conf = bind.command(Way.WHOLE_UDP, place)
+            *command, conf = bind.command(Mode.WHOLE_UDP, place)
             path = Path(conf)
             path.write_text(path.read_text() + _NAMED_ZONE.format(zone=names.zone))
             return (*command, path)
 
-        ways = dict.fromkeys((Row.FORWARDED_UDP, Row.CACHED), Way.WHOLE_UDP)
-        yield Contender(named.title, master, rows, resolver=bind, ways=ways)
+        modes = dict.fromkeys((Row.FORWARDED_UDP, Row.CACHED), Mode.WHOLE_UDP)
+        yield Contender(named.title, master, rows, resolver=bind, modes=modes)
     if nsd := find_debian("nsd", say):
         yield Contender(nsd.title, lambda place: _nsd(nsd.path, names.zone, place), rows - {Row.MIX})
 

@@ -1,6 +1,6 @@
-"""What `make bench-compare` writes into documents: two tables and a plot, and three ratios of them in README.md.
+"""The texts that `make bench-compare` writes into documents: two tables and a plot, and three ratios in README.md.
 
-The text between `<!-- NAME: begin -->` and `<!-- NAME: end -->` is renewed; all other text is left as it is.
+The text between `<!-- NAME: begin -->` and `<!-- NAME: end -->` is replaced; all other text stays.
 """
 
 import re
@@ -31,7 +31,7 @@ _WIDTH: Final = 120  # columns of a document
 
 
 def renewed(text: str, name: str, body: str) -> str:
-    """The document with this text between the markers of that name. Raises ValueError where it has not both."""
+    """The document with `body` between the two markers of this name. Raises ValueError if it lacks one of them."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     before, found, rest = text.partition(begin)
     _, closed, after = rest.partition(end)
@@ -41,7 +41,7 @@ def renewed(text: str, name: str, body: str) -> str:
 
 
 def marked(text: str, name: str) -> str:
-    """What is between the markers. Raises ValueError where there are none."""
+    """The text between the markers of this name. Raises ValueError if the document lacks them."""
     found = re.search(rf"<!-- {re.escape(name)}: begin -->\n(.*)\n<!-- {re.escape(name)}: end -->", text, re.DOTALL)
     if found is None:
         raise ValueError(f"no text marked {name!r} in the document")
@@ -49,7 +49,10 @@ def marked(text: str, name: str) -> str:
 
 
 def cpu_table(figures: Figures[Row], servers: Sequence[str], own: str, peer: str, floor: str) -> str:
-    """A row for each load that was measured: median (least..greatest) of all servers, and two ratios of `own`."""
+    """A Markdown table: for each load that was measured, the median (least..greatest) of each server, and two ratios.
+
+    These are of the server `own`: to `peer`, and to `floor`.
+    """
     titles = (floor, *servers, f"{own} / {peer}", f"{own} / {floor}")
     lines = [_line("CPU of an answer, us", *titles), "|" + "---|" * (len(titles) + 1)]
     for row in Row:
@@ -61,7 +64,7 @@ def cpu_table(figures: Figures[Row], servers: Sequence[str], own: str, peer: str
 
 
 def latency_table(latencies: Mapping[tuple[int, str], Latency]) -> str:
-    """A row for each server and number of changes a second."""
+    """A Markdown table with a row for each (changes a second, server), in the order of the changes."""
     heads = ("changes a second", "p50", "p90", "p99", "p99.9", "CPU of an answer", "without an answer")
     lines = [_line("latency, us", *heads), "|" + "---|" * (len(heads) + 1)]
     for (rate, server), found in sorted(latencies.items(), key=lambda item: item[0][0]):

@@ -1,4 +1,4 @@
-"""Figures over rounds: medians, spreads, and ratios within a round. What was disturbed is no figure."""
+"""Figures over rounds: medians, spreads, and ratios within a round, without measurements that were disturbed."""
 
 from collections import defaultdict
 from dataclasses import dataclass, field
@@ -41,7 +41,7 @@ class Figures(Generic[K]):
         return median(ratios) if ratios else None
 
     def fewest(self) -> int:
-        """How many readings every figure has at least, of those that were ever measured."""
+        """The smallest number of kept readings that a figure has; 0 also if there are no figures."""
         measured = self._kept.keys() | self._dropped.keys()
         return min((len(self._kept.get(key, {})) for key in measured), default=0)
 
@@ -63,7 +63,7 @@ class Spread(NamedTuple):
 
 
 class Latency(NamedTuple):
-    """Microseconds that these parts of the answers do not exceed, microseconds of CPU each, and queries without one."""
+    """Quantiles of the latency and CPU time per answer, in microseconds; the number of queries without an answer."""
 
     p50: float
     p90: float

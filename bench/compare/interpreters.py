@@ -1,4 +1,4 @@
-"""The Python interpreters that topodns can run by on this machine: its own, Debian's, and Debian's newer ones.
+"""The Python interpreters of this machine that can run topodns: its own, Debian's, and Debian's newer ones.
 
 Each has the same locked versions of the libraries. The newer ones are those of `make test-interpreters`, each run by
 the C library of its own root.
@@ -26,14 +26,14 @@ _LIBRARIES: Final = "usr/lib/x86_64-linux-gnu"
 
 
 class Interpreter(NamedTuple):
-    """`command` begins the words that run it, with topodns and its libraries where it looks for modules."""
+    """`command`: the first words of a command line, with which the interpreter finds topodns and its libraries."""
 
     title: str
     command: tuple[str | Path, ...]
 
 
 def find_interpreters(say: Callable[[str], None]) -> Iterator[Interpreter]:
-    """From the oldest to the newest; `say` gets a line for each that cannot be had."""
+    """The interpreters from the oldest to the newest; `say` gets a line for each that is not installed."""
     yield Interpreter(f"Python {platform.python_version()}", (sys.executable,))
     if DEBIAN.resolve() != Path(sys.executable).resolve():
         libraries = sysconfig.get_path("purelib")

@@ -16,7 +16,7 @@ from topodns.dns.rrtype import RRType
 
 ADDRESSES: Final = 50  # of clients, where topology keys decide
 ADDRESS_NODES: Final = 20  # that these are on
-EDNS_SIZE: Final = 1232  # octets that a client takes which asks for many endpoints
+EDNS_SIZE: Final = 1232  # octets: the UDP payload size of a client that queries a Service with many endpoints
 LOOPBACK: Final = bytes((127, 0, 0, 1))
 MIX_POD: Final = 1_234_567  # the Pod whose name is in the mix
 
@@ -68,13 +68,13 @@ class Sizes:
 
 
 FULL: Final = Sizes()
-SHORT: Final = Sizes(2_000, 2_000, 200, 1_000, 300)  # enough to see that all of it works
+SHORT: Final = Sizes(2_000, 2_000, 200, 1_000, 300)  # enough to test that the bench runs
 
 
 class Load(NamedTuple):
-    """What is asked for a row. `warm_up` is asked before, and not measured.
+    """The queries of a row. Those of `warm_up` are sent before, and not measured.
 
-    `with_records`: how many answers have records, of every server that answers it rightly; None where servers differ.
+    `with_records`: number of right answers that have records; None if right answers of servers differ.
     """
 
     row: Row
@@ -122,7 +122,7 @@ def services_once(rng: Random) -> list[Question]:
 
 
 def names_once(count: int, rng: Random) -> list[Question]:
-    """Half of them names of Pods, half what a Pod's search list makes of names outside."""
+    """Half of them names of Pods, half names outside with a domain of a Pod's search list behind them (NXDOMAIN)."""
     forms = (f"ns0.svc.{ORIGIN}", *_SEARCH)
     names = [pod_name(number) for number in range(count // 2)]
     names += [f"host{number}.example.{forms[number % len(forms)]}" for number in range(count - count // 2)]
@@ -141,14 +141,14 @@ def outside_names(count: int, rng: Random) -> list[Question]:
 
 
 def has_records(question: Question) -> bool:
-    """Whether the answer to it has records, of every server."""
+    """Whether the right answer has records."""
     name = question.name
     outside, pod = not name.endswith(f".{ORIGIN}"), name.endswith(f".pod.{ORIGIN}")
     return question.rtype == RRType.A and (outside or pod or name in _SERVICES)
 
 
 class Loads:
-    """The loads, as files in `folder`. `paced` is the file for the latencies, `fresh` that of other names outside."""
+    """The loads, as files in `folder`. `paced`: the queries for latencies. `fresh`: 500 other names outside."""
 
     def __init__(self, folder: Path, sizes: Sizes, rng: Random) -> None:
         self._folder, self._sizes, self._rng = folder, sizes, rng
@@ -212,7 +212,7 @@ _SERVICES: Final = frozenset((*cluster_ip_names(), *headless_names(), *map(sized
 
 
 def _searched(name: str, namespace: str) -> list[str]:
-    """The name, and what a Pod of this namespace makes of it by its search list."""
+    """The name, and the name with each domain of the search list of a Pod in this namespace."""
     return [name, *(f"{name}.{domain}" for domain in (f"{namespace}.svc.{ORIGIN}", *_SEARCH))]
 
 

@@ -1,4 +1,4 @@
-"""What the figures were measured on, as the document says it."""
+"""A description of the machine, for the document with its figures."""
 
 import os
 import platform

@@ -21,7 +21,7 @@ _WINDOW: Final = {Method.ONE_BY_ONE: 1, Method.PIPELINED: 32}  # queries in flig
 
 
 class WrongAnswers(Exception):
-    """A server does not answer a load as all others do: its figure would compare something else."""
+    """A server gives other answers to a load than expected, so that its figure cannot be compared."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,11 @@ class Tools:
 
 
 class Usage(NamedTuple):
-    """Seconds since some moment: the time, the CPU time of a server, how long it waited for its core, and others' time.
+    """Seconds since some moment: elapsed, and of CPU.
 
-    `waited` is the sum of all its threads, which also wait for one another. `others`: of other programs on its core, to
-    a tick. `stolen`: of the hypervisor on all cores.
+    `cpu`: CPU time of a server. `waited`: time in which its threads were runnable without a core, as a sum; they also
+    wait for one another. `others`: CPU time of other programs on its core, to a tick. `stolen`: time that the
+    hypervisor took from all cores.
     """
 
     time: float
@@ -76,17 +77,20 @@ class Running:
 class Generators:
     """All ways to send a load, from one core."""
 
-    def __init__(self, tools: Tools, world: Outside, core: int) -> None:
-        self._tools, self._world, self._core = tools, world, core
+    def __init__(self, tools: Tools, peers: Outside, core: int) -> None:
+        self._tools, self._peers, self._core = tools, peers, core
 
     def can_send(self, load: Load) -> bool:
         return load.method is not Method.DNSPERF or self._tools.dnsperf is not None
 
     def warm_up(self, server: Running, questions: Path) -> None:
-        self._world.ask(server.port, questions)
+        self._peers.ask(server.port, questions)
 
     def measure(self, server: Running, load: Load, check: bool = True) -> Reading:
-        """Send the load. Raises NoAnswer; WrongAnswers where fewer or more answers have records than it says."""
+        """Send the load's warm-up, then the load, and measure the CPU time per answer.
+
+        Raises NoAnswer, and with `check` WrongAnswers if queries are lost or other answers have records than expected.
+        """
         if load.warm_up is not None:
             self.warm_up(server, load.warm_up)
         before = server.usage()
@@ -102,7 +106,7 @@ class Generators:
         return Reading(each, used.disturbed)
 
     def latency(self, server: Running, questions: Path, seconds: float) -> tuple[Latency, bool]:
-        """Of queries at an even pace; and whether it was disturbed."""
+        """(The latency of RATE queries a second, sent evenly for so long; whether other programs disturbed it)."""
         before = server.usage()
         command = (self._tools.pace, str(server.port), questions, str(RATE), str(seconds))
         answers, _, lost, *latencies = output_of(command, self._core).split()
@@ -114,7 +118,7 @@ class Generators:
 
     def _send(self, server: Running, load: Load) -> Outcome:
         if load.method is Method.UDP:
-            return self._world.ask(server.port, load.file)
+            return self._peers.ask(server.port, load.file)
         window = _WINDOW[load.method]
         command = (self._tools.ask_tcp, str(server.port), load.file, str(_CONNECTIONS), str(window))
         return Outcome(*map(int, output_of(command, self._core).split()))
@@ -138,7 +142,10 @@ def _check(server: Running, load: Load, outcome: Outcome) -> None:
 
 
 def core_seconds(core: int) -> tuple[float, float]:
-    """How long programs had a core, without interrupts, and how long the hypervisor had all of them (/proc/stat)."""
+    """(Seconds of programs on this core, without interrupts; seconds that the hypervisor took from all cores).
+
+    Both since the boot, from /proc/stat.
+    """
     lines = {line.split()[0]: line.split()[1:] for line in Path("/proc/stat").read_text().splitlines()}
     user, nice, system, *_ = map(int, lines[f"cpu{core}"])
     return (user + nice + system) / _TICKS, int(lines["cpu"][7]) / _TICKS

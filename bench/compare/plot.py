@@ -94,7 +94,7 @@ def _row(axis: _Axis, line: Line, servers: Sequence[str], y: float) -> Iterator[
 
 
 def _dot(x: float, y: float, number: int, title: str = "") -> str:
-    """A circle, or a square for every second server, so that colors are not all that tells them apart."""
+    """A circle, or a square for every second server, so that servers differ not only in color."""
     color = _COLORS[number % len(_COLORS)]
     inside = f"<title>{escape(title)}</title>" if title else ""
     if number % 2:

@@ -1,4 +1,4 @@
-"""What came of the rounds, as text for each part of the documents, and the documents that it is written into."""
+"""The figures of all rounds as text for each part of the documents, and the update of these documents."""
 
 import platform
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ _PEER: Final = f"CoreDNS {COREDNS}"
 
 
 def beside_servers(found: Found, servers: Sequence[str], rounds: int) -> Texts:
-    """topodns beside the others."""
+    """The texts about topodns beside the other servers."""
     own = f"topodns by Python {platform.python_version()}"
     return {
         MACHINE: _conditions(found, rounds, f"; {own}"),
@@ -45,7 +45,10 @@ def beside_servers(found: Found, servers: Sequence[str], rounds: int) -> Texts:
 
 
 def by_interpreter(found: Found, titles: Sequence[str], rounds: int) -> Texts:
-    """The newest, which is the last, beside Debian's, which is the second where there are three, or the first."""
+    """The text about topodns by several interpreters (`titles`, from the oldest to the newest).
+
+    The ratios are of the newest, to Debian's: the second of three and more, else the first.
+    """
     peer = titles[1 if len(titles) > 2 else 0]
     table = cpu_table(found.figures, titles, titles[-1], peer, FLOOR)
     return {INTERPRETERS: f"{_conditions(found, rounds, '')}\n\n{table}"}

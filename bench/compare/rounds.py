@@ -1,4 +1,4 @@
-"""A round: every server lives once for each part of the table, all of them in turn, and its loads are measured."""
+"""A round: for each part of the table every server is started once, one after the other, and its loads are measured."""
 
 import socket
 import tempfile
@@ -18,14 +18,14 @@ from bench.compare.measuring import Generators, Running, WrongAnswers
 from bench.outside import Outside
 from bench.proc import NoAnswer, free_port, running, wait_for_answer
 from bench.questions import HOT_NAMES, Question
-from bench.resolvers import Command, Place, Way
+from bench.resolvers import Command, Mode, Place
 from bench.scale.stand_in import Key, StandIn
 
 CHANGES: Final = (0, 20, 200)  # a second, under which latencies are measured
 KNOWN: Final = Question(LOOPBACK, "web999.ns19.svc.cluster.local")  # of the last Service: the whole cluster is there
 OUTSIDE: Final = Question(LOOPBACK, "start.example.com")
 
-_READY_WITHIN: Final = 120.0  # seconds; a machine that others keep busy may take so long
+_READY_WITHIN: Final = 120.0  # seconds, enough for a machine with much other work
 _PAUSE: Final = 0.05
 
 Start = Callable[[Place], Command]
@@ -33,7 +33,7 @@ Start = Callable[[Place], Command]
 
 @dataclass(frozen=True)
 class Testbed:
-    """What is around the servers: generators, upstream, API server, a folder, and the core that servers have."""
+    """The surroundings of the servers: generators, upstream, API server, a folder, and the core of the servers."""
 
     generators: Generators
     outside: Outside
@@ -44,7 +44,7 @@ class Testbed:
 
 @dataclass
 class Found:
-    """All that was measured; `problems` are sentences."""
+    """The results so far. `problems`: a sentence for each measurement that failed."""
 
     figures: Figures[Row]
     latencies: defaultdict[tuple[int, str], list[Latency]] = field(default_factory=lambda: defaultdict(list))
@@ -52,7 +52,10 @@ class Found:
 
 
 class Rounds:
-    """The rounds. `floor` is measured with the loads of each method. `keep_all`: disturbed measurements count too."""
+    """All rounds, with their results in `found`. `floor`: by the method of the loads that it is measured with.
+
+    `keep_all`: disturbed readings count, too.
+    """
 
     def __init__(
         self,
@@ -68,13 +71,13 @@ class Rounds:
         self._round = 0
 
     def run_round(self, seconds_of_pace: float) -> None:
-        """Raises NoAnswer where a server does not start."""
+        """Measure all loads of all servers once. `seconds_of_pace`: of each latency. Raises NoAnswer."""
         self._measure_floor()
         for contender in self._contenders:
             self._measure_in_cluster(contender)
-        for way in Way:
+        for mode in Mode:
             for contender in self._contenders:
-                self._measure_forwarding(contender, way)
+                self._measure_forwarding(contender, mode)
         for contender in self._contenders:
             self._measure_on_node(contender)
         for contender in (self._floor[Method.UDP], *self._contenders):
@@ -95,18 +98,21 @@ class Rounds:
                 if load.row in contender.rows and self._testbed.generators.can_send(load):
                     self._measure(server, load)
 
-    def _measure_forwarding(self, contender: Contender, way: Way) -> None:
-        rows = [row for row, its_way in contender.ways.items() if its_way is way]
+    def _measure_forwarding(self, contender: Contender, mode: Mode) -> None:
+        rows = [row for row, its_mode in contender.modes.items() if its_mode is mode]
         resolver = contender.resolver
         if not rows or resolver is None:
             return
-        with self._serving(contender.title, lambda place: resolver.command(way, place), OUTSIDE) as server:
+        with self._serving(contender.title, lambda place: resolver.command(mode, place), OUTSIDE) as server:
             self._testbed.generators.warm_up(server, self._loads.fresh)
             for row in rows:
                 self._measure(server, self._loads.cached if row is Row.CACHED else self._loads.forwarded[row])
 
     def _measure_on_node(self, contender: Contender) -> None:
-        """The cache has the core that the server has: the sum of both is measured, not how fast they are together."""
+        """Measure a node cache in front of its server, both on one core.
+
+        Queries that are sent once cost the CPU time of both together, cached ones that of the cache alone.
+        """
         node = contender.node
         if node is None:
             return
@@ -154,7 +160,7 @@ class Rounds:
 
 
 def change_slices(api: StandIn, rate: int, seconds: float) -> None:
-    """Begin to replace endpoints of the headless Services that are asked for, so many a second, and return."""
+    """Let the API server replace endpoints of the headless Services that loads query, `rate` a second; do not wait."""
     slices: list[Key] = []
     for name in headless_names()[:HOT_NAMES]:
         label, namespace, *_ = name.split(".")

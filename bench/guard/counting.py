@@ -31,7 +31,7 @@ class Calls:
         return sum(self._counts.values())
 
     def count(self, action: Callable[[], object]) -> None:
-        """Call `action` and count the calls that it makes. The garbage collector waits, as its work comes by chance."""
+        """Call `action` and count the calls that it makes, without garbage collections, whose time is not fixed."""
         gc.disable()
         sys.setprofile(self._note)
         try:

@@ -1,4 +1,4 @@
-"""The figures in the tree, `figures.json`: calls per query by path and version of Python; what a run says of them.
+"""The figures in the tree, `figures.json`: calls per query by path and version of Python; comparison with a run.
 
 Another version of Python makes other calls for the same code (3.12 none for a comprehension), so each has its own.
 """

@@ -86,7 +86,7 @@ def count_server(directory: Path) -> Iterator[Counted]:
         yield _counted("first: A or AAAA of a Service with keys", server.ask, _tape(_services(headless_names(), 0)))
         yield _counted("first: SRV of a Service with keys", server.ask, _tape(_srv(headless_names())))
         yield _counted("first: A or AAAA of a ClusterIP", server.ask, _tape(_services(cluster_ip_names(), 0)))
-        yield _counted("first: a name that does not exist", server.ask, _tape(_strangers()))
+        yield _counted("first: a name that does not exist", server.ask, _tape(_nonexistent()))
         yield _counted("first: A of a Pod", server.ask, _tape(_pods()))
         yield _counted("first: 250 of 5,000 endpoints, cut", server.ask, _tape(_many(RRType.A)))
         yield _counted("first: SRV of 250 of 5,000 endpoints, cut", server.ask, _tape(_many(RRType.SRV)))
@@ -156,7 +156,7 @@ def _srv(names: Sequence[str]) -> list[Question]:
     return [_question(at, name, RRType.SRV) for at, name in enumerate(names[-2 * _EACH : -_EACH])]
 
 
-def _strangers() -> list[Question]:
+def _nonexistent() -> list[Question]:
     forms = ("svc.cluster.local", "cluster.local", "ns0.svc.cluster.local")
     return [_question(at, f"host{at}.example.{forms[at % len(forms)]}") for at in range(_EACH)]
 
@@ -170,6 +170,6 @@ def _of_node_caches() -> list[Question]:
 
 
 def _many(rtype: int) -> list[Question]:
-    """One name in messages that differ in their UDP payload size, never below the most that the server sends."""
+    """One name in messages that differ in their UDP payload size, which is at least the server's maximum."""
     elsewhere = range(NODES_WITH_ONE, NODES)
     return [Question(client_on(elsewhere[at % len(elsewhere)]), MANY, rtype, 1232 + at) for at in range(_EACH)]

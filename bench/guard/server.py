@@ -31,9 +31,9 @@ def _now() -> float:
 
 
 class MemoryServer:
-    """The first listener of these settings, over UDP and TCP. `upstream` answers what it forwards.
+    """The first listener of these settings, over UDP and TCP. `upstream` answers the queries that it forwards.
 
-    The same seed and the same clock in each, so that nothing in it happens by chance.
+    Each has the same seed and a clock that stands still, so that the same queries make the same calls.
     """
 
     def __init__(self, settings: Settings, upstream: Upstream | None = None) -> None:
@@ -60,7 +60,7 @@ class MemoryServer:
     def ask(self, tape: Sequence[Asked], calls: Calls | None = None) -> list[bytes]:
         """Send the messages over UDP, as many at once as a batch has slots. Returns the replies.
 
-        `calls` counts what the server does for them.
+        `calls` counts the calls of the server for them.
         """
         counted, self._batch.replies = calls or Calls(), []
         asyncio._set_running_loop(self.loop)  # as if it ran: an upstream opens at its first query, in the running loop

@@ -1,7 +1,7 @@
-"""What stands in for the event loop and the sockets of clients: memory, which the same functions read and write.
+"""Stand-ins for the event loop and the sockets of clients, in memory, for the program's own functions.
 
-Nothing here waits, and the clock stands still: so the same tape makes the same calls. Only queries to an upstream leave
-through real sockets, on loopback, where a datagram has arrived when `send` returns.
+They never wait, and their clock stands still: so the same tape makes the same calls. Only queries to an upstream use
+real sockets, on loopback, where a datagram has arrived when `send` returns.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ class StandingTimer:
 
 
 class StandingLoop(asyncio.AbstractEventLoop):
-    """An event loop whose turns are taken by hand. Implements `query.deferred.Timers`, too."""
+    """An event loop that runs callbacks only when a method is called. Implements `query.deferred.Timers`, too."""
 
     def __init__(self) -> None:
         self.readers: dict[int, Callable[..., object]] = {}
@@ -127,10 +127,10 @@ class MemoryTransport(asyncio.Transport):
         return False
 
     def pause_reading(self) -> None:
-        """Nothing is read but by hand."""
+        """Without effect: the server under test reads only when it is called."""
 
     def resume_reading(self) -> None:
-        """Likewise."""
+        """Without effect."""
 
 
 class Upstream:

@@ -1,1 +1,1 @@
-"""How much memory a server and a node cache take, by what they know and hold: `make bench-memory`."""
+"""`make bench-memory`: the memory of servers and node caches, by their objects, answers and connections."""

@@ -1,4 +1,4 @@
-"""`make bench-memory`: measure what a server and a node cache take, fit formulas, and print. Never fails by size."""
+"""`make bench-memory`: measure the memory of servers and node caches, fit formulas, and print. No figure fails."""
 
 import argparse
 import sys
@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from bench.memory.cluster import Taken, measure
 from bench.memory.fit import Formula, fit
-from bench.memory.following import Taken, measure
 from bench.memory.grid import THINGS, Point, checked, fitted
-from bench.memory.using import node_cache_lines, server_lines
+from bench.memory.use import node_cache_lines, server_lines
 from bench.proc import NoAnswer
 
 
@@ -20,7 +20,7 @@ class Measured:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """1 only where something does not run at all."""
+    """Measure and print. The exit status: 1 if a program could not be run, whatever the figures are; else 0."""
     parser = argparse.ArgumentParser(prog="python -m bench.memory", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the numbers, to try")
     parser.add_argument("--only", choices=("cluster", "use"), help="one of the two parts")
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _print(lines: Iterable[str]) -> None:
-    """Each as soon as it is known, and an empty one behind them."""
+    """Print each line as soon as it is made, and an empty line after them."""
     for line in lines:
         print(line, flush=True)
     print()

@@ -1,15 +1,15 @@
-"""Least squares: the formula that comes nearest to what was measured."""
+"""Least squares: the linear formula with the smallest deviations from the measurements."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 Sizes = Mapping[str, float]
-"""How much there is of each thing that the formula counts; what is left out is 0."""
+"""Numbers of each thing that the formula counts, such as Nodes; a thing that is left out counts 0."""
 
 
 @dataclass(frozen=True)
 class Formula:
-    """`base` for nothing at all, and so much for one of each thing."""
+    """A linear formula: `base`, and for each thing its number times `each[thing]`."""
 
     base: float
     each: Mapping[str, float]
@@ -21,10 +21,10 @@ class Formula:
 def fit(names: Sequence[str], measured: Sequence[tuple[Sizes, float]]) -> Formula:
     """The formula over these things with the least sum of squared residuals.
 
-    Raises ValueError where what was measured does not tell the things apart.
+    Raises ValueError if the numbers of two things never vary independently.
     """
     rows = [[1.0, *(sizes.get(name, 0.0) for name in names)] for sizes, _ in measured]
-    # Things are counted in tens and in hundred thousands: each column goes by its largest, so that no pivot is lost.
+    # Numbers are from tens to hundred thousands: each column is divided by its largest, so that no pivot is near 0.
     scales = [max(column) or 1.0 for column in zip(*rows, strict=True)]
     scaled = [[value / scale for value, scale in zip(row, scales, strict=True)] for row in rows]
     columns = list(zip(*scaled, strict=True))

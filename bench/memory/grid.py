@@ -1,4 +1,4 @@
-"""The clusters that are measured: one thing varied at a time, and some of all sizes to check the formula by."""
+"""The clusters that are measured: for the formula one size varied at a time, and some of all sizes to check it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ VERIFIED, LOCATED = "pods verified", "locate pods"
 
 @dataclass(frozen=True)
 class Point:
-    """One cluster, and what the Corefile wants its Pods for."""
+    """One cluster, and the options of the Corefile that need its Pods: of VERIFIED and LOCATED."""
 
     cluster: Cluster
     uses_of_pods: tuple[str, ...] = ()
@@ -24,7 +24,7 @@ class Point:
 
     @property
     def sizes(self) -> Sizes:
-        """How much there is of each of THINGS."""
+        """The number of each of THINGS."""
         cluster = self.cluster
         slices = sum(len(list(cluster.slices(number))) for number in range(cluster.services))
         counted = (cluster.nodes, cluster.services, slices, cluster.endpoints, cluster.pods)
@@ -32,7 +32,7 @@ class Point:
 
 
 def fitted(part: int = 1) -> Sequence[Point]:
-    """What the formula is made of; `part` divides all numbers."""
+    """The clusters to which the formula is fitted; all numbers are divided by `part`."""
     return [
         _point(part, 1_000, 1_000, 20_000),  # Nodes, Services, endpoints, Pods
         _point(part, 200, 1_000, 20_000),
@@ -53,7 +53,7 @@ def fitted(part: int = 1) -> Sequence[Point]:
 
 
 def checked(part: int = 1) -> Sequence[Point]:
-    """What it is held against."""
+    """The clusters with which the formula is compared; all numbers are divided by `part`."""
     return [
         _point(part, 50, 200, 1_500),
         _point(part, 500, 1_500, 15_000),

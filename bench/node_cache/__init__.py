@@ -1,1 +1,1 @@
-"""`make bench-node-cache`: what a node's DNS cache does when things go wrong, and costs, beside NodeLocal DNSCache."""
+"""`make bench-node-cache`: faults and restarts of a node's DNS cache, its memory and CPU, beside NodeLocal DNSCache."""

@@ -1,4 +1,4 @@
-"""`make bench-node-cache`: measure topodns's node cache, beside NodeLocal DNSCache, and print. Judges nothing."""
+"""`make bench-node-cache`: measure topodns's node cache beside NodeLocal DNSCache, and print. No figure is a test."""
 
 import argparse
 import subprocess
@@ -10,10 +10,10 @@ from itertools import product
 from pathlib import Path
 from typing import Final
 
-from bench.node_cache.costing import cpu, memory
-from bench.node_cache.failing import crash, gone_servers, repair, restarted_server
+from bench.node_cache.cost import cpu, memory
+from bench.node_cache.faults import crash, gone_servers, repair, restarted_server
 from bench.node_cache.figures import Figures
-from bench.node_cache.living import start_and_stop, upgrades
+from bench.node_cache.lifecycle import start_and_stop, upgrades
 from bench.node_cache.scene import Scene, scene
 from bench.node_cache.subjects import Subject, subjects
 from bench.proc import NoAnswer, cores, go_first
@@ -27,14 +27,12 @@ Part = Callable[[Scene, Figures], None]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """1 only where something does not run at all."""
+    """Measure and print. The exit status: 1 if a part could not be run, whatever the figures are; else 0."""
     parser = argparse.ArgumentParser(prog="python -m bench.node_cache", description=__doc__)
-    parser.add_argument("--original", type=Path, help="NodeLocal DNSCache's program, to be measured beside ours")
+    parser.add_argument("--original", type=Path, help="NodeLocal DNSCache's program, measured beside topodns")
+    parser.add_argument("--rounds", type=int, default=ROUNDS, help="repetitions of each part (default: %(default)s)")
     parser.add_argument(
-        "--rounds", type=int, default=ROUNDS, help="how often everything is done (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--upgrades", type=int, default=UPGRADES, help="how often it is replaced (default: %(default)s)"
+        "--upgrades", type=int, default=UPGRADES, help="times that an instance is replaced (default: %(default)s)"
     )
     parser.add_argument(
         "--only", action="append", help="one part (may be given several times)", choices=_parts(UPGRADES)
@@ -53,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parts(replacements: int) -> Mapping[str, Part]:
     core, _ = cores()
     return {
-        "life": start_and_stop,
+        "start": start_and_stop,
         "crash": crash,
         "repair": repair,
         "upgrade": partial(upgrades, times=replacements),
@@ -90,7 +88,10 @@ def _measure(measured: Sequence[Subject], parts: Mapping[str, Part], rounds: int
 
 
 def _takes_long(part: str, subject: Subject) -> bool:
-    """Replacing has rounds of its own; memory does not differ; the original takes up to a minute for each repair."""
+    """Whether a part is run once only.
+
+    `upgrade` repeats itself; memory does not differ between rounds; the original takes up to a minute for each repair.
+    """
     return part in ("upgrade", "memory") or (part == "repair" and subject.is_original)
 
 

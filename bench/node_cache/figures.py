@@ -1,4 +1,4 @@
-"""What was measured of one subject, line by line."""
+"""The figures of one subject, by line of the printed table."""
 
 from collections.abc import Iterator
 from statistics import median
@@ -8,7 +8,7 @@ NEVER: Final = float("inf")
 
 
 class Line(NamedTuple):
-    """One of the sheet."""
+    """A line of the printed table. `target` is printed as it is."""
 
     part: str
     title: str
@@ -16,7 +16,7 @@ class Line(NamedTuple):
 
 
 class Figures:
-    """Of each line the values of all rounds; or counts, which are added up; or a word. In the order of noting."""
+    """By line, in the order of the first call: the values of all rounds, or counts that are added up, or a word."""
 
     def __init__(self) -> None:
         self._values: dict[Line, list[float]] = {}
@@ -24,7 +24,7 @@ class Figures:
         self._cells: dict[Line, str] = {}
 
     def note(self, line: Line, value: float | None) -> None:
-        """None is never, or not while it was watched."""
+        """Add the value of one round; None: the event did not occur while it was waited for, printed as "never"."""
         values = self._values.setdefault(line, [])
         values.append(NEVER if value is None else value)
         self._cells[line] = _spread(values)
@@ -38,14 +38,14 @@ class Figures:
         self._cells[line] = word
 
     def items(self) -> Iterator[tuple[Line, str]]:
-        """Lines and what is printed of them."""
+        """Each line with its printed figure."""
         yield from self._cells.items()
 
 
 def _spread(values: list[float]) -> str:
-    """min / median / max."""
-    told = [_number(value) for value in (min(values), median(values), max(values))]
-    return told[0] if len(set(told)) == 1 else " / ".join(told)
+    """The values as "min / median / max", or as one number if these are equal."""
+    texts = [_number(value) for value in (min(values), median(values), max(values))]
+    return texts[0] if len(set(texts)) == 1 else " / ".join(texts)
 
 
 def _number(value: float) -> str:

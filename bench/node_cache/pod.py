@@ -1,4 +1,4 @@
-"""What a pod on the node asks, and what became of it."""
+"""The queries of a pod on the node, and their results."""
 
 import socket
 import time
@@ -14,16 +14,16 @@ from tests.support.stub_resolver_load import Outcome, Question, asking, fresh_na
 RATE: Final = 1_000.0  # questions a second
 
 _HOT: Final = tuple(islice(fresh_names(), 50))
-_AT_ONCE: Final = 0.02  # seconds that an answer may take to what is asked again and again until it is answered
+_AT_ONCE: Final = 0.02  # seconds for the answer to a query that is repeated until it is answered
 
 
 def hot() -> Iterator[Question]:
-    """A few that are asked again and again."""
+    """The same 50 queries, repeated without end."""
     return cycle(_HOT)
 
 
 def ask_all(pod: Namespace, server: str, questions: Sequence[Question]) -> Outcome:
-    """Each once, at RATE."""
+    """Send each query once, at RATE, from the pod to this server (an IPv4 address); the results."""
     with asking(pod, (server,), RATE, lambda: cycle(questions)) as outcome:
         while len(outcome.asked) < len(questions):
             time.sleep(0.01)
@@ -31,13 +31,13 @@ def ask_all(pod: Namespace, server: str, questions: Sequence[Question]) -> Outco
 
 
 def outage(outcome: Outcome, moment: float) -> float | None:
-    """Seconds from then to the last question that failed; 0.0 where none did, None where none succeeded after it."""
+    """Seconds from `moment` (monotonic) to the last failed query: 0.0 if none failed, None if none later succeeded."""
     last = max((each.sent for each in outcome.asked if not each.right), default=moment)
     return max(0.0, last - moment) if outcome.right_after(last) else None
 
 
 def answers(where: Namespace, server: str) -> bool:
-    """Whether a question there is answered at once, and rightly."""
+    """Whether a query from this namespace to this server gets the right answer within 20 ms."""
     with where.entered(), socket.socket(type=socket.SOCK_DGRAM) as sock, suppress(OSError):
         sock.settimeout(_AT_ONCE)
         sock.connect((server, 53))

@@ -1,4 +1,4 @@
-"""A node with a pod and two servers of the cluster DNS behind a kube-proxy, and node caches that live and die on it."""
+"""A node with a pod, two servers of the cluster DNS behind a kube-proxy, and the instances of a node cache on it."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from bench.node_cache.life import Life, Place, wait_for
+from bench.node_cache.instance import Instance, InstanceFiles, wait_for
 from bench.node_cache.pod import answers
 from bench.node_cache.subjects import LINK, Subject, template
 from bench.proc import NoAnswer
@@ -23,52 +23,52 @@ _counter = count(1)
 
 
 class Scene:
-    """One world, one subject, and its lives, one after the other or two at a time."""
+    """The node of one subject, and the subject's instances, one after the other or two at a time."""
 
     def __init__(self, subject: Subject, around: NodeScene, servers: tuple[ClusterServer, ...], folder: Path) -> None:
         self.subject, self.around, self.servers, self.folder = subject, around, servers, folder
         self.node, self.pod = around.node.namespace, around.pod
         self.makes_link = not subject.is_original or _has_dummy()
-        self._lives = ExitStack()
+        self._instances = ExitStack()
 
-    def start(self, text: str = "", upstream: str = UPSTREAM_SERVICE[4]) -> Life:
-        """A node cache, just started, with this template, or with the default one."""
+    def start(self, text: str = "", upstream: str = UPSTREAM_SERVICE[4]) -> Instance:
+        """Start an instance with this template, "" for the default one, and this address of the cluster DNS."""
         if not self.makes_link and LINK not in self.node.run("ip", "-br link"):
             self.node.run("ip", f"link add {LINK} type bridge")
-        place = Place(self.folder / f"life-{next(_counter)}")
-        place.write_template(text or template())
-        with self.node.entered(), place.log.open("wb") as output:
+        files = InstanceFiles(self.folder / f"instance-{next(_counter)}")
+        files.write_template(text or template())
+        with self.node.entered(), files.log.open("wb") as output:
             process = subprocess.Popen(
-                self.subject.command(place), stdout=output, stderr=subprocess.STDOUT, cwd=place.folder,
+                self.subject.command(files), stdout=output, stderr=subprocess.STDOUT, cwd=files.folder,
                 env={**os.environ, "KUBE_DNS_UPSTREAM_SERVICE_HOST": upstream}, start_new_session=True,
             )  # fmt: skip
-        life = Life(process, place)
-        self._lives.callback(life.end)
-        return life
+        instance = Instance(process, files)
+        self._instances.callback(instance.kill)
+        return instance
 
     @contextmanager
-    def serving(self) -> Iterator[Life]:
-        """A node cache to which the pod's questions are led; in the end it is ended, however it is."""
-        life = self.start()
+    def serving(self) -> Iterator[Instance]:
+        """An instance that answers the pod's queries; it is killed at the end of the context."""
+        instance = self.start()
         try:
-            self.wait_until_serving(life)
-            yield life
+            self.wait_until_serving(instance)
+            yield instance
         finally:
-            life.end()
+            instance.kill()
             self.clean()
 
-    def wait_until_serving(self, life: Life) -> None:
-        """Raises NoAnswer."""
+    def wait_until_serving(self, instance: Instance) -> None:
+        """Return once the rules exist and the pod gets answers at both addresses. Raises NoAnswer."""
         for condition in (
-            life.says_that_it_serves,
+            instance.has_pid_file,
             lambda: self.subject.rules(self.node),
             lambda: answers(self.pod, LINK_LOCAL[4]) and answers(self.pod, CLUSTER_DNS[4]),
         ):
             if wait_for(condition, START_PATIENCE) is None:
-                raise NoAnswer(f"does not serve: {life.last_words()}")
+                raise NoAnswer(f"does not serve: {instance.log_tail()}")
 
     def clean(self) -> None:
-        """Take away what a killed one left."""
+        """Remove the link and the rules that a killed instance has left."""
         with suppress(subprocess.CalledProcessError):
             self.node.run("ip", f"link del {LINK}")
         with suppress(subprocess.CalledProcessError):
@@ -80,12 +80,12 @@ class Scene:
             self.node.run("iptables-restore", "--noflush -w 5", "\n".join((f"*{table}", *rules, *chains, "COMMIT", "")))
 
     def close(self) -> None:
-        self._lives.close()
+        self._instances.close()
 
 
 @contextmanager
 def scene(subject: Subject, with_servers: bool = True) -> Iterator[Scene]:
-    """With both servers of the cluster DNS, or with none."""
+    """A scene of this subject, with both servers of the cluster DNS or with none."""
     with TemporaryDirectory(prefix="topodns-bench-") as name, node_scene("node-b2") as around, ExitStack() as stack:
         folder = Path(name)
         servers = stack.enter_context(cluster_dns(around, folder)) if with_servers else ()

@@ -1,1 +1,1 @@
-"""How soon a change of the cluster is in the answers of a node cache: with pushes, and with TTLs alone."""
+"""`make bench-push`: the time from a change of the cluster to the answers of a node cache, with and without pushes."""

@@ -1,4 +1,4 @@
-"""`make bench-push`: measure how soon a change is in the answers of a node cache, and print. Never fails by time."""
+"""`make bench-push`: measure the time from a change to the answers of a node cache, and print. No figure fails."""
 
 import argparse
 import os
@@ -24,7 +24,7 @@ _TARGET: Final = "p99 <= 50"
 
 
 class Run(NamedTuple):
-    """What is measured: so many connected caches, changes in a second, seconds of changes, seconds of TTL."""
+    """The size of a run: connected caches, changes per second, seconds with changes, TTL in seconds."""
 
     caches: int
     changes: float
@@ -36,7 +36,7 @@ _QUICK: Final = Run(5, CHANGES, 2.0, 5)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """1 only where something does not run at all."""
+    """Measure and print. The exit status: 1 if a program could not be run, whatever the figures are; else 0."""
     parser = argparse.ArgumentParser(prog="python -m bench.push", description=__doc__)
     parser.add_argument("--caches", type=int, default=CACHES, help="connected, 100 at most (default: %(default)s)")
     parser.add_argument("--changes", type=float, default=CHANGES, help="in a second (default: %(default)s)")
@@ -44,8 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help=f"{_QUICK.caches} caches, {_QUICK.seconds:g} s and a TTL of {_QUICK.ttl} s, to try: takes turns with"
-        " whatever else runs",
+        help=f"{_QUICK.caches} caches, {_QUICK.seconds:g} s and a TTL of {_QUICK.ttl} s, to try, at the priority of"
+        " other programs",
     )
     options = parser.parse_args(arguments)
     run = _QUICK if options.quick else Run(min(options.caches, NODES), options.changes, options.seconds, TTL)
@@ -99,15 +99,15 @@ def _measure(sheet: Sheet, run: Run) -> None:
 
 
 def _go_first() -> None:
-    """Before whatever else runs on this machine, with all that it starts; niceness does not reach beyond a session."""
+    """Run this process and its children before all other programs (SCHED_RR): niceness counts within a session only."""
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     except PermissionError:
-        print("bench: not root: all of it has to wait for whatever else runs on this machine", file=sys.stderr)
+        print("bench: not root: other programs on this machine are in the latencies", file=sys.stderr)
 
 
 def _all_subscribed(made: Sequence[Shown]) -> bool:
-    """Query each name, which the caches then have; whether the one with `push` is subscribed to all."""
+    """Query each name at both caches. Returns whether the cache with `push` is then subscribed to all names."""
     for number in range(SERVICES):
         for each in made:
             each.ask(number)

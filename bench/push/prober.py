@@ -1,4 +1,4 @@
-"""Changes at an even pace, and queries to both caches until each has the right answer."""
+"""Makes changes at an even pace, and queries both caches until each has the right answer."""
 
 import socket
 import time
@@ -10,12 +10,14 @@ from typing import Final, NamedTuple
 from bench.push.scene import Program, query_name, question
 
 _LOOK_EVERY: Final = 0.001  # seconds between two queries for one change
-_NAMES_EACH: Final = 20  # queries of a look at a cache that has many changes to show
+_NAMES_EACH: Final = 20  # queries a millisecond to one cache, at most
 _STEADY: Final = 0.005  # seconds between two queries for names that do not change, as of Pods
 _CONSTANT: Final = b"\x0a\xff"  # addresses of the other endpoints begin like this
 
 
 class Change(NamedTuple):
+    """A change of a Service. `version`: its number, from which `address_of` makes the new address."""
+
     version: int
     made: float  # monotonic seconds
 
@@ -26,7 +28,7 @@ def address_of(version: int) -> str:
 
 @dataclass
 class Shown:
-    """One cache and the changes that it does not show yet, by the number of the Service."""
+    """One cache, and the changes that its answers do not have yet (`pending`, by the number of the Service)."""
 
     program: Program
     seconds: list[float] = field(default_factory=list)  # from each change to the right answer
@@ -44,7 +46,7 @@ class Shown:
         self.sock.send(question(query_name(number), number))
 
     def take(self) -> None:
-        """Take all answers that have arrived."""
+        """Read all answers that have arrived, and note the changes that they have."""
         while True:
             try:
                 data = self.sock.recv(4096)
@@ -77,7 +79,7 @@ def _version(answer: bytes) -> int | None:
 
 
 class Prober:
-    """Makes changes, and asks. `apply` puts the new address of a Service into the API stand-in."""
+    """Makes changes, and queries. `apply` gives the stand-in for an API server a Service (number) with an address."""
 
     def __init__(self, services: int, shown: Sequence[Shown], apply: Callable[[int, str], object]) -> None:
         self._services = services
@@ -88,7 +90,7 @@ class Prober:
         self._turn = 0
 
     def run(self, seconds: float, changes_a_second: float) -> None:
-        """Make changes for so long, one Service after the other, and ask."""
+        """Make changes for so long, one Service after the other, and query meanwhile."""
         began = time.monotonic()
         while (now := time.monotonic()) < began + seconds:
             if now >= began + self._made / changes_a_second:
@@ -96,7 +98,7 @@ class Prober:
             self._look()
 
     def drain(self, seconds: float) -> None:
-        """Ask until all changes are shown, but no longer than this."""
+        """Query until the answers of both caches have all changes, for at most so many seconds."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and any(each.pending for each in self._shown):
             self._look()

@@ -20,7 +20,7 @@ NODES: Final = 100
 KEYS: Final = "topology.kubernetes.io/zone,*"
 TTL: Final = 30  # seconds, unless the run is a quick one
 HOST: Final = "127.62.0.1"  # of the server
-PATIENCE: Final = 60.0  # seconds for whatever has to happen before the measurement
+PATIENCE: Final = 60.0  # seconds for each condition before the measurement
 
 _COREFILE: Final = """\
 cluster.local {{
@@ -84,7 +84,7 @@ def cluster(services: int) -> Iterator[Object]:
 
 @dataclass(frozen=True)
 class Program:
-    """A running topodns. `address` and `port`: where it is asked."""
+    """A running topodns. `address` and `port`: where it answers DNS. `metrics`: the port of /metrics."""
 
     process: subprocess.Popen[str]
     address: str
@@ -109,7 +109,7 @@ def until(condition: Callable[[], bool], what: str, pause: float = 0.05) -> None
 
 @contextmanager
 def server(directory: Path, api: FakeApi, core: int, ttl: int) -> Iterator[Program]:
-    """The cluster DNS, alone on its core, once it knows the cluster."""
+    """The cluster DNS, alone on its core, once it is ready."""
     port, metrics, ready = free_port(), free_port(), free_port()
     corefile = directory / "Corefile"
     corefile.write_text(_COREFILE.format(host=HOST, url=api.url, ttl=ttl, metrics=metrics, ready=ready))
@@ -187,7 +187,7 @@ def question(name: str, ident: int = 1) -> bytes:
 
 @dataclass(frozen=True)
 class Sessions:
-    """The process with all other node caches."""
+    """The process of `bench.push.sessions`, with the sessions of all other node caches."""
 
     process: subprocess.Popen[str]
 
@@ -200,20 +200,20 @@ class Sessions:
         return line.strip()
 
     def subscribe(self) -> int:
-        """Make all subscriptions; how many were refused."""
+        """Let all sessions subscribe. Returns the number of refused subscriptions. Raises NoAnswer."""
         assert self.process.stdin is not None
         print(file=self.process.stdin, flush=True)
         return int(self.line().removeprefix("subscribed "))
 
     def stop(self) -> int:
-        """How many PUSH messages came since `subscribe`."""
+        """End the process. Returns the number of PUSH messages since `subscribe`. Raises NoAnswer."""
         self.process.terminate()
         return int(self.line())
 
 
 @contextmanager
 def sessions(upstream: Program, number: int, names: Sequence[str], core: int) -> Iterator[Sessions]:
-    """So many sessions, from the nodes behind the first, connected."""
+    """`number` connected sessions, each from the address of a node, without the first node."""
     sources = ",".join(node_address(each) for each in range(1, number + 1))
     command = (
         *(sys.executable, "-m", "bench.push.sessions", upstream.address),

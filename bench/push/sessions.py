@@ -1,7 +1,8 @@
-"""Many node caches as the server sees them: DSO sessions with subscriptions, which only count what is pushed.
+"""Stands for many node caches: DSO sessions with subscriptions, which only count the PUSH messages.
 
-They have their own wire code, as small as possible: a hundred of them share a core with everything but the server. The
-lines on stdout are `connected`, `subscribed`, and at the end, on SIGTERM, how many PUSH messages came.
+The wire code is their own, as small as possible: a hundred sessions share a core with everything but the server. The
+lines on stdout are `connected`, `subscribed NUMBER` (refused subscriptions) after a line on stdin, and at the end, on
+SIGTERM, the number of PUSH messages since then.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ _HEAD: Final = struct.Struct("!HHHHHHHH")
 
 
 class Session:
-    """One connection from this address."""
+    """One DSO session. `pushes`: PUSH messages received. `refused`: responses with an error."""
 
     def __init__(self) -> None:
         self.pushes = 0
@@ -96,7 +97,7 @@ async def _run(host: str, port: int, sources: Sequence[str], names: Sequence[byt
 
 def main(host: str, port: str, sources: str, names: str) -> None:
     """Sources and names are separated by commas."""
-    with suppress(PermissionError):  # other machines: nothing that is measured has to wait for them
+    with suppress(PermissionError):  # a lower priority than that of the measured processes
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     wires = [
         b"".join(bytes((len(label),)) + label.encode() for label in f"{name}.".split(".")) for name in names.split(",")

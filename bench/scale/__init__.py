@@ -1,1 +1,1 @@
-"""Memory, CPU and latency on the largest clusters there are, topodns beside CoreDNS. See ../README.md."""
+"""Memory, CPU and latency on clusters of the size that Kubernetes supports at most, topodns beside CoreDNS."""

@@ -1,4 +1,4 @@
-"""`make bench-scale`: measure topodns on the largest clusters, beside CoreDNS, and print. Never fails by time."""
+"""`make bench-scale`: measure topodns on the largest clusters, beside CoreDNS, and print. No figure fails."""
 
 import argparse
 import os
@@ -18,7 +18,7 @@ RUN_SECONDS: Final = 350.0  # of all that is measured
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """1 only where something does not run at all."""
+    """Measure and print. The exit status: 1 if a program could not be run, whatever the figures are; else 0."""
     parser = argparse.ArgumentParser(prog="python -m bench.scale", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the size, to try")
     parser.add_argument("--alone", action="store_true", help="without CoreDNS")
@@ -53,7 +53,7 @@ def _measure(sheets: Sequence[tuple[Cluster, Sheet]], servers: Sequence[Server],
 
 
 def _sheets(part: int, servers: Sequence[Server]) -> Iterator[tuple[Cluster, Sheet]]:
-    """The clusters, of one part of the full size, with a sheet for each."""
+    """The clusters, their sizes divided by `part`, with a sheet for each."""
     size = f"{NODES // part:,} nodes, {SERVICES // part:,} Services, {ENDPOINTS // part:,} endpoints"
     titles = [server.title for server in servers]
     for pods, head in ((0, size), (PODS // part, f"The same with {PODS // part:,} Pods")):

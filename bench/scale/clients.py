@@ -1,7 +1,7 @@
-"""The clients: one that asks at an even pace, and one that asks for a change until it is there.
+"""The clients: one that sends queries at an even pace, and one that queries a changed name until the answer is new.
 
-An answer's time is the kernel's, taken when it arrived (SO_TIMESTAMPNS): how long the client then takes to look at it,
-on a core that it shares, is nobody's latency.
+The kernel notes the time at which an answer arrives (SO_TIMESTAMPNS). So a latency does not include the time until the
+client, on a core that it shares, reads the answer.
 """
 
 import select
@@ -14,24 +14,24 @@ from contextlib import suppress
 from math import ceil
 from typing import Final, NamedTuple
 
-PACE: Final = 500  # questions a second
+PACE: Final = 500  # queries a second
 LOST_AFTER: Final = 1.0  # seconds
 
 _SO_TIMESTAMPNS: Final = 35  # as socket option and as the type of its control message; not in Python's socket module
 _TIMESPEC: Final = struct.Struct("@qq")
 _BILLION: Final = 1_000_000_000
-_PAUSE: Final = 0.0003  # seconds between two questions for a change
-_SOON: Final = 0.05  # seconds; a question for a change that has no answer by then is asked again
+_PAUSE: Final = 0.0003  # seconds between two queries for a change
+_SOON: Final = 0.05  # seconds after which a query for a change is repeated
 
 
 class Latencies(NamedTuple):
-    """In milliseconds, in no order; and the questions that got no answer."""
+    """Latencies in milliseconds, in any order, and the number of queries without an answer."""
 
     milliseconds: Sequence[float]
     lost: int = 0
 
     def __str__(self) -> str:
-        """p50 / p99 / worst."""
+        """The quantiles as "p50 / p99 / worst", and the lost queries if there are any."""
         if not self.milliseconds:
             return "no answer"
         ordered = sorted(self.milliseconds)
@@ -41,12 +41,15 @@ class Latencies(NamedTuple):
 
 
 def latencies_since(made: Sequence[int], seen: Sequence[int]) -> Latencies:
-    """From when changes were made to when they were seen, both in nanoseconds of the wall clock."""
+    """The latencies of changes, from the times `made` to the times `seen`, in nanoseconds of the wall clock."""
     return Latencies([(after - before) / 1e6 for before, after in zip(made, seen, strict=True)])
 
 
 class PacedClient(threading.Thread):
-    """A context that asks these questions in turn, from the first answer on until it ends."""
+    """A context in which a thread sends these queries in turn, PACE a second.
+
+    Queries before the first answer, while the server has no sockets yet, do not count.
+    """
 
     def __init__(self, port: int, messages: Sequence[bytes]) -> None:
         super().__init__(name="paced client", daemon=True)
@@ -67,7 +70,7 @@ class PacedClient(threading.Thread):
 
     @property
     def latencies(self) -> Latencies:
-        """Of all that was asked, once the context has ended."""
+        """The latencies of all queries, after the end of the context."""
         return Latencies(self._latencies, len(self._sent))
 
     def run(self) -> None:
@@ -82,13 +85,13 @@ class PacedClient(threading.Thread):
         key = (number & 0xFFFF).to_bytes(2, "big")
         message = key + self._messages[number % len(self._messages)][2:]
         if not self._latencies:
-            self._sent.clear()  # nobody was listening yet
+            self._sent.clear()  # the server had no socket yet
         with suppress(ConnectionRefusedError):
             self._sent[key] = time.time_ns()
             self._sock.send(message)
 
     def _collect(self, until: float, until_complete: bool = False) -> None:
-        """Take answers until this moment, or until none is missing."""
+        """Read answers until this time (monotonic), or with `until_complete` until no query waits for one."""
         while (left := until - time.monotonic()) > 0 and (self._sent or not until_complete):
             if not select.select((self._sock,), (), (), left)[0]:
                 return
@@ -100,7 +103,7 @@ class PacedClient(threading.Thread):
 
 
 class ChangeWatcher:
-    """A context that asks for one change after the other until each is there."""
+    """A context with a socket that queries changed names, one after the other, until their answers are new."""
 
     def __init__(self, port: int) -> None:
         self._sock = _socket_to(port)
@@ -113,7 +116,10 @@ class ChangeWatcher:
         self._sock.close()
 
     def seen(self, message: bytes, address: bytes, deadline: float) -> int | None:
-        """When the answer with this address arrived, in nanoseconds of the wall clock; None if it does not come."""
+        """Send this query until the answer has this packed address. Returns the time of arrival of that answer.
+
+        That is in nanoseconds of the wall clock; None: there was no such answer before the deadline (monotonic).
+        """
         number = 0
         while time.monotonic() < deadline:
             number = number % 0xFFFF + 1
@@ -121,7 +127,7 @@ class ChangeWatcher:
             with suppress(TimeoutError, ConnectionRefusedError):  # its sockets are not open yet
                 self._sock.send(key + message[2:])
                 data, arrived = _receive(self._sock)
-                while data[:2] != key:  # one that was given up
+                while data[:2] != key:  # a late answer to an earlier query
                     data, arrived = _receive(self._sock)
                 if address in data:
                     return arrived
@@ -137,7 +143,7 @@ def _socket_to(port: int) -> socket.socket:
 
 
 def _receive(sock: socket.socket) -> tuple[bytes, int]:
-    """A datagram, and when the kernel got it."""
+    """(A datagram, the time at which the kernel got it, in nanoseconds of the wall clock)."""
     data, control, _, _ = sock.recvmsg(4096, socket.CMSG_SPACE(_TIMESPEC.size))
     for level, kind, value in control:
         if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS):

@@ -1,4 +1,4 @@
-"""What is asked of the cluster: a mix for the client at an even pace, and the names that changes show in."""
+"""The queries: a mix for the client with an even pace, and the names in whose answers changes appear."""
 
 from collections.abc import Iterator, Sequence
 from random import Random
@@ -10,7 +10,7 @@ from bench.scale.stand_in import ROLLOUT, Key
 from tests.support.synthetic_clusters import SERVICES_PER_NAMESPACE, Cluster, is_headless, namespace_name, service_name
 
 LOOPBACK: Final = inet_aton("127.0.0.1")
-MIXED: Final = 5_000  # questions
+MIXED: Final = 5_000  # queries
 
 
 class Headless(NamedTuple):
@@ -21,7 +21,7 @@ class Headless(NamedTuple):
 
 
 def mixed_questions(cluster: Cluster, rng: Random) -> Sequence[Question]:
-    """Services of all sizes, what the search path makes of names elsewhere, and names of Pods; few of them twice."""
+    """Names of Services of all sizes, names that do not exist, as by a search path, and names of Pods; few twice."""
 
     def one() -> str:
         kind, number = rng.random(), rng.randrange(cluster.services)
@@ -35,13 +35,13 @@ def mixed_questions(cluster: Cluster, rng: Random) -> Sequence[Question]:
 
 
 def last_known(cluster: Cluster) -> tuple[Question, bytes]:
-    """A question that needs nearly all of the cluster, and an address in its answer: of the last headless Service."""
+    """(A query for the last headless Service, an address in its answer once nearly all of the cluster is known)."""
     number = next(number for number in reversed(range(cluster.services)) if is_headless(number))
     return Question(LOOPBACK, _name(number)), inet_aton(cluster.address(cluster.endpoints_of(number)[0]))
 
 
 def small_headless(cluster: Cluster) -> Iterator[Headless]:
-    """Those with a few endpoints."""
+    """The headless Services with few endpoints, which have one EndpointSlice each."""
     for number in range(cluster.services // 100, cluster.services):
         if is_headless(number):
             fields = next(cluster.slices(number)).fields
@@ -49,7 +49,7 @@ def small_headless(cluster: Cluster) -> Iterator[Headless]:
 
 
 def rollout_name(address: str) -> str:
-    """Of one Pod of the rollout."""
+    """The name of the Pod with this address, an endpoint of the rollout's Service."""
     return f"{address.replace('.', '-')}.{ROLLOUT}.{namespace_name(0)}.svc.cluster.local"
 
 

@@ -1,4 +1,4 @@
-"""What one server goes through on one cluster: first sync, rest, a list of everything again, a burst, changes."""
+"""The scenario of one server on one cluster: first sync, rest, a second list of all kinds, a burst, changes."""
 
 import tempfile
 import time
@@ -34,8 +34,8 @@ ROLLED_AT_ONCE: Final = 10  # Pods of the rollout
 ROUNDS: Final = 100  # of it
 ROLLOUT_SLICES: Final = 10
 SMALL_SERVICES: Final = 200  # that change one after the other
-SEEN_WITHIN: Final = 10.0  # seconds, or a change is given up
-SETTLED_WITHIN: Final = 90.0  # seconds, for whatever it is
+SEEN_WITHIN: Final = 10.0  # seconds until a change is in the answers, at most
+SETTLED_WITHIN: Final = 90.0  # seconds until server and API server are idle, at most
 
 _SYNC: Final = "first sync"
 _RELIST: Final = "all kinds listed again"
@@ -53,11 +53,11 @@ class Run:
 
 
 class OutOfTime(Exception):
-    """The bench as a whole takes too long."""
+    """The time limit of the whole bench is reached."""
 
 
 class Scenario:
-    """One server on one cluster. Everything it finds goes to the sheet; it is over at `deadline` (monotonic)."""
+    """The measurements of one server on one cluster, written to the sheet; they end at `deadline` (monotonic)."""
 
     def __init__(self, server: Server, cluster: Cluster, sheet: Sheet, deadline: float) -> None:
         self._server = server
@@ -68,7 +68,7 @@ class Scenario:
         self._messages = [question.message for question in mixed_questions(cluster, Random(1))]
 
     def run(self, server_core: int, other_core: int) -> None:
-        """Raises OutOfTime, NoAnswer."""
+        """Start the API server and the server on their cores, and measure. Raises OutOfTime, NoAnswer."""
         with (
             tempfile.TemporaryDirectory(prefix="topodns-bench-") as directory,
             stand_in(self._cluster, other_core) as api,
@@ -92,7 +92,7 @@ class Scenario:
         self._write("all of it", "seconds its core was taken", f"{waited:.1f} of {elapsed:.0f}")
 
     def _sync(self, run: Run) -> float:
-        """Its resident memory after it."""
+        """Measure the first sync. Returns the resident memory after it, in megabytes."""
         began = time.monotonic()
         with self._client(run) as client:
             self._await_last(run)
@@ -141,7 +141,7 @@ class Scenario:
         self._write(part, "latency", client.latencies, _LATENCY_TARGET)
 
     def _changes(self, run: Run) -> None:
-        """20 a second, each of another headless Service, until its name has the new address."""
+        """Measure 20 changes a second, each of another headless Service, until its name has the new address."""
         chosen = list(islice(small_headless(self._cluster), SMALL_SERVICES))
         slices = [each.slice for each in chosen]
         run.api.control("churn", slices=slices, network="11.1", rounds=len(chosen), batch=1, every=0.05)
@@ -151,7 +151,7 @@ class Scenario:
         self._write("20 changes a second", "change to answer", latencies, "p99 <= 10")
 
     def _rollout(self, run: Run) -> None:
-        """A Service of 1,000 Pods, 10 of them replaced every 100 ms, until the last of each ten has its name."""
+        """Measure a rollout: 10 of a Service's 1,000 Pods replaced every 100 ms, until the last of ten has its name."""
         run.api.control("add_rollout", slices=ROLLOUT_SLICES)
         self._settle(run)
         slices = [(namespace_name(0), f"{ROLLOUT}-{number}") for number in range(ROLLOUT_SLICES)]
@@ -163,7 +163,7 @@ class Scenario:
         self._write("1,000 Pods rolled in 10 s", "change to answer", latencies, "p99 <= 100")
 
     def _watch(self, run: Run, changes: Sequence[tuple[str, str]]) -> list[int]:
-        """When each (name, address) was first answered, in nanoseconds of the wall clock."""
+        """The time of the first answer with each (name, address), in nanoseconds of the wall clock. Raises NoAnswer."""
         found: list[int] = []
         with ChangeWatcher(run.port) as watcher:
             for name, address in changes:
@@ -171,7 +171,7 @@ class Scenario:
                 message = Question(LOOPBACK, name).message
                 seen = watcher.seen(message, inet_aton(address), time.monotonic() + SEEN_WITHIN)
                 if seen is None:
-                    raise NoAnswer(f"{self._server.title}: {name} never was {address}")
+                    raise NoAnswer(f"{self._server.title}: no answer for {name} had the address {address}")
                 found.append(seen)
         return found
 
@@ -179,12 +179,12 @@ class Scenario:
         return PacedClient(run.port, self._messages)
 
     def _settle(self, run: Run) -> None:
-        """Return once neither side has had anything to do for a while."""
+        """Return once server and API server are idle."""
         wait_until_quiet((run.pid, run.api.pid), SETTLED_WITHIN, self._check)
 
     def _check(self) -> None:
         if time.monotonic() > self._deadline:
-            raise OutOfTime("not everything was measured: it takes too long on this machine")
+            raise OutOfTime("the time limit was reached: some figures were not measured")
 
     def _write(self, part: str, title: str, figure: object, target: str = "") -> None:
         self._sheet.write(self._server.title, part, title, figure, target)

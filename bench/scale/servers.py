@@ -1,4 +1,4 @@
-"""What is measured: topodns, and beside it CoreDNS where it is at hand or can be built."""
+"""The servers that are measured: topodns, and CoreDNS if it is built or Go can build it."""
 
 import sys
 from collections.abc import Callable
@@ -8,7 +8,8 @@ from typing import Final
 
 from bench.programs import find_coredns
 
-# The sockets open after a second, so that most of the first sync is seen by clients. Without Pods none are asked for.
+# Sockets are opened after a second, so that clients query during most of the first sync. A cluster without Pods has
+# `pods disabled`, and topodns locates clients without Pods.
 _COREFILE: Final = """\
 cluster.local {{
     bind 127.0.0.1
@@ -27,9 +28,9 @@ cluster.local {{
 
 @dataclass(frozen=True)
 class Server:
-    """A program that takes CoreDNS's flags and Corefile; `own` is a line that only it knows.
+    """A program with CoreDNS's flags and Corefile. `own`: lines of its Corefile that the other server does not have.
 
-    `kinds` is how many it lists, Pods apart.
+    `kinds`: number of kinds of objects that it lists, without Pods.
     """
 
     title: str
@@ -50,6 +51,6 @@ TOPODNS: Final = Server("topodns", (sys.executable, "-m", "topodns"), 4, _TOPOLO
 
 
 def coredns(say: Callable[[str], None]) -> Server | None:
-    """None, with a line that says why, where it cannot be had."""
+    """CoreDNS; None, and a line to `say` with the reason, if it is neither built nor can be."""
     found = find_coredns(say)
     return None if found is None else Server(found.title, (found.path,), 3)

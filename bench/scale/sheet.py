@@ -1,4 +1,4 @@
-"""The figures of all servers side by side, each with its target."""
+"""A table of figures: a line for each, a column for each server, and the target."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +10,10 @@ _FIGURE: Final = 26
 
 @dataclass
 class Sheet:
-    """Lines in the order in which they were first written, told by part and title; what is missing is a dash."""
+    """The table as text. A line is identified by its part and title; lines are in the order in which they are written.
+
+    A figure that was not written is a dash.
+    """
 
     head: str
     servers: Sequence[str]

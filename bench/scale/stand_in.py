@@ -1,8 +1,8 @@
-"""The API server of benches: the tests' stand-in with a cluster, and the changes that are measured.
+"""The API server of benches: the tests' stand-in for one, with a cluster, and with the changes that are measured.
 
 `python -m bench.scale.stand_in PORT NODES,SERVICES,ENDPOINTS,PODS` runs it with a synthetic cluster, `PORT FILE` with
-the objects of a List as JSON; `StandIn` is its owner's side. A change counts as made when it has been given to the
-watches; the clock is the machine's, which all of the bench shares.
+the objects of a List as JSON. `StandIn` starts and controls it from another process. The time of a change is that at
+which it was given to the watches, by the machine's wall clock.
 """
 
 import asyncio
@@ -32,38 +32,38 @@ PATIENCE: Final = 60.0  # seconds for one control call
 
 _SERVICE: Final = "kubernetes.io/service-name"
 _SLICES: Final = "endpointslices"
-_SPARE: Final = range(251 << 8, 255 << 8)  # the last two octets of addresses that no endpoint and no client has
+_SPARE: Final = range(251 << 8, 255 << 8)  # last two octets of addresses that neither endpoints nor clients have
 
 Key = tuple[str, str]
 """(namespace, name)"""
 
 
 def fresh_address(network: str, number: int) -> str:
-    """The address of the Pod that comes with this change; `network` is two octets that no other Pod has."""
+    """The address of the new Pod of change `number`. `network`: the first two octets, "A.B", which no other Pod has."""
     return f"{network}.{number >> 8}.{number & 255}"
 
 
 class Stage(FakeApi):
-    """The stand-in with what happens on it. Its public methods are called as `POST /control/NAME`."""
+    """The stand-in and its changes. Each public method is called by `POST /control/NAME`, its arguments as JSON."""
 
     def __init__(self, port: int, objects: Iterable[Object] = ()) -> None:
         super().__init__(objects, partial(HttpFront, port=port))
         self._made: list[int] = []
         self._churn: asyncio.Task[None] | None = None
-        self._spare = cycle(_SPARE)  # never the same as the endpoint has: that would change nothing
+        self._spare = cycle(_SPARE)  # never the address that the endpoint has, which would be no change
 
     def relist(self) -> None:
-        """Every watch ends, and none can go on from where it was."""
+        """End every watch; none can be resumed, so that all kinds are listed again."""
         self.requests.clear()
         self.gone()
 
     def lists(self) -> int:
-        """Of how many kinds lists have been asked for since the start or `relist`."""
+        """The number of kinds that were listed since the start or the last `relist`."""
         asked = self.requests.all
         return len({one.resource for one in asked if "sendInitialEvents" in one.query or one.verb == "list"})
 
     def burst(self, count: int) -> None:
-        """That many EndpointSlices change at once: the first endpoint of each is ready no more, or again."""
+        """Change `count` EndpointSlices at once: the first endpoint of each loses its readiness, or gets it back."""
         store = self.stores[_SLICES]
         for key in islice(cycle(store.keys()), count):
             value = self._slice(key)
@@ -72,7 +72,7 @@ class Stage(FakeApi):
             store.put(value)
 
     def add_rollout(self, slices: int) -> None:
-        """A headless Service of so many full EndpointSlices."""
+        """Add the headless Service ROLLOUT with so many EndpointSlices of 100 endpoints."""
         namespace = namespace_name(0)
         service = self._value("services", (namespace, service_name(0)))
         service["metadata"]["name"] = ROLLOUT
@@ -85,15 +85,16 @@ class Stage(FakeApi):
             self.put(model)
 
     def churn(self, slices: Sequence[Key], network: str | None, rounds: int, batch: int, every: float) -> None:
-        """Replace endpoints of these slices in turn: a batch of changes every so many seconds, until `made` says so.
+        """Begin to replace endpoints of these slices in turn: `rounds` batches of changes, one every `every` seconds.
 
-        Without a `network` each gets a new address in the /16 of its old one: podCIDRs that were proven stay so.
+        New addresses are in `network` ("A.B"). None: each is in the /16 of the old one, so that proven podCIDRs stay
+        proven.
         """
         self._made.clear()
         self._churn = asyncio.create_task(self._replace(slices, network, rounds, batch, every), name="churn")
 
     def made(self) -> list[int]:
-        """When each change was made, in nanoseconds of the wall clock."""
+        """The time of each change of `churn` so far, in nanoseconds of the wall clock."""
         return self._made
 
     async def _replace(self, slices: Sequence[Key], network: str | None, rounds: int, batch: int, every: float) -> None:
@@ -131,7 +132,7 @@ class Stage(FakeApi):
 
 @dataclass(frozen=True)
 class StandIn:
-    """A running one, on 127.0.0.1."""
+    """A running stand-in on 127.0.0.1:`port`, in another process."""
 
     pid: int
     port: int
@@ -141,7 +142,7 @@ class StandIn:
         return f"http://127.0.0.1:{self.port}"
 
     def control(self, name: str, **arguments: object) -> Any:
-        """Call one of Stage's methods; its result."""
+        """Call this method of `Stage` in the other process, with these arguments; its result. Raises OSError."""
         body = json.dumps(arguments).encode()
         with urllib.request.urlopen(f"{self.url}/control/{name}", body, timeout=PATIENCE) as response:
             return json.load(response)
@@ -149,7 +150,10 @@ class StandIn:
 
 @contextmanager
 def stand_in(cluster: Cluster | Path, core: int) -> Iterator[StandIn]:
-    """One with this cluster, or with the objects of this file, on this core, as long as the context lasts."""
+    """A stand-in with this cluster, or with the objects of this file, on this core, until the end of the context.
+
+    Raises NoAnswer.
+    """
     port = free_port()
     if isinstance(cluster, Path):
         content = str(cluster)
@@ -187,9 +191,9 @@ def _stage(port: int, content: str) -> Stage:
 
 
 def main(port: str, content: str) -> None:
-    os.nice(10)  # the client, whose clock must not wait for it, is on the same core
+    os.nice(10)  # the client is on the same core, and must not wait for this process
     stage = _stage(int(port), content)
-    gc.freeze()  # nobody's latency is to be that of collecting a cluster
+    gc.freeze()  # so that garbage collections do not go through the cluster, which would delay changes
     asyncio.run(_serve(stage))
 
 

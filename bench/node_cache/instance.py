@@ -1,4 +1,4 @@
-"""A node cache that was started, until it ends."""
+"""One started instance of a node cache: its files, its processes, and its end."""
 
 import os
 import signal
@@ -14,12 +14,12 @@ from bench.proc import NoAnswer
 
 STOP_PATIENCE: Final = 20.0  # seconds
 
-_LOOK: Final = 0.002  # seconds between two looks at something that is waited for
-_LAST: Final = 5  # lines of a log
+_LOOK: Final = 0.002  # seconds between two evaluations of a condition
+_LAST: Final = 5  # lines of a log that an error message quotes
 
 
 def wait_for(condition: Callable[[], object], patience: float) -> float | None:
-    """Seconds until it holds; None where it does not within `patience`."""
+    """Wait until the condition is true. Returns the seconds that it took; None if it was not true within `patience`."""
     began = time.monotonic()
     while not condition():
         if time.monotonic() > began + patience:
@@ -29,8 +29,8 @@ def wait_for(condition: Callable[[], object], patience: float) -> float | None:
 
 
 @dataclass(frozen=True)
-class Place:
-    """The files of one life."""
+class InstanceFiles:
+    """The files of one instance."""
 
     folder: Path
 
@@ -51,11 +51,11 @@ class Place:
         self.template.write_text(text)
 
 
-class Life:
-    """`pid` is the process that answers, `supervisor` the one above it, if there is one."""
+class Instance:
+    """An instance. `pid`: the process that answers. `supervisor`: its parent, the watchdog; None without one."""
 
-    def __init__(self, process: subprocess.Popen[bytes], place: Place) -> None:
-        self._process, self._place = process, place
+    def __init__(self, process: subprocess.Popen[bytes], files: InstanceFiles) -> None:
+        self._process, self._files = process, files
 
     @property
     def pid(self) -> int:
@@ -69,28 +69,31 @@ class Life:
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
 
-    def says_that_it_serves(self) -> bool:
-        """Raises NoAnswer where it has ended."""
+    def has_pid_file(self) -> bool:
+        """Whether it has written its pid file, which it does once it serves. Raises NoAnswer if it has ended."""
         if self._process.poll() is not None:
-            raise NoAnswer(f"ended with {self._process.returncode}: {self.last_words()}")
-        return self._place.pid_file.exists()
+            raise NoAnswer(f"ended with {self._process.returncode}: {self.log_tail()}")
+        return self._files.pid_file.exists()
 
     def stop(self) -> float:
-        """End as the kubelet ends it; the seconds that it takes. Raises NoAnswer."""
+        """Send SIGTERM, as the kubelet does, and wait. Returns the seconds until the end.
+
+        Raises NoAnswer if it does not end within STOP_PATIENCE.
+        """
         began = time.monotonic()
         self._process.terminate()
         try:
             self._process.wait(STOP_PATIENCE)
         except subprocess.TimeoutExpired:
-            raise NoAnswer(f"does not stop: {self.last_words()}") from None
+            raise NoAnswer(f"does not stop: {self.log_tail()}") from None
         return time.monotonic() - began
 
-    def end(self) -> None:
-        """However it is."""
+    def kill(self) -> None:
+        """Send SIGKILL to its process group, and wait for the process; nothing if it has ended."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
-    def last_words(self) -> str:
-        """The end of its log."""
-        return "\n".join(self._place.log.read_text().splitlines()[-_LAST:])
+    def log_tail(self) -> str:
+        """The last lines of its log."""
+        return "\n".join(self._files.log.read_text().splitlines()[-_LAST:])

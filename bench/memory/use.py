@@ -1,6 +1,6 @@
-"""What use adds: answers that are kept, connections, questions that wait; and a node cache of several sizes.
+"""The memory that use adds to a server: cached answers, connections, waiting queries; and that of node caches.
 
-Each figure is of a process of its own: memory that one use has freed would hide what the next one takes.
+Each figure is of a process of its own, since memory that one use has freed would serve the next one.
 """
 
 import socket
@@ -22,13 +22,13 @@ from topodns.plugins.forward.limits import MAX_PER_CLIENT, MAX_TOTAL
 
 KEPT: Final = 20_000  # answers that are kept, and copies of them
 NODE_OCTETS: Final = (6 << 20, 9 << 20, 12 << 20)
-NODE_FULL: Final = 5_000  # of each block and type: more than the largest has room for
+NODE_FULL: Final = 5_000  # answers of each block and type, more than the largest cache has room for
 LIMITS: Final = TcpLimits()
 ORIGINS: Final = ("cluster.local", "in-addr.arpa", "ip6.arpa", "example.com")  # one for each block of the template
 SETTLED_WITHIN: Final = 60.0  # seconds
 
 _CLIENT: Final = socket.inet_aton("127.0.0.1")
-_AT_ONCE: Final = 10_000  # questions in a file
+_AT_ONCE: Final = 10_000  # queries in a file
 _THING: Final = "octets"
 _COREFILE: Final = """\
 . {{
@@ -45,27 +45,30 @@ _COREFILE: Final = """\
 
 
 class Serving(NamedTuple):
-    """A process that answers on 127.0.0.1:`port`, and a folder for what it is asked."""
+    """A process that answers on 127.0.0.1:`port`, and a folder for the files of queries."""
 
     pid: int
     port: int
     folder: Path
 
-    def ask(self, world: Outside, names: Sequence[str], rtype: int = RRType.A) -> None:
-        """All of them once."""
+    def ask(self, peers: Outside, names: Sequence[str], rtype: int = RRType.A) -> None:
+        """Send a query of this type for each name, once."""
         for first in range(0, len(names), _AT_ONCE):
             questions = (Question(_CLIENT, name, rtype) for name in names[first : first + _AT_ONCE])
-            world.ask(self.port, write_questions(self.folder / "questions", questions))
+            peers.ask(self.port, write_questions(self.folder / "questions", questions))
 
     @property
     def resident(self) -> float:
-        """In megabytes, once it has nothing to do."""
+        """VmRSS in megabytes, once the process is idle."""
         wait_until_quiet((self.pid,), SETTLED_WITHIN)
         return resident_megabytes(self.pid)
 
 
 def server_lines(part: int = 1) -> Iterator[str]:
-    """What a server takes beside its cluster; `part` divides all numbers. Raises NoAnswer."""
+    """Measure the memory of a server beside its cluster, a printed line each. `part` divides all numbers.
+
+    Raises NoAnswer.
+    """
     yield "What use adds to a server"
     kept, copied = _kept(KEPT // part)
     yield f"  {kept:.2f} KB for an answer that is kept, {copied:.2f} KB more for a copy at hand"
@@ -76,7 +79,7 @@ def server_lines(part: int = 1) -> Iterator[str]:
 
 
 def node_cache_lines(part: int = 1) -> Iterator[str]:
-    """What a node cache takes, by `-cache-octets`. Raises NoAnswer."""
+    """Measure the memory of node caches by `-cache-octets`, a printed line each, with a formula. Raises NoAnswer."""
     yield "MB of a node cache"
     full = []
     for octets in NODE_OCTETS:
@@ -88,14 +91,14 @@ def node_cache_lines(part: int = 1) -> Iterator[str]:
 
 
 def _kept(count: int) -> tuple[float, float]:
-    """In kilobytes: an answer in the cache, and its ready-made copy."""
-    with _server() as (serving, world):
+    """(Kilobytes of an answer in the cache, kilobytes of its ready-made copy)."""
+    with _server() as (serving, peers):
         names = _names("kept", count)
         before = serving.resident
-        serving.ask(world, names)
+        serving.ask(peers, names)
         kept = serving.resident
-        for _ in range(2):  # a copy is made of what is asked for again and then once more
-            serving.ask(world, names)
+        for _ in range(2):  # the packet cache keeps a reply made of a cached answer the second time
+            serving.ask(peers, names)
         return (kept - before) * 1e3 / count, (serving.resident - kept) * 1e3 / count
 
 
@@ -109,7 +112,10 @@ def _connections(count: int) -> float:
 
 
 def _waiting(clients: int) -> float:
-    """As many questions of each as may wait, for an upstream that says nothing."""
+    """The peak of memory in megabytes while so many clients have as many queries waiting as each may have.
+
+    The upstream never answers.
+    """
     with socket.socket(type=socket.SOCK_DGRAM) as silent, ExitStack() as stack:
         silent.bind(("127.0.0.1", 0))
         serving, _ = stack.enter_context(_server(silent.getsockname()[1]))
@@ -124,20 +130,20 @@ def _waiting(clients: int) -> float:
 
 
 def _node(octets: int, count: int) -> tuple[float, float]:
-    """Empty and full."""
-    with tempfile.TemporaryDirectory(prefix="topodns-bench-") as folder, outside() as world:
-        command, port = _node_command(Path(folder), world.upstream_port, octets)
+    """(Megabytes of a node cache with an empty cache, megabytes with a full one)."""
+    with tempfile.TemporaryDirectory(prefix="topodns-bench-") as folder, outside() as peers:
+        command, port = _node_command(Path(folder), peers.upstream_port, octets)
         with _started(command, port, Path(folder)) as serving:
             empty = serving.resident
             for origin in ORIGINS:
                 for rtype in (RRType.A, RRType.AAAA):
                     for _ in range(3):
-                        serving.ask(world, _names(TYPE_NAMES[rtype].lower(), count, origin), rtype)
+                        serving.ask(peers, _names(TYPE_NAMES[rtype].lower(), count, origin), rtype)
             return empty, serving.resident
 
 
 def _node_command(folder: Path, upstream: int, octets: int) -> tuple[list[str], int]:
-    """One that leaves the network of this machine alone, and its port."""
+    """(The command of a node cache without a link and rules, its port)."""
     port, capacities = free_port(), "{\n        success 99840\n        denial 99840\n    }"
     template = (
         node_template()
@@ -162,13 +168,13 @@ def _node_command(folder: Path, upstream: int, octets: int) -> tuple[list[str], 
 
 @contextmanager
 def _server(upstream: int = 0) -> Iterator[tuple[Serving, Outside]]:
-    """One without a cluster, and what it forwards to, unless that is to be at another port."""
-    with tempfile.TemporaryDirectory(prefix="topodns-bench-") as folder, outside() as world:
+    """(A server without a cluster, the clients and its upstream). `upstream`: another port to forward to; 0: none."""
+    with tempfile.TemporaryDirectory(prefix="topodns-bench-") as folder, outside() as peers:
         corefile, port = Path(folder) / "Corefile", free_port()
-        corefile.write_text(_COREFILE.format(upstream=upstream or world.upstream_port))
+        corefile.write_text(_COREFILE.format(upstream=upstream or peers.upstream_port))
         command = [sys.executable, "-m", "topodns", "-conf", str(corefile), "-dns.port", str(port)]
         with _started(command, port, Path(folder)) as serving:
-            yield serving, world
+            yield serving, peers
 
 
 @contextmanager

@@ -1,6 +1,6 @@
-"""One server that follows one cluster: what it holds when all is known, and the most on its way there and back.
+"""The memory of one server with one cluster: after its lists, and at most while it lists all kinds, twice.
 
-The cluster is the stand-in for an API server of `bench/scale`. The Corefile is the chart's, with `topology`.
+The API server is the stand-in of `bench/scale`. The Corefile is the chart's, with `topology`.
 """
 
 import tempfile
@@ -27,7 +27,7 @@ from bench.scale.servers import TOPODNS
 from bench.scale.stand_in import StandIn, stand_in
 from tests.support.synthetic_clusters import namespace_name, service_name
 
-KNOWN_WITHIN: Final = 300.0  # seconds, on a machine that does other things too
+KNOWN_WITHIN: Final = 300.0  # seconds for the lists, enough for a machine with other work
 
 _COREFILE: Final = """\
 . {{
@@ -44,7 +44,7 @@ _COREFILE: Final = """\
         locate nodes podcidr {locate} slices
     }}
     prometheus 127.0.0.1:0
-    forward . 127.0.0.1:{nobody} {{
+    forward . 127.0.0.1:{unused} {{
         max_concurrent 1000
     }}
     cache 30
@@ -57,14 +57,14 @@ _LOOK_EVERY: Final = 0.25  # seconds
 
 
 class Taken(NamedTuple):
-    """In megabytes."""
+    """Memory in megabytes (10^6 octets)."""
 
-    resident: float  # when all is known, or known once more: the larger of the two
-    peak: float  # at most, from the start to the end of a list of everything
+    resident: float  # VmRSS after the first lists, or after the second ones: the larger of the two
+    peak: float  # VmHWM, from the start to the end of the second lists
 
 
 def measure(point: Point) -> Taken:
-    """Raises NoAnswer."""
+    """Start an API server and a server for this cluster, and measure the server. Raises NoAnswer."""
     server_core, other_core = cores()
     with (
         tempfile.TemporaryDirectory(prefix="topodns-bench-") as directory,
@@ -80,7 +80,7 @@ def measure(point: Point) -> Taken:
 
 @contextmanager
 def _server(folder: Path, api: StandIn, uses: Sequence[str], core: int) -> Iterator[int]:
-    """One that knows all of the cluster; its process."""
+    """A server that has read the whole cluster; its process id."""
     corefile, port = folder / "Corefile", free_port()
     corefile.write_text(
         _COREFILE.format(
@@ -88,7 +88,7 @@ def _server(folder: Path, api: StandIn, uses: Sequence[str], core: int) -> Itera
             pods="verified" if VERIFIED in uses else "insecure",
             locate="pods" if LOCATED in uses else "",
             patience=KNOWN_WITHIN,
-            nobody=free_port(),
+            unused=free_port(),
         )
     )
     with running(TOPODNS.command(corefile, port), core) as process:
@@ -97,7 +97,7 @@ def _server(folder: Path, api: StandIn, uses: Sequence[str], core: int) -> Itera
 
 
 def _list_again(pid: int, api: StandIn, kinds: int) -> None:
-    """Every watch ends at once, and none can go on from where it was."""
+    """End every watch so that all kinds are listed again, and wait until that is done."""
     forget_peak(pid)
     api.control("relist")
     deadline = time.monotonic() + KNOWN_WITHIN

@@ -1,6 +1,6 @@
-"""What a node cache costs: memory, empty and full, and CPU time per answer.
+"""The memory of a node cache, empty and full, and its CPU time per answer.
 
-It is asked on the node, by a program that is its upstream too and never sleeps (`outside.c`).
+The program that queries it is on the node, is also its upstream, and never sleeps (`outside.c`).
 """
 
 import http.client
@@ -14,7 +14,7 @@ from string import ascii_lowercase
 from typing import Final
 
 from bench.node_cache.figures import Figures, Line
-from bench.node_cache.life import Life, wait_for
+from bench.node_cache.instance import Instance, wait_for
 from bench.node_cache.scene import START_PATIENCE, Scene
 from bench.node_cache.subjects import template
 from bench.outside import Outside, outside
@@ -24,8 +24,8 @@ from tests.support.namespaced_node import LINK_LOCAL
 from topodns.dns.rrtype import TYPE_NAMES, RRType
 
 FULL: Final = 9_984  # entries of the default cache, for answers with records and for those without, in each block
-SETTLING: Final = 1.0  # seconds
-AGAIN: Final = 20_000  # how often a cached name is asked for
+SETTLING: Final = 1.0  # seconds between the first answer and the measurement
+AGAIN: Final = 20_000  # queries for one cached name
 ORIGINS: Final = ("cluster.local", "in-addr.arpa", "ip6.arpa", "example.com")  # one for each block of the template
 NEVER_ASKED: Final = 10_000  # names
 WARM_UP: Final = 500
@@ -37,58 +37,58 @@ _METRICS: Final = 9253
 
 
 def memory(scene: Scene, figures: Figures, core: int) -> None:
-    """With the default template: after the start, and when every block's cache had as much as it is to hold."""
-    with _serving(scene, core) as (life, world):
-        figures.note(Line(_MEMORY, "empty", "<= 36"), resident_megabytes(life.pid))
+    """With the default template: after the start, and after FULL queries of each sort in every block."""
+    with _serving(scene, core) as (instance, peers):
+        figures.note(Line(_MEMORY, "empty", "<= 36"), resident_megabytes(instance.pid))
         for questions in _fill(scene.folder):
-            _ask(world, questions)
-        figures.note(Line(_MEMORY, "full", "<= 43"), resident_megabytes(life.pid))
+            _ask(peers, questions)
+        figures.note(Line(_MEMORY, "full", "<= 43"), resident_megabytes(instance.pid))
         figures.note(Line(_MEMORY, "full: entries"), _entries(scene))
-        if life.supervisor is not None:
-            figures.note(Line(_MEMORY, "its supervisor"), resident_megabytes(life.supervisor))
+        if instance.supervisor is not None:
+            figures.note(Line(_MEMORY, "its supervisor"), resident_megabytes(instance.supervisor))
 
 
 def cpu(scene: Scene, figures: Figures, core: int) -> None:
-    """User and kernel, by the number of answers."""
+    """Microseconds of CPU, user and kernel, per answer: of new names over TCP, and of one cached name."""
     chance = Random(1)
     names = ["".join(chance.choices(ascii_lowercase, k=12)) + ".cluster.local" for _ in range(WARM_UP + NEVER_ASKED)]
     first = _write(scene.folder / "first", names[:WARM_UP])
     never_asked = _write(scene.folder / "never-asked", names[WARM_UP:])
     cached = _write(scene.folder / "cached", names[:1] * AGAIN)
-    with _serving(scene, core) as (life, world):
+    with _serving(scene, core) as (instance, peers):
         for before, measured, line in (
             (first, never_asked, Line(_CPU, "forwarded over TCP", "<= 17")),
             (cached, cached, Line(_CPU, "cached", "<= 6")),
         ):
-            _ask(world, before)
-            spent, waited = cpu_seconds(life.pid), waiting_seconds(life.pid)
-            answers = _ask(world, measured)
-            figures.note(line, (cpu_seconds(life.pid) - spent) * 1e6 / answers)
-            figures.note(Line(_CPU, "seconds its core was taken", "0"), waiting_seconds(life.pid) - waited)
+            _ask(peers, before)
+            spent, waited = cpu_seconds(instance.pid), waiting_seconds(instance.pid)
+            answers = _ask(peers, measured)
+            figures.note(line, (cpu_seconds(instance.pid) - spent) * 1e6 / answers)
+            figures.note(Line(_CPU, "seconds its core was taken", "0"), waiting_seconds(instance.pid) - waited)
 
 
 @contextmanager
-def _serving(scene: Scene, core: int) -> Iterator[tuple[Life, Outside]]:
-    """A node cache on this core, and the program around it. All that it forwards goes there."""
-    with scene.node.entered(), outside() as world:
-        text = template(f"127.0.0.1:{world.upstream_port}").replace(
-            "__PILLAR__CLUSTER__DNS__", f"__PILLAR__CLUSTER__DNS__:{world.upstream_port}"
+def _serving(scene: Scene, core: int) -> Iterator[tuple[Instance, Outside]]:
+    """A node cache on this core, and the program that queries it and is its only upstream."""
+    with scene.node.entered(), outside() as peers:
+        text = template(f"127.0.0.1:{peers.upstream_port}").replace(
+            "__PILLAR__CLUSTER__DNS__", f"__PILLAR__CLUSTER__DNS__:{peers.upstream_port}"
         )
         with pinned_to(core):
-            life = scene.start(text, "127.0.0.1")
+            instance = scene.start(text, "127.0.0.1")
         try:
-            if wait_for(lambda: life.says_that_it_serves() and scene.subject.rules(scene.node), START_PATIENCE) is None:
-                raise NoAnswer(f"does not serve: {life.last_words()}")
+            if wait_for(lambda: instance.has_pid_file() and scene.subject.rules(scene.node), START_PATIENCE) is None:
+                raise NoAnswer(f"does not serve: {instance.log_tail()}")
             time.sleep(SETTLING)
-            yield life, world
+            yield instance, peers
         finally:
-            life.end()
+            instance.kill()
             scene.clean()
 
 
-def _ask(world: Outside, questions: Path) -> int:
-    """How many answers came. Raises NoAnswer where many did not."""
-    outcome = world.ask(53, questions, LINK_LOCAL[4])
+def _ask(peers: Outside, questions: Path) -> int:
+    """Send all queries of the file; the number of answers. Raises NoAnswer if more than one in a hundred is lost."""
+    outcome = peers.ask(53, questions, LINK_LOCAL[4])
     if outcome.lost > outcome.answers // 100:
         raise NoAnswer(f"{outcome.lost} questions lost, {outcome.answers} answered")
     return outcome.answers
@@ -107,7 +107,7 @@ def _write(path: Path, names: Sequence[str], rtype: int = RRType.A) -> Path:
 
 
 def _entries(scene: Scene) -> float:
-    """As its metrics have it for the address that was asked: some tell of a cache once for each of its addresses."""
+    """The entries by the metrics, at the address queried: a cache with several addresses may be counted for each."""
     with scene.node.entered():
         connection = http.client.HTTPConnection("127.0.0.1", _METRICS, timeout=5)
         connection.request("GET", "/metrics")

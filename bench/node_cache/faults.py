@@ -1,4 +1,4 @@
-"""What goes wrong on a node: the cache killed or hung, its link or rules taken away, and its servers gone."""
+"""Scenarios with a fault: the cache is killed or hangs, its link or rules are removed, its upstreams are gone."""
 
 import signal
 import time
@@ -8,18 +8,18 @@ from itertools import islice
 from typing import Final
 
 from bench.node_cache.figures import Figures, Line
-from bench.node_cache.life import wait_for
+from bench.node_cache.instance import wait_for
 from bench.node_cache.pod import RATE, answers, ask_all, hot, outage
 from bench.node_cache.scene import Scene
 from bench.node_cache.subjects import LINK
 from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL
 from tests.support.stub_resolver_load import Outcome, asking, fresh_names
 
-BEFORE: Final = 0.5  # seconds of load before anything happens
+BEFORE: Final = 0.5  # seconds of load before the fault
 SETTLED: Final = 2.0  # seconds after its first rule in which a node cache makes the others
-WATCHED: Final = 5.0  # seconds after a crash; nobody starts the cache again
-TICK: Final = 65.0  # seconds: the longest of their ticks is a minute
-EXPIRED: Final = 7.0  # seconds; the records of these names live 5, the shortest time that CoreDNS's cache keeps one
+WATCHED: Final = 5.0  # seconds of load after a crash; no program restarts the cache
+TICK: Final = 65.0  # seconds: the longest interval between two checks of rules is a minute, NodeLocal DNSCache's
+EXPIRED: Final = 7.0  # seconds; the TTL of these names is 5, the shortest that CoreDNS's cache keeps
 CACHED: Final = 400  # names
 
 _CRASHES: Final = ((signal.SIGKILL, "Killed (kill -9)"), (signal.SIGSTOP, "Hung (SIGSTOP)"))
@@ -31,19 +31,22 @@ _GONE: Final = "Both servers gone"
 
 
 def crash(scene: Scene, figures: Figures) -> None:
-    """Under load, without anybody who starts it again: kube-proxy is what a pod can be led to."""
+    """Kill the cache, and hang it, under load; it is not restarted, and kube-proxy leads the pod to the cluster DNS."""
     for number, part in _CRASHES:
-        with scene.serving() as life, asking(scene.pod, (CLUSTER_DNS[4],), RATE, hot) as outcome:
+        with scene.serving() as instance, asking(scene.pod, (CLUSTER_DNS[4],), RATE, hot) as outcome:
             time.sleep(BEFORE)
             moment = time.monotonic()
-            life.signal(number)
+            instance.signal(number)
             time.sleep(WATCHED)
         figures.note(Line(part, "s until a pod is answered again", "<= 2"), outage(outcome, moment))
         _count(figures, part, outcome, "")
 
 
 def repair(scene: Scene, figures: Figures) -> None:
-    """The pod asks the link-local address, which only the link has."""
+    """Flush all rules, delete one rule, delete the link: the seconds until each is back.
+
+    For the link, the pod queries the link-local address, which only the link has.
+    """
     subject, node = scene.subject, scene.node
     with scene.serving():
         time.sleep(SETTLED)
@@ -64,7 +67,7 @@ def repair(scene: Scene, figures: Figures) -> None:
 
 
 def restarted_server(scene: Scene, figures: Figures) -> None:
-    """One after the other; kube-proxy leads to both all the time."""
+    """Restart both servers of the cluster DNS, one after the other, under load; kube-proxy leads to both meanwhile."""
     for server in scene.servers:
         with scene.serving(), asking(scene.pod, (CLUSTER_DNS[4],), RATE) as outcome:
             time.sleep(BEFORE)
@@ -77,7 +80,7 @@ def restarted_server(scene: Scene, figures: Figures) -> None:
 
 
 def gone_servers(scene: Scene, figures: Figures) -> None:
-    """Once so that connections are refused, and once so that nothing is heard of them."""
+    """Stop both servers of the cluster DNS: once killed, so that connections are refused, and once without replies."""
     numbers = range(len(scene.servers))
     with _stale(scene, figures, "connections refused"):
         for server in scene.servers:
@@ -94,7 +97,7 @@ def gone_servers(scene: Scene, figures: Figures) -> None:
 
 @contextmanager
 def _stale(scene: Scene, figures: Figures, how: str) -> Iterator[None]:
-    """Names are asked for and grow stale; in the block the servers go; then they are asked for again."""
+    """Query names until they are cached and expired, let the block stop the servers, then query them again."""
     with scene.serving():
         names = list(islice(fresh_names(), CACHED))
         ask_all(scene.pod, CLUSTER_DNS[4], names)
