@@ -18,7 +18,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def run_to_status(command: Callable[[], int]) -> int:
-    """Run a command, and flush its output. Returns the exit status: that of the command, or of what ended it."""
+    """Run a command, and flush its output. Returns the exit status.
+
+    That is the command's own; 1 after a ConfigError, which is printed to standard error, or if the reader of standard
+    output has closed it; 2 after SIGINT.
+    """
     try:
         status = command()
         sys.stdout.flush()

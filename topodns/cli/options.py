@@ -34,7 +34,7 @@ def add_corefile_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def add_answer_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags of commands that print what a running server, or the manifests of a Corefile, say."""
+    """Add the flags of commands whose answer comes from a running server, or from the manifests of a Corefile."""
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
         "-conf", "--conf", default="", metavar="FILE", help="load this Corefile's manifests to find out"
@@ -52,7 +52,7 @@ def _port(text: str) -> int:
 
 
 class LoadedCorefile:
-    """Loads the Corefile again at each call, except for the text of standard input, which is kept.
+    """Loads the Corefile again at each call, except for the text of standard input, which is kept. Raises ConfigError.
 
     Warnings about the Corefile are logged at the first call and after each change of its text; CoreDNS repeats them at
     each check of `reload`, every 30 seconds by default.

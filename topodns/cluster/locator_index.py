@@ -94,7 +94,7 @@ class LocatorIndex:
         return tuple(self._claim(address, key, later) for key, later in islice(held.items(), MOST + 1))
 
     def refused(self) -> Counter[tuple[Kind, str]]:
-        """How many addresses were refused, by kind and reason."""
+        """The number of addresses that are refused in the present locators, by (kind, reason)."""
         counts: Counter[tuple[Kind, str]] = Counter()
         for key, several in self.refusing.items():
             for each in several:

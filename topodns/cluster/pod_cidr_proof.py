@@ -39,7 +39,7 @@ class PodCidrProof:
         self._contradicting: set[str] = set()  # namespaces
 
     def on_node(self, name: str) -> Set[bytes]:
-        """The addresses observed on a Node."""
+        """The packed addresses observed on the Node of this name; empty if there are none."""
         return self._observed.get(name, {}).keys()
 
     def move(self, old: Set[Placement], new: Set[Placement], namespace: str) -> None:

@@ -231,7 +231,7 @@ class ClusterState:
         return tuple(sorted(self._awaited))
 
     def counts(self) -> Mapping[Kind, int]:
-        """How many objects of each kind are held."""
+        """The number of held objects of each kind."""
         return {kind: len(table.store) for kind, table in self._tables.items()}
 
     def service(self, key: ObjectKey, imported: bool = False) -> Service | None:

@@ -35,7 +35,7 @@ _IDENT: Final = struct.Struct("!H")
 
 
 class Subscribe(NamedTuple):
-    """What a SUBSCRIBE subscribes to. `qname` is in wire form, in lower case."""
+    """The question of a SUBSCRIBE. `qname` is in wire form, in lower case."""
 
     qname: bytes
     qtype: int
@@ -124,9 +124,9 @@ def _end_of_name(data: bytes) -> int:
 def read_push(octets: bytes) -> list[PushChange]:
     """The changes of a message whose first TLV is PUSH, in order, owners in lower case. Raises WireError.
 
-    A change with a TTL that means nothing is left out, as RFC 8765 section 6.3.1 wants; the list may be empty then.
-    Errors, all fatal to the session: a message of more than `MAX_PUSH` octets or without a change, a removal of an
-    RRset that has RDATA, and what is malformed.
+    A change with a TTL without a meaning is left out (RFC 8765 section 6.3.1); the list may be empty then. Errors, all
+    fatal to the session: a message that is malformed, has more than `MAX_PUSH` octets or has no change, and a removal
+    of an RRset with RDATA.
     """
     if len(octets) > MAX_PUSH:
         raise WireError(f"PUSH of {len(octets)} octets, at most {MAX_PUSH} expected")

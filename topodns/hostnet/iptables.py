@@ -82,7 +82,8 @@ def iptables_works(network: HostNetwork) -> bool:
 def ensure_redirect(network: HostNetwork, all_tools: Sequence[Tools], on: bool) -> bool:
     """Bring the raw table to the desired state, in one transaction per IP version. Returns whether it changed.
 
-    `on`: with the rules that send queries here; else only those for replies. Raises HostNetworkError.
+    `all_tools`: by `find_all_tools`. `on`: with the rules that send queries here; else only those for replies. Raises
+    HostNetworkError.
     """
     return any([_ensure(network, tools, IptablesTable.RAW, on) for tools in all_tools])
 
@@ -111,7 +112,7 @@ def _restore_in_any_case(tools: Tools, text: str) -> None:
 def ensure_accepted(network: HostNetwork, all_tools: Sequence[Tools]) -> bool:
     """Add ACCEPT rules for DNS if the filter table has rules or a policy that may drop it. Returns whether it changed.
 
-    Raises HostNetworkError.
+    `all_tools`: by `find_all_tools`. Raises HostNetworkError.
     """
     return any([_ensure(network, tools, IptablesTable.FILTER, True) for tools in all_tools])
 

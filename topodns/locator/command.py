@@ -25,7 +25,7 @@ MAX_LABEL_KEYS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class LocatorFlags:
-    """What the command line says."""
+    """The values of the command line."""
 
     kind: LocatorKind
     kubeconfig: str  # file; "" as `official_client.connect`

@@ -1,14 +1,14 @@
 """Leader election by a Lease, with the algorithm of the kubernetes package, and the fence in front of every write.
 
 The package's `LeaderElection` decides when to acquire and to renew. Its `LeaseLock` is replaced, and its run is
-supervised, for a defect each, which a test holds:
+supervised, because of these defects, each of which has a test:
 
-- an error of the connection is no ApiException and ends the election, while what it started goes on;
+- an error of the connection is no ApiException and ends the election, while the task that it started goes on;
 - requests have no deadline, so that a silent API server hides that the Lease has expired;
 - a leader goes on for ten seconds after it has read another holder in the Lease;
 - the wall clock measures expiry: a step of it makes a follower acquire a renewed Lease, or wait for long;
 - times are the local ones, with the suffix of UTC;
-- at a stop the Lease is not released, and where `run` is cancelled, what it started goes on.
+- at a stop the Lease is not released, and if `run` is cancelled, the task that it started goes on.
 """
 
 import asyncio
@@ -60,7 +60,7 @@ def boot_clock() -> float:
 
 
 class LeaseLost(Exception):
-    """This replica is not the leader, or not for sure."""
+    """This replica is not the leader, or its Lease may have expired."""
 
 
 class Fence:

@@ -17,7 +17,7 @@ REASONS: Final = ("rbac", "crd", "refused", "api")
 
 @dataclass(slots=True)
 class LocatorCounts:
-    """What the controller has done; `follow` while it leads."""
+    """Counters of the controller, over all its terms as leader; `follow` sets the present term, for gauges."""
 
     writes: Counter[tuple[str, str]] = field(default_factory=Counter)  # by word of the kind, and result
     restarts: Counter[str] = field(default_factory=Counter)  # by collection: watches that ended in a fault

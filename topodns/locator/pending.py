@@ -190,7 +190,7 @@ class PendingWrites:
         self._repeat(write, now)
 
     def failed(self, write: LocatorWrite, now: float) -> None:
-        """It is not known whether the write took effect. Another one follows in any case."""
+        """Record that a write failed and may have taken effect nevertheless: another write of the locator follows."""
         self._uncertain.add(write.key)
         self._repeat(write, now)
 

@@ -1,4 +1,4 @@
-"""Which locators there should be, from the Pods and Nodes of a cluster. Pure.
+"""The locators that should exist, computed from the Pods and Nodes of a cluster. Pure.
 
 Of a Pod only what locates it is kept, some 400 octets. A Pod counts until it is deleted or ends (Succeeded, Failed), so
 also while it terminates, since it still sends queries; a hostNetwork Pod does not count: its address is the Node's.
@@ -19,7 +19,10 @@ _NONE: Final[frozenset[ObjectKey]] = frozenset()
 
 
 class PlacedPod(NamedTuple):
-    """What locates one Pod. `rank` decides between Pods with one address: the higher one has it."""
+    """The parts of a Pod that locate it. `rank` decides between Pods with one address: the higher one has it.
+
+    `ips` are packed; `node` is a name.
+    """
 
     uid: str
     node: str
@@ -28,7 +31,7 @@ class PlacedPod(NamedTuple):
 
 
 class PlacedNode(NamedTuple):
-    """What a NodeLocator has of its Node."""
+    """The parts of a Node that its NodeLocator has. `addresses` are packed."""
 
     uid: str
     addresses: tuple[bytes, ...]

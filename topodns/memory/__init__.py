@@ -1,1 +1,1 @@
-"""Memory of tables: how many entries or octets they hold, and which go first."""
+"""Limits on the memory of tables, in entries or octets, and the order in which entries are evicted."""

@@ -148,7 +148,11 @@ def _edges(bounds: tuple[float, ...]) -> tuple[str, ...]:
 
 
 class Exposition:
-    """All metrics of the process: those of `published`, and what the library's own collectors know of it."""
+    """All metrics of the process, for one scrape after another.
+
+    They are those that `published` returns, called for each exposition, and those of the library's own collectors:
+    process, Python and garbage collector.
+    """
 
     def __init__(self, published: Callable[[], Iterable[Published]]) -> None:
         self._registry = CollectorRegistry()

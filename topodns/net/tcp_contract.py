@@ -17,7 +17,7 @@ Answer = Callable[[bytes, bytes, int], bytes | Outcome[bytes | None] | None]
 
 
 class Listener(Protocol):
-    """What the connections of a listener share and call.
+    """The state that the connections of a listener share, and the functions of the listener that they call.
 
     `unfinished`: octets of incomplete queries, beyond `TcpLimits.begun` of each connection; `unread`: octets of replies
     that clients have not read. Each connection adds its own, and later subtracts them.

@@ -31,8 +31,8 @@ class TcpIntake:
     def lone_message(self, buffer: memoryview, size: int) -> bytes | None:
         """The message, if a read of `size` octets is exactly one, which `receive` would return alone; else None.
 
-        `buffer` begins with what was read. None, too, where `limited` or the end of the stream has a say. The intake
-        does not change, so the caller may still give the same octets to `receive`.
+        `buffer` begins with the octets read. None, too, if `queries` or `finishing` may apply to the message. The
+        intake does not change, so the caller may still give the same octets to `receive`.
         """
         if size <= PREFIX or self.finishing or self._queries or self.reader.pending:
             return None
@@ -58,7 +58,7 @@ class TcpIntake:
         return messages
 
     def drop_rest(self) -> None:
-        """Take nothing more, neither the rest of an incomplete message nor what the kernel has."""
+        """Take no further message, neither an incomplete one nor those that the kernel has."""
         self.reader = MessageReader()
         self.arrived = 0
         self.finishing = True

@@ -66,7 +66,7 @@ class TcpSchedule:
         return now if self._left > 0 else 0.0
 
     def ended(self, began: float) -> None:
-        """Take the time since `began` from what is left of the window."""
+        """Subtract the time since `began` (a result of the method `began`) from the time left in this window."""
         self._left -= self.clock() - began
 
     def _wait(self, connection: ScheduledConnection) -> None:

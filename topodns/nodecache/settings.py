@@ -63,7 +63,7 @@ class NodeConfigTexts:
     upstream_nameservers: FileText
 
     def without_kube_dns(self) -> "NodeConfigTexts":
-        """The same without the kube-dns ConfigMap."""
+        """These texts without those of the kube-dns ConfigMap."""
         absent = FileText(self.stub_domains.path), FileText(self.upstream_nameservers.path)
         return replace(self, stub_domains=absent[0], upstream_nameservers=absent[1])
 

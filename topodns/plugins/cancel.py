@@ -12,7 +12,7 @@ DEFAULT_CANCEL: Final = 5.001  # seconds; CoreDNS's
 
 
 def parse_cancel(directive: Directive, _: Context) -> float:
-    """`cancel [TIMEOUT]`: seconds that a query may take in all, above 0."""
+    """`cancel [TIMEOUT]`: seconds that a query may take in all, above 0; 5.001 without TIMEOUT. Raises ConfigError."""
     no_body(directive)
     if not directive.args:
         return DEFAULT_CANCEL

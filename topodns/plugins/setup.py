@@ -1,4 +1,4 @@
-"""What a plugin's `setup` is given: the process, its server block, and each listener of the block.
+"""The arguments of a plugin's `setup`: the server block, with the process, and each listener of the block.
 
 Nothing is opened at setup. The server calls `BlockSetup.start` and `close`, and runs its `sources` as tasks.
 """

@@ -2,8 +2,8 @@
 
 A plugin takes one of three forms. A step answers, or returns None to pass the query on. A wrapper changes the answers
 of the plugins below it, as a ResponseWriter does in CoreDNS. An around calls the plugins below it itself, any number of
-times, with any query, and decides about their answers. An answer that must wait is a `Deferred`. `chain` puts
-plugins in CoreDNS's order.
+times, with any query, and decides about their answers. An answer that must wait is a `Deferred`. `dnsserver.chain`
+calls the plugins in the order of `plugins.order`.
 """
 
 from collections.abc import Callable
@@ -109,7 +109,7 @@ Alteration = Callable[[Query], Query]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChainPart:
-    """What a plugin puts into the chain of a server block, at most one of each."""
+    """The parts of a plugin in the chain of a server block: at most one of each form, and hooks."""
 
     step: Step | None = None
     around: Around | None = None

@@ -26,7 +26,7 @@ _NO_NODES: Final = "no Node is known, so it is not known which clients get an en
 
 @dataclass(frozen=True, slots=True)
 class AuditRules:
-    """The options of the directive `topology` that decide who gets what."""
+    """The options of the directive `topology` that decide which client gets which endpoints."""
 
     unknown_client: UnknownClient
     on_invalid: OnInvalid

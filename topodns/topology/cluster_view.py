@@ -36,7 +36,10 @@ class ServiceView:
 
 
 def pod_key(endpoint: Endpoint) -> PodKey:
-    """What the endpoints of one Pod have in common, of both families; the address where the slice names no Pod."""
+    """(Node name, Pod name): the key that the endpoints of one Pod share in both families.
+
+    Of an endpoint without a Pod's name: its Node name and its packed address.
+    """
     return endpoint.node_name, endpoint.pod_name or endpoint.address
 
 

@@ -1,7 +1,7 @@
 """Coverage of one Service: which clients get an endpoint, by which key, and how the endpoints share the load.
 
-Clients are thought of as one on each Node. `topology.select` decides for each group of Nodes that it cannot tell apart;
-nothing here knows how a choice is made.
+One client on each Node is assumed. `topology.select` decides once for each group of Nodes whose clients get the same
+endpoints (`topology.node_groups`); this module has no rules of selection.
 """
 
 from collections import Counter
@@ -82,7 +82,7 @@ class EndpointLoad(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What a client on each Node gets."""
+    """The endpoints of one Service that a client on each Node gets, in groups of Nodes, and sums of them."""
 
     service: ObjectKey
     policy: Policy | InvalidPolicy | None
@@ -150,7 +150,7 @@ def coverage_steps(
 
 
 def parts_of(found: Coverage) -> list[object]:
-    """Those that are many; to be handed to `free_steps`, when nothing else refers to the Coverage."""
+    """The numerous objects in a Coverage, for `free_steps`, once nothing else refers to the Coverage."""
     return [*found.clients, *found.load]
 
 

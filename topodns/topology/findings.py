@@ -33,7 +33,7 @@ _NAMED_IN_TEXT: Final = 5
 
 
 class Severity(StrEnum):
-    """How bad a finding is, the worst first."""
+    """The severity of a finding; members are in the order from the worst."""
 
     ERROR = "error"  # clients get no endpoint, or the keys are not those that were meant
     WARNING = "warning"  # one failure away from it, or most likely a mistake

@@ -25,7 +25,7 @@ _Endpoints = Sequence[tuple[ObjectKey, Endpoint]]
 
 
 class MethodEvidence(NamedTuple):
-    """What one method says of an address. `used`: whether `locate` has the method."""
+    """The result of one method for an address, and its reason. `used`: `locate` has the method."""
 
     method: str  # in the spelling of the option `locate`
     used: bool
@@ -34,9 +34,9 @@ class MethodEvidence(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What is known of an address: the methods of `locate` in its order, then all others; and contradictions.
+    """The evidence about an address: the methods of `locate` in its order, then all others; and contradictions.
 
-    The latter are sentences, at most MAX_CONTRADICTIONS and one that says that there are more.
+    The latter are sentences, at most MAX_CONTRADICTIONS, and one more if further ones are left out.
     """
 
     methods: tuple[MethodEvidence, ...]

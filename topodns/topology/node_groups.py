@@ -1,7 +1,7 @@
 """The Nodes of a cluster, grouped by the values of the labels that a policy names.
 
-`select` gives clients of one group the same endpoints, unless it goes by the name of the Node. Most Services of a
-cluster share a few lists of keys, so that each grouping is made once and kept.
+`select` gives clients of one group the same endpoints, unless it uses the name of the Node. Most Services of a cluster
+share a few lists of keys, so that each grouping is made once and kept.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -52,7 +52,7 @@ class NodeGrouping:
         return any(values[at] is not None for values in self._members)
 
     def values(self, node: Node) -> _Values:
-        """What this Node's group has in common."""
+        """The key of this Node's group: "" if it has labels, else None; then its value of each label, None for none."""
         labels = node.labels
         return "" if labels else None, *map(labels.get, self._labels)
 

@@ -1,4 +1,4 @@
-"""What-if: changes of a cluster that are only supposed, such as a Node that is down, and the views of it with them.
+"""What-if: hypothetical changes of a cluster, such as a Node that is down, and its Services and Nodes with them.
 
 A change is text on a command line or in a URL: `node=NAME:down`, `zone=NAME:down`, `scale=NAMESPACE/NAME:-N` or
 `keys=NAMESPACE/NAME:KEY,KEY` (`none`: no filtering).

@@ -172,7 +172,7 @@ def difference_object(change: ServiceDifference) -> Mapping[str, object]:
 
 
 def finding_object(found: Finding) -> Mapping[str, object]:
-    """One finding; members that say nothing are left out."""
+    """One finding as a JSON object, without members that have no value."""
     details: Mapping[str, object] = {
         "nodes": found.nodes,
         "node_names": found.node_names,

@@ -26,7 +26,10 @@ class NoSubject(Exception):
 
 
 def manifest_state(paths: Sequence[str], topology: TopologySettings) -> ClusterState:
-    """The cluster of these files and directories. Logs what cannot be read; raises NoSubject for a whole file."""
+    """The cluster of the manifests in these files and directories, for an audit with the options of `topology`.
+
+    An object that cannot be decoded is left out and logged. Raises NoSubject if a file cannot be read.
+    """
     needed = needed_kinds(KubernetesSettings(()), topology)
     state = ClusterState(needed, key_reader(topology.keys), topology.terminating_fallback)
     source = ManifestSource(paths, lambda change: [state.apply(change, 0)])

@@ -36,11 +36,11 @@ class LiveUpdates:
 
     @property
     def streams(self) -> int:
-        """How many are open."""
+        """The number of open streams."""
         return len(self._streams)
 
     def streams_of(self, peer: str) -> int:
-        """How many this address has open."""
+        """The number of open streams of this client address (text)."""
         return sum(each == peer for each in self._streams.values())
 
     def open(self, peer: str) -> HttpStream:

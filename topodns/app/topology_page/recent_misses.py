@@ -37,5 +37,5 @@ class RecentCounts:
         self._samples.append(totals)
 
     def recent(self, totals: Counter[str]) -> Mapping[str, int]:
-        """How much each grew since the oldest sample; without those that did not grow."""
+        """The growth of each total since the oldest sample, without totals that did not grow."""
         return totals - self._samples[0]

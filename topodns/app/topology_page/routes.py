@@ -1,4 +1,4 @@
-"""The routes of the page: /topology and what is below it. They refuse as /explain does; no reply may be cached."""
+"""The routes of the page: /topology and paths below it. They refuse as /explain does; no reply may be cached."""
 
 import asyncio
 import json

@@ -76,7 +76,10 @@ def service_row(
     columns: ZoneColumns,
     topology: TopologySettings | None,
 ) -> Job[ServiceRow]:
-    """The row of one Service. `view` None: it is not headless. `notice`: the state's warning about its keys."""
+    """The row of one Service, as a job of short steps. `view` None: it is not headless, so the row has only `notice`.
+
+    `notice`: the state's warning about its keys, "" for none. `topology` None: the options are the defaults.
+    """
     name = str(key)
     if view is None:
         row = {"id": name, "keys": [], "source": "", "problems": [notice], "endpoints": 0, "zones": {}, "others": None}

@@ -1,4 +1,4 @@
-"""What the page shows of one cluster at a time, made in slices of time between queries, and kept while nothing changes.
+"""Snapshots of one cluster for the page, each made in slices of time between queries, and kept while nothing changes.
 
 A row is made again only if its Service's policy or endpoints, or any Node, changed.
 """
@@ -50,11 +50,11 @@ class _Kept:
 
 @dataclass(frozen=True, slots=True)
 class ClusterNotes:
-    """What the page shows of a cluster beside its objects."""
+    """Facts about a cluster for the page's summary, which do not come from its objects."""
 
     misses: Mapping[str, int]  # by Service, of the last minutes
     prefixes: Mapping[str, int]  # queries of unlocated clients by source prefix; empty unless the page may show them
-    unknown: tuple[str, ...]  # what is not known, and why, a line each
+    unknown: tuple[str, ...]  # the kinds of objects that are not known, and why, a line each
 
 
 class SnapshotMaker:
@@ -113,7 +113,7 @@ class SnapshotMaker:
         return known.row
 
     def forget(self) -> None:
-        """Free what is kept for the next snapshot: no browser has the page open."""
+        """Free the rows that are kept for the next snapshot; to be called when no browser has the page open."""
         self._kept.clear()
 
     async def _make(self) -> Snapshot:
@@ -195,7 +195,7 @@ class SnapshotMaker:
 
 
 def unknown_of(cluster: Cluster) -> tuple[str, ...]:
-    """What is not known of a cluster, a line each: kinds that are not synced, and kinds that RBAC denies."""
+    """The kinds of objects of a cluster that are not known, a line each: not synced yet, or denied by RBAC."""
     return (*(() if cluster.state.synced else cluster.waiting_for()), *cluster.lacks(), *_denied(cluster))
 
 

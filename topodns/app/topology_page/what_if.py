@@ -1,4 +1,4 @@
-"""What-if for the page: the rows of Services as they would be after changes that are only supposed."""
+"""What-if for the page: the rows of Services as they would be after hypothetical changes of the cluster."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""One worker as the first process sees it: its process, and the messages to and from it."""
+"""The first process's side of one worker: starts and kills its process, sends it messages, reads its answers."""
 
 import asyncio
 import json
@@ -86,9 +86,10 @@ class WorkerLink(asyncio.Protocol):
         await self._room.wait()
 
     def check(self) -> None:
-        """Ask for an acknowledgement, or kill a worker that owes one for too long. To be called every second.
+        """Ask for an acknowledgement, or kill a worker that owes one since PATIENCE checks. To be called every second.
 
-        Checks are counted, not seconds: after a pause of all processes (a frozen cgroup) each gets its time again.
+        Before the first acknowledgement START_PATIENCE counts. Checks are counted, not seconds: after a pause of all
+        processes (a frozen cgroup) each gets its time again.
         """
         if self.sent == self.acknowledged:
             self.send(message(MessageType.PING))

@@ -306,7 +306,7 @@ _VERSION: Final = StructReader(ApiVersionOnly)
 def read_identity(source: Source) -> tuple[str, str]:
     """(apiVersion, `namespace/name`) of an object that may be invalid; `name` alone if it has no namespace.
 
-    "" for what is unreadable. No other field is decoded, so that an annotation with invalid UTF-8 does not hide the
+    "" for one that is unreadable. No other field is decoded, so that an annotation with invalid UTF-8 does not hide the
     name.
     """
     return _read_api_version(source), _read_name(source)
@@ -336,5 +336,5 @@ pack: Final[Callable[[object], bytes]] = msgspec.msgpack.Encoder(enc_hook=dict).
 
 
 def unpacker(kind: Any) -> Callable[[bytes], Any]:
-    """A function that makes values of this type of what `pack` has written."""
+    """A function that decodes octets of `pack` to values of this type."""
     return msgspec.msgpack.Decoder(kind).decode

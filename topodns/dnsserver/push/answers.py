@@ -151,7 +151,10 @@ class DueAnswers:
         self._all_again: AnswerTable | None = None
 
     def add(self, answer: PushedAnswer, address: bytes) -> None:
-        """Add an answer that a change has touched, for a turn of this address; no effect if it is there already."""
+        """Add an answer that a change has touched; no effect if it is there already.
+
+        `address`: the packed address of the client in whose turn it is made anew.
+        """
         if answer.due:
             return
         answer.due = True

@@ -24,7 +24,7 @@ class EvictableSession(Protocol):
 
 @dataclass(slots=True)
 class HeldByAddress:
-    """What one client address holds. `octets`: of its subscriptions, and of the answers that count for it."""
+    """The resources of one client address. `octets`: of its subscriptions, and of the answers that count for it."""
 
     sessions: dict[EvictableSession, None] = field(default_factory=dict)  # the oldest first
     subscriptions: int = 0
@@ -32,18 +32,18 @@ class HeldByAddress:
 
 
 class PushShares:
-    """What the client addresses hold, of all listeners of the process."""
+    """The resources of each client address (packed), on all listeners of the process together."""
 
     def __init__(self) -> None:
         self._held: dict[bytes, HeldByAddress] = {}
         self._crowds: list[dict[bytes, None]] = [{} for _ in range(SESSIONS_OF_ADDRESS + 1)]  # by sessions
 
     def __len__(self) -> int:
-        """The number of addresses that hold something."""
+        """The number of addresses with a session, a subscription or octets."""
         return len(self._held)
 
     def of(self, address: bytes) -> HeldByAddress:
-        """What this address holds, to read only."""
+        """The resources of this address; not to be changed by the caller."""
         return self._held.get(address) or HeldByAddress()
 
     def add_session(self, address: bytes, session: EvictableSession) -> None:
@@ -61,7 +61,7 @@ class PushShares:
         self._forget_if_empty(address, held)
 
     def add(self, address: bytes, subscriptions: int, octets: int) -> None:
-        """Add to what an address holds; negative numbers to subtract."""
+        """Add to the resources of an address; negative numbers subtract."""
         held = self._held.setdefault(address, HeldByAddress())
         held.subscriptions += subscriptions
         held.octets += octets

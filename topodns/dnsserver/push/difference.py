@@ -35,7 +35,7 @@ _Record = tuple[int, bytes]
 
 
 def pushed_records(response: Response, qname: bytes, qtype: int) -> PushedRecords:
-    """What a subscription to this name (wire form, lower case) and type follows of a response.
+    """The records of a response that a subscription to this name (wire form, lower case) and type follows.
 
     The section AUTHORITY does not count: it has the SOA, whose serial changes with each change of the cluster.
     """

@@ -99,7 +99,10 @@ class Publisher:
         self._schedule.leave(session)
 
     def followed(self, session: PushSession, qname: bytes, qtype: int) -> PushedAnswer | None:
-        """What the session's subscription to this question follows; None if there is none."""
+        """The answer that the session's subscription to this question follows; None without a subscription.
+
+        `qname` is in wire form, in lower case.
+        """
         for viewer in (None, session.viewer):
             answer = self._table.get(qname, qtype, viewer)
             if answer is not None and session in answer.subscribers:

@@ -28,7 +28,7 @@ _COMPARED: Final = 256  # subscribers of an answer: of these the one that holds 
 
 
 class PushSchedule:
-    """What is left to do for the answers of `table`, by which functions."""
+    """The work that is left for the answers of `table`, and the timers and functions to do it."""
 
     def __init__(
         self,

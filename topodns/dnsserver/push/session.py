@@ -66,7 +66,7 @@ class _Fatal(Exception):
 class PushSession:
     """The session of one connection, before and after it is established.
 
-    `answers`: by the id of its SUBSCRIBE, what each subscription follows.
+    `answers`: the answer that each subscription follows, by the id of its SUBSCRIBE.
     """
 
     def __init__(self, publisher: "Publisher", connection: SessionConnection) -> None:

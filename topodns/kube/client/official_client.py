@@ -179,9 +179,10 @@ async def list_pages(client: OfficialClient, path: str, query: Mapping[str, str]
 async def list_all(
     client: OfficialClient, path: str, query: Mapping[str, str] | None, project: Callable[[Json], T | None]
 ) -> tuple[list[T], str]:
-    """A whole list and its resourceVersion; `project` keeps of each object what is needed, or None to leave it out.
+    """(The projections of all objects of a list, the resourceVersion of the list).
 
-    A list that expires between two pages begins anew, at most three times. Raises ApiError.
+    `project` returns the part of an object to keep, None to leave it out. A list that expires between two pages begins
+    anew, at most three times in all. Raises ApiError.
     """
     for attempt in range(1, _MAX_LISTS + 1):
         found: list[T] = []

@@ -78,7 +78,7 @@ def decode_lease(body: bytes) -> LeaseRecord:
 
 
 def lease_record(content: Json) -> LeaseRecord:
-    """The same of a Lease as JSON. Raises ApiError if it has no metadata."""
+    """The record of a Lease that is parsed from JSON; see `decode_lease`. Raises ApiError if it has no metadata."""
     metadata, spec = content.get("metadata"), content.get("spec") or {}
     if not isinstance(metadata, dict) or not isinstance(spec, dict):
         raise ApiError(0, "the Lease cannot be read")
@@ -97,7 +97,7 @@ def lease_body(namespace: str, name: str, holder: str, seconds: int, now: float)
 
 
 def new_lease(namespace: str, name: str, holder: str, seconds: int, now: float) -> Json:
-    """The same as JSON."""
+    """A new Lease as an object to be encoded; `seconds`: its duration, `now`: seconds since the epoch."""
     return {
         "kind": "Lease",
         "apiVersion": "coordination.k8s.io/v1",
@@ -112,7 +112,7 @@ def renewed_body(record: LeaseRecord, holder: str, seconds: int, now: float) -> 
 
 
 def renewed_lease(record: LeaseRecord, holder: str, seconds: int, now: float) -> Json:
-    """The same as JSON."""
+    """The Lease renewed or acquired by `holder`, as an object to be encoded; see `renewed_body`."""
     spec = {**(record.content.get("spec") or {}), **_held(holder, seconds, now)}
     if record.holder != holder:
         transitions = spec.get("leaseTransitions")

@@ -72,7 +72,7 @@ class HttpStream:
 
 @dataclass(eq=False)
 class HttpCounts:
-    """What all listeners of the process have counted so far."""
+    """Counters of all HTTP listeners of the process."""
 
     refused: Counter[int] = field(default_factory=Counter)  # requests answered with 400 to 499, by status
     streams: int = 0  # that are open now

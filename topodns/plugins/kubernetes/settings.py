@@ -9,11 +9,11 @@ from topodns.kube.client.contract import ApiSettings
 
 
 class PodMode(Enum):
-    """How `<dashed-ip>.<namespace>.pod.<origin>` is answered."""
+    """The answers to `<dashed-ip>.<namespace>.pod.<origin>`: the option `pods`."""
 
-    DISABLED = "disabled"
-    INSECURE = "insecure"
-    VERIFIED = "verified"
+    DISABLED = "disabled"  # NXDOMAIN
+    INSECURE = "insecure"  # the address in the name, in an existing namespace
+    VERIFIED = "verified"  # the same, if a Pod of the namespace has that address
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,7 @@
 """The `loadbalance` plugin: orders the addresses in a response at random, by weight, or by preferred network.
 
 In a response that it orders, CNAMEs come first, because some stub resolvers need that; then all other types, addresses,
-and MX.
-Records of one RRset stay together.
+and MX. Records of one RRset stay together.
 """
 
 from collections.abc import Callable, Sequence

@@ -15,7 +15,10 @@ _GROUP: Final = re.compile(r"\{(0|[1-9][0-9]*)\}")
 
 
 def matcher(match: NameMatch) -> Callable[[str], bool]:
-    """A predicate: whether a lower-case name matches."""
+    """A predicate: whether a name matches, in lower case and with the final dot. A regular expression may match a part.
+
+    Raises BadPattern for an invalid expression.
+    """
     text = match.text
     match match.comparison:
         case Comparison.EXACT:
