@@ -22,6 +22,7 @@ from topodns.plugins.forward.limits import MAX_PER_CLIENT, MAX_TOTAL
 
 KEPT: Final = 20_000  # answers that are kept, and copies of them
 NODE_OCTETS: Final = (6 << 20, 9 << 20, 12 << 20)
+LEAST_NODE_OCTETS: Final = 1 << 20  # that `-cache-octets` takes
 NODE_FULL: Final = 5_000  # answers of each block and type, more than the largest cache has room for
 LIMITS: Final = TcpLimits()
 ORIGINS: Final = ("cluster.local", "in-addr.arpa", "ip6.arpa", "example.com")  # one for each block of the template
@@ -79,9 +80,13 @@ def server_lines(part: int = 1) -> Iterator[str]:
 
 
 def node_cache_lines(part: int = 1) -> Iterator[str]:
-    """Measure the memory of node caches by `-cache-octets`, a printed line each, with a formula. Raises NoAnswer."""
+    """Measure the memory of node caches by `-cache-octets`, a printed line each, with a formula.
+
+    `part` divides all numbers, by 6 at most: no cache has fewer octets than the flag allows. Raises NoAnswer.
+    """
     yield "MB of a node cache"
     full = []
+    part = min(part, min(NODE_OCTETS) // LEAST_NODE_OCTETS)
     for octets in NODE_OCTETS:
         empty, resident = _node(octets // part, NODE_FULL // part)
         full.append(({_THING: octets // part / 1e6}, resident))
