@@ -1,4 +1,7 @@
-"""The habits that keep the house readable, held by measure: CONTRIBUTING.md says why."""
+"""Checks of the structure of the code: sizes of modules and functions, names of tests, importers of short modules.
+
+CONTRIBUTING.md ("Habits") has the rules and their reasons.
+"""
 
 import ast
 import re
@@ -14,7 +17,7 @@ MODULES = sorted((ROOT / "topodns").rglob("*.py"))
 PACKAGE, UNIT, STORIES = ROOT / "topodns", ROOT / "tests/unit", ROOT / "tests/stories"
 MAX_MODULE = 400
 MAX_FUNCTION = 60
-CRUMB = 40  # lines: a shorter module with one importer belongs to its importer
+SHORT_MODULE = 40  # lines: a shorter module with one importer belongs to its importer
 
 TESTED_ELSEWHERE: Mapping[str, str] = {
     "__main__": "runs `cli.main`: tests/stories/test_command_line.py starts it",
@@ -66,7 +69,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
 SHORT_WITH_ONE_IMPORTER: Mapping[str, str] = {
     "plugins.loadbalance.source": "reads a file: the I/O of a plugin is a module of its own, as in `file` and `hosts`",
 }
-"""Modules of fewer than CRUMB lines with one importer, and why each is a module."""
+"""Modules of fewer than SHORT_MODULE lines with one importer, and why each is a module."""
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -193,7 +196,7 @@ def test_a_short_module_has_several_importers() -> None:
     short = {
         name
         for name, path in named_modules().items()
-        if len(path.read_text(encoding="utf-8").splitlines()) < CRUMB and imported[name] == 1
+        if len(path.read_text(encoding="utf-8").splitlines()) < SHORT_MODULE and imported[name] == 1
         if path.parent != PACKAGE / "plugins"
         if not (is_of_a_plugin_folder(path) and path.stem in ("handler", "metrics", "settings", "setup"))
     }

@@ -37,14 +37,14 @@ CLIENT, PORT = bytes((10, 244, 1, 7)), 40_000
 
 
 class Resolver:
-    """The handler of one socket before one upstream, with or without the short way; `cache` and `loadbalance` too.
+    """The handler of one socket before one upstream, with the fast path (`fast`) or with the plugin chain only.
 
     Its block is for `origin`; an upstream with node identity gets `options` with each question.
     """
 
     def __init__(
         self,
-        short: bool,
+        fast: bool,
         behave: Behaviour,
         directives: str = "cache 30\nloadbalance",
         udp: bool = True,
@@ -72,7 +72,7 @@ class Resolver:
         table = PacketCache(lambda address: "", Random(1), self.timers.time)
         self.socket_counters = QueryCounters("dns://:53", "udp" if udp else "tcp", "1")
         name = parse_name(origin)
-        answering = Block(name, origin, chain, 1232, balancer is not None, fast_route=fast_route if short else None)
+        answering = Block(name, origin, chain, 1232, balancer is not None, fast_route=fast_route if fast else None)
         answering = replace(answering, variants=block_variants(block))
         self.variants = 0  # answers that were ready for another packet of the same question
         self.blocks = BlockTable([answering])
@@ -101,10 +101,10 @@ WWW = says("www.example. 300 IN A 192.0.2.7")
 
 
 @given(st.binary(max_size=80), st.booleans())
-def test_whatever_octets_come_both_ways_say_the_same(tail: bytes, framed: bool) -> None:
+def test_for_any_octets_fast_path_and_chain_reply_the_same(tail: bytes, framed: bool) -> None:
     data = (struct.pack("!HHHHHH", 7, RD, 1, 0, 0, 0) if framed else b"") + tail
-    short, long = (Resolver(way, WWW) for way in (True, False))
-    assert short.ask(data) == long.ask(data)
+    fast, chain = (Resolver(each, WWW) for each in (True, False))
+    assert fast.ask(data) == chain.ask(data)
 
 
 @pytest.mark.parametrize(
@@ -120,10 +120,10 @@ def test_whatever_octets_come_both_ways_say_the_same(tail: bytes, framed: bool) 
     ],
     ids=["mixed case", "no address", "an origin of the cluster", "an option", "EDNS 1", "more", "less"],
 )
-def test_a_query_that_is_not_plain_takes_the_slow_path(data: bytes) -> None:
-    """With the same result: seen by the upstream, which is not even asked on the short way."""
-    short, long = Resolver(True, WWW), Resolver(False, WWW)
-    assert short.ask(data) == long.ask(data)
+def test_a_query_that_is_not_plain_takes_the_chain(data: bytes) -> None:
+    """The fast path does not take it, and the reply is that of the chain."""
+    fast, chain = Resolver(True, WWW), Resolver(False, WWW)
+    assert fast.ask(data) == chain.ask(data)
     fast_route = Resolver(True, WWW)
     relay = Relay(
         fast_route.blocks.fast_routes, fast_route.socket_counters, fast_route.timers.time, lambda crossing, answer: b""

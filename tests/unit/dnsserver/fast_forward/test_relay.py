@@ -1,4 +1,4 @@
-"""The short way of plain questions: to the octet what the long way makes of them, and closed to all others."""
+"""The fast path of plain questions: its replies are octet by octet those of the plugin chain; it takes no others."""
 
 from dataclasses import replace
 from random import Random
@@ -48,14 +48,14 @@ IDENTITY = ((NODE_IDENTITY, b"node-a"),)
 
 
 class Resolver:
-    """The handler of one socket before one upstream, with or without the short way; `cache` and `loadbalance` too.
+    """The handler of one socket before one upstream, with the fast path (`fast`) or with the plugin chain only.
 
     Its block is for `origin`; an upstream with node identity gets `options` with each question.
     """
 
     def __init__(
         self,
-        short: bool,
+        fast: bool,
         behave: Behaviour,
         directives: str = "cache 30\nloadbalance",
         udp: bool = True,
@@ -83,7 +83,7 @@ class Resolver:
         table = PacketCache(lambda address: "", Random(1), self.timers.time)
         self.socket_counters = QueryCounters("dns://:53", "udp" if udp else "tcp", "1")
         name = parse_name(origin)
-        answering = Block(name, origin, chain, 1232, balancer is not None, fast_route=fast_route if short else None)
+        answering = Block(name, origin, chain, 1232, balancer is not None, fast_route=fast_route if fast else None)
         answering = replace(answering, variants=block_variants(block))
         self.variants = 0  # answers that were ready for another packet of the same question
         self.blocks = BlockTable([answering])
@@ -147,29 +147,29 @@ OPTS = st.sampled_from([None, Opt(), Opt(size=0), Opt(size=4096), Opt(flags=DO),
     origin=st.sampled_from([".", "example.", "www.example."]),
     options=st.sampled_from([(), IDENTITY]),
 )
-def test_both_ways_give_the_same_octets_and_counts(
+def test_fast_path_and_chain_give_the_same_octets_and_counts(
     answer: str, opt: Opt | None, flags: int, directives: str, udp: bool, origin: str, options: Options
 ) -> None:
     data = query("www.example. A", opt, flags)
-    short, long = (Resolver(way, ANSWERS[answer], directives, udp, origin, options) for way in (True, False))
+    fast, chain = (Resolver(each, ANSWERS[answer], directives, udp, origin, options) for each in (True, False))
     for _ in range(3):  # the second time from the cache
-        replies = [resolver.ask(data) for resolver in (short, long)]
+        replies = [resolver.ask(data) for resolver in (fast, chain)]
         assert replies[0] == replies[1]
-    assert short.counted == long.counted
-    assert short.upstream.asked == long.upstream.asked
+    assert fast.counted == chain.counted
+    assert fast.upstream.asked == chain.upstream.asked
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
 @pytest.mark.parametrize("udp", [True, False])
-def test_a_variant_gets_the_octets_of_the_long_way(answer: str, udp: bool) -> None:
+def test_a_variant_gets_the_octets_of_the_chain(answer: str, udp: bool) -> None:
     rng = Random(1)
-    ready, long = (Resolver(False, ANSWERS[answer], "cache 30", udp) for _ in range(2))
+    ready, chain = (Resolver(False, ANSWERS[answer], "cache 30", udp) for _ in range(2))
     for number in range(60):
         name = "".join(rng.choice((char, char.upper())) for char in "www.example.") if number % 2 else "www.example."
         options = [(10, rng.randbytes(8)), (4711, b"")][: rng.randrange(3)]
         data = query(f"{name} A", rng.choice((None, Opt(options=options), Opt(options=options, flags=DO))))
-        long.handler.table.clear()
-        assert ready.ask_ready(data) == long.ask(data)
+        chain.handler.table.clear()
+        assert ready.ask_ready(data) == chain.ask(data)
     kept = answer not in ("a TTL of 0", "a long TTL", "nothing", "no such name", "a failure", "no answer", "cut short")
     assert (ready.variants > 0) == kept
 
@@ -183,20 +183,20 @@ NAMES = [
 
 @pytest.mark.parametrize("origin", [".", "example.", "local."])
 def test_a_parsed_rest_of_a_name_is_used_only_for_that_rest(origin: str) -> None:
-    """The rest behind a first label is taken apart once: never for a name or a message that it is not the rest of."""
-    short, long = (Resolver(way, WWW, origin=origin) for way in (True, False))
+    """The octets behind a first label are parsed once, and used again only for messages that end in these octets."""
+    fast, chain = (Resolver(each, WWW, origin=origin) for each in (True, False))
     asked = [query(name, opt) for name in NAMES for opt in (None, Opt(), Opt(size=600), Opt(flags=DO))]
     shifted = [data[:12] + b"\0" + data[12:] for data in asked]
     overlong = [data[:12] + bytes([65]) + b"a" * 65 + data[12:] for data in asked]
     pointing = [data[:12] + b"\xc0" + data[13:] for data in asked]
     for data in (*asked, *shifted, *overlong, *pointing, *asked):
-        replies = [resolver.ask(data) for resolver in (short, long)]
+        replies = [resolver.ask(data) for resolver in (fast, chain)]
         assert replies[0] == replies[1], data
-    assert short.upstream.asked == long.upstream.asked
+    assert fast.upstream.asked == chain.upstream.asked
 
 
 def test_an_upstream_with_node_identity_gets_it_with_each_plain_query() -> None:
-    """And nothing of the client's: one with a claim of its own goes the long way, where it is dropped."""
+    """A client's own option is not forwarded: such a query takes the chain, which removes the option."""
     forged = Opt(options=((NODE_IDENTITY, b"node-b"),))
     resolver = Resolver(True, whatever, origin="example.", options=IDENTITY)
     for name, opt in (("a.example. A", None), ("b.example. A", Opt()), ("c.example. A", forged)):
@@ -216,7 +216,7 @@ def test_a_failure_of_ours_is_kept_like_one_of_the_upstream() -> None:
     assert len(resolver.upstream.asked) == asked
 
 
-def test_equal_questions_on_both_ways_are_one_question_upstream() -> None:
+def test_equal_questions_on_fast_path_and_chain_are_one_question_upstream() -> None:
     resolver = Resolver(True, WWW)
     resolver.upstream.delay = 0.1
     outcomes = [resolver.handler.answer(query(text), CLIENT, PORT) for text in ("www.example. A", "wwW.example. A")]
@@ -225,7 +225,7 @@ def test_equal_questions_on_both_ways_are_one_question_upstream() -> None:
     assert len(resolver.upstream.asked) == 1
 
 
-def test_a_client_with_too_many_questions_is_dropped_on_the_long_way() -> None:
+def test_a_question_of_a_client_with_too_many_is_dropped_by_the_chain() -> None:
     resolver = Resolver(True, WWW)
     resolver.upstream.delay = 0.1
     for text in ("a.example. A", "b.example. A"):
@@ -234,7 +234,7 @@ def test_a_client_with_too_many_questions_is_dropped_on_the_long_way() -> None:
     assert resolver.in_flight.dropped_by_client == 1
 
 
-def test_a_bug_on_the_short_way_is_servfail_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_on_the_fast_path_is_servfail_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(*arguments: object) -> None:
         raise ZeroDivisionError("as bugs do")
 
@@ -246,10 +246,10 @@ def test_a_bug_on_the_short_way_is_servfail_and_counted(monkeypatch: pytest.Monk
     assert scene.socket_counters.panics == 1
 
 
-def test_both_ways_keep_an_answer_that_contradicts_a_push_for_a_second() -> None:
+def test_fast_path_and_chain_keep_an_answer_that_contradicts_a_push_for_a_second() -> None:
     ttls = []
-    for short in (True, False):
-        resolver = Resolver(short, WWW, "cache 30")
+    for fast in (True, False):
+        resolver = Resolver(fast, WWW, "cache 30")
         assert resolver.cache is not None
         upstream, counts = Connecting(resolver.timers), SubscriptionCounts()
         resolver.cache.push = PushSubscriptions(

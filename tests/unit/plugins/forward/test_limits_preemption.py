@@ -115,9 +115,9 @@ def test_max_concurrent_counts_a_dropped_question_no_more() -> None:
     assert set(scene.got.values()) == {"NOERROR"}
 
 
-@pytest.mark.parametrize("short", [True, False], ids=["the short way", "the long way"])
-def test_a_dropped_question_gets_no_reply_and_is_counted_whichever_way_it_went(short: bool) -> None:
-    resolver = Resolver(short, whatever, "cache 30")
+@pytest.mark.parametrize("fast", [True, False], ids=["fast path", "chain"])
+def test_a_dropped_question_gets_no_reply_and_is_counted_by_fast_path_and_chain(fast: bool) -> None:
+    resolver = Resolver(fast, whatever, "cache 30")
     resolver.upstream.delay = 0.1
     replies = {}
     for name, asker in [(f"n{n}", HEAVY) for n in range(2)] + [(f"o{n}", OTHER) for n in range(2)]:
