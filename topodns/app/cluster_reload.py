@@ -1,6 +1,6 @@
-"""Which clusters a reload keeps: a feed goes on, with its state and its watches, if the new Corefile needs the same.
+"""Decides which clusters a reload keeps: a feed with its state and watches, if the new Corefile needs the same one.
 
-Then the reload costs neither a list nor a moment with less state. All other clusters are read anew.
+The reload then needs no list of that cluster, and its state is complete all the time. All other clusters are read anew.
 """
 
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """The clusters of `kubernetes` directives: state, feed and client locator of each. Nothing is started here.
 
-A `Feed` may outlive its generation: where the next Corefile needs the same feed, it keeps running, and a reload costs
-neither a list nor a moment with less state.
+A `Feed` may outlive its generation: if the next Corefile needs the same feed, it keeps running over the reload
+(`app.cluster_reload`).
 """
 
 import time

@@ -1,4 +1,4 @@
-"""Which HTTP requests may read the placement of Pods: those of programs on loopback, and of no foreign web page."""
+"""Decides which HTTP requests may read the placement of Pods: those of programs on loopback, not of other web pages."""
 
 import re
 from collections.abc import Mapping

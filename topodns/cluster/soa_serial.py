@@ -1,4 +1,4 @@
-"""Which changes of objects advance the SOA serials: those that CoreDNS counts.
+"""Decides which changes of objects advance the SOA serials: those that CoreDNS counts.
 
 There are two: the serial of the cluster's zones, and that of the plugin `k8s_external` for Services reached from
 outside.

@@ -1,4 +1,4 @@
-"""Which locator to write next, and when. Pure: time is an argument, in seconds.
+"""Decides which locator to write next, and when. Pure: time is an argument, in seconds.
 
 The first change of a locator is written at once, later ones at most once per window. An address is added to a locator
 only when no other one has it any more, so that at no moment two of them disagree about it; meanwhile the rest of the

@@ -1,4 +1,4 @@
-"""When the next session of a `cache` with `push` may begin, and with which of its upstreams. Time is an argument."""
+"""Decides when the next session of a `cache` with `push` begins, and with which upstream. Time is an argument."""
 
 from random import Random
 from typing import Final
