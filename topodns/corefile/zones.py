@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from topodns.corefile.arguments import MAX_PORT, Network, parse_network
+from topodns.corefile.arguments import MAX_PORT, Network, no_body, parse_network
 from topodns.corefile.errors import ConfigError, shown, shown_word
 from topodns.corefile.lexer import Token
 from topodns.corefile.parser import Directive
-from topodns.dns.name import BadName, Name, parse_name, reverse_name
+from topodns.dns.name import ROOT, BadName, Name, parse_name, reverse_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,12 @@ def parse_origins(directive: Directive, words: Iterable[str]) -> tuple[Name, ...
     `dns://` and a port have no effect, as in CoreDNS.
     """
     return tuple(dict.fromkeys(origin for word in words for origin in _parse(directive, word).origins))
+
+
+def fallthrough(option: Directive) -> tuple[Name, ...]:
+    """The origins of an option `fallthrough [ZONES...]`; the root without arguments. Raises ConfigError."""
+    no_body(option)
+    return parse_origins(option, option.args) or (ROOT,)
 
 
 def _parse(place: Token | Directive, text: str) -> _Key:

@@ -6,8 +6,7 @@ from typing import Final
 
 from topodns.corefile.arguments import duration, flag, fold_options, no_body, once_each, only_arg, some_args
 from topodns.corefile.parser import Directive
-from topodns.corefile.zones import parse_origins
-from topodns.dns.name import ROOT
+from topodns.corefile.zones import fallthrough, parse_origins
 from topodns.dns.rrtype import ADDRESS_TYPES, Rcode
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
@@ -44,8 +43,7 @@ def _reload_by_mtime(option: Directive, settings: ZoneFile) -> ZoneFile:
 
 
 def _fallthrough(option: Directive, settings: ZoneFile) -> ZoneFile:
-    no_body(option)
-    return replace(settings, fallthrough=parse_origins(option, option.args) or (ROOT,))
+    return replace(settings, fallthrough=fallthrough(option))
 
 
 def _upstream(option: Directive, settings: ZoneFile) -> ZoneFile:

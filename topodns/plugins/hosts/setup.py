@@ -7,8 +7,7 @@ from typing import Final
 from topodns.corefile.arguments import duration, flag, no_body, once_each, only_arg, whole
 from topodns.corefile.errors import ConfigError, listed, nearest, shown_word
 from topodns.corefile.parser import Directive
-from topodns.corefile.zones import parse_origins
-from topodns.dns.name import ROOT
+from topodns.corefile.zones import fallthrough, parse_origins
 from topodns.dns.rrtype import ADDRESS_TYPES
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
@@ -75,7 +74,7 @@ def _reload(option: Directive, settings: Hosts) -> Hosts:
 
 
 def _fallthrough(option: Directive, settings: Hosts) -> Hosts:
-    return replace(settings, fallthrough=parse_origins(option, option.args) or (ROOT,))
+    return replace(settings, fallthrough=fallthrough(option))
 
 
 def _fallthrough_unsupported(option: Directive, settings: Hosts) -> Hosts:

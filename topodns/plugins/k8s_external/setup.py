@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from topodns.corefile.arguments import flag, fold_options, no_body, once_each, only_arg, whole, wrong
+from topodns.corefile.arguments import flag, fold_options, once_each, only_arg, whole, wrong
 from topodns.corefile.parser import Directive
-from topodns.corefile.zones import parse_origins
-from topodns.dns.name import ROOT, BadName, parse_name
+from topodns.corefile.zones import fallthrough
+from topodns.dns.name import BadName, parse_name
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.k8s_external.handler import ExternalZone
@@ -44,8 +44,7 @@ def _headless(option: Directive, settings: K8sExternal) -> K8sExternal:
 
 
 def _fallthrough(option: Directive, settings: K8sExternal) -> K8sExternal:
-    no_body(option)
-    return replace(settings, fallthrough=parse_origins(option, option.args) or (ROOT,))
+    return replace(settings, fallthrough=fallthrough(option))
 
 
 _READERS: Final[Mapping[str, Callable[[Directive, K8sExternal], K8sExternal]]] = {

@@ -25,8 +25,8 @@ from topodns.corefile.arguments import (
 )
 from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
-from topodns.corefile.zones import parse_origins
-from topodns.dns.name import ROOT, is_reverse, name_text
+from topodns.corefile.zones import fallthrough, parse_origins
+from topodns.dns.name import is_reverse, name_text
 from topodns.dns.rrtype import ADDRESS_TYPES, RRType
 from topodns.kube.client.contract import ApiSettings
 from topodns.plugins.compatibility import OURS, differs
@@ -204,10 +204,11 @@ def _ignore(option: Directive, settings: KubernetesSettings) -> KubernetesSettin
 
 
 def _fallthrough(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
-    return replace(settings, fallthrough=parse_origins(option, option.args) or (ROOT,))
+    return replace(settings, fallthrough=fallthrough(option))
 
 
 def _multicluster(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
+    no_body(option)
     return replace(settings, multicluster=parse_origins(option, option.args))
 
 

@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from topodns.corefile.arguments import choice, fold_options, only_arg, record_type, some_args, whole, wrong
+from topodns.corefile.arguments import choice, fold_options, no_body, only_arg, record_type, some_args, whole, wrong
 from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
-from topodns.corefile.zones import parse_origins
-from topodns.dns.name import ROOT
+from topodns.corefile.zones import fallthrough, parse_origins
 from topodns.dns.rrtype import QCLASSES, RCODES, RRClass
 from topodns.plugins.compatibility import differs, unsupported
 from topodns.plugins.context import Context
@@ -85,11 +84,12 @@ def _ederror(option: Directive, settings: Template) -> Template:
 
 
 def _fallthrough(option: Directive, settings: Template) -> Template:
-    return replace(settings, fallthrough=parse_origins(option, option.args) or (ROOT,))
+    return replace(settings, fallthrough=fallthrough(option))
 
 
-def _upstream(_: Directive, settings: Template) -> Template:
+def _upstream(option: Directive, settings: Template) -> Template:
     """Accepted with any arguments and without effect, as in CoreDNS: targets of CNAMEs are always looked up."""
+    no_body(option)
     return settings
 
 
