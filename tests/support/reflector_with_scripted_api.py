@@ -19,6 +19,7 @@ from tests.support.scripted_api import (
 )
 from tests.support.virtual_event_loop import run_virtually
 from topodns.cluster.model import ObjectKey, Service
+from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
 from topodns.kube.client.contract import ApiError
@@ -46,7 +47,7 @@ class Setup:
         self.api = ScriptedApi(deque(replies))
         self.state = ClusterState(frozenset({resource.kind}))
         self.published: list[frozenset[Fact]] = []
-        writer = StateWriter(self.state, [self.published.append], lambda: 1000.0)
+        writer = StateWriter(PublishingState(self.state, lambda: 1000.0, [self.published.append]))
         self.reflector = Reflector(resource, SharedState(self.api, writer, RetryGate(), TimeSlices(), Random(4)))
         self.progress = self.reflector.progress
         self._kind = resource.kind

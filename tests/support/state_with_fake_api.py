@@ -1,6 +1,7 @@
 """A cluster's state fed by an ApiSource from the fake API server, without sockets and in virtual time."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from ipaddress import ip_address
@@ -13,6 +14,7 @@ from tests.support.fake_api.listener import Answer
 from tests.support.fake_api.server import FakeApi
 from tests.support.virtual_event_loop import run_virtually
 from topodns.cluster.model import ObjectKey
+from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.slice_index import SliceOwner
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
@@ -51,7 +53,8 @@ class Setup:
         self.state = ClusterState(needed_kinds(settings, TopologySettings()))
         self.published: list[frozenset[Fact]] = []
         wanted = resources(settings, TopologySettings())
-        self.source = ApiSource(wanted, self.state, [self.published.append], connect, Random(seed))
+        writes = PublishingState(self.state, time.time, [self.published.append])
+        self.source = ApiSource(wanted, writes, connect, Random(seed))
         self._front = fronts[0]
 
     @property

@@ -15,9 +15,9 @@ from typing import Final
 from topodns.app.cluster_lifecycle import NotKnown
 from topodns.app.cluster_reload import FeedSettings, feed_settings, kept_feed
 from topodns.app.loop_timers import LoopTimers
-from topodns.cluster.model import Change, Kind, Replaced
+from topodns.cluster.model import Kind
+from topodns.cluster.publishing_state import PublishingState, Subscriber
 from topodns.cluster.state import ClusterState
-from topodns.dependency import Fact
 from topodns.files.watch import watch_files
 from topodns.kube.client import connect
 from topodns.kube.client.contract import ApiError, KubeApi
@@ -66,17 +66,17 @@ class Feed:
             settings.pod_names,
             all_pods=settings.api is not None and settings.labels is None,
         )
+        self.published = PublishingState(self.state, time.time)
         self.contradictions = Contradictions(self.state)
         self.locator_contradictions = LocatorContradictions(self.state)
         self.pod_wait = PodWait(LoopTimers(), self._may_learn_of_pods)
-        self._subscribers: list[Callable[[frozenset[Fact]], object]] = []
         self.subscribe()
         self.event_writer = event_writer  # writes Events about invalid topology keys; None without an API server
         self.source: ManifestSource | ApiSource
         if connecting is None:
-            self.source = ManifestSource(settings.manifests, self._take_in, settings.labels)
+            self.source = ManifestSource(settings.manifests, self.published.take, settings.labels)
         else:
-            self.source = ApiSource(settings.resources, self.state, self._subscribers, connecting, rng)
+            self.source = ApiSource(settings.resources, self.published, connecting, rng)
 
     @property
     def arrives_late(self) -> bool:
@@ -93,13 +93,9 @@ class Feed:
         else:
             await self.source.load_gently()
 
-    def subscribe(self, *subscribers: Callable[[frozenset[Fact]], object]) -> None:
-        """Replace the subscribers that an earlier call set; `pod_wait` stays subscribed beside them.
-
-        Each is called with the facts (dependencies of answers) that a change touched, in the same turn of the event
-        loop, before any query is answered.
-        """
-        self._subscribers[:] = (*subscribers, self.pod_wait.wake)
+    def subscribe(self, *subscribers: Subscriber) -> None:
+        """Replace the subscribers that an earlier call set; `pod_wait` stays subscribed beside them."""
+        self.published.subscribers = (*subscribers, self.pod_wait.wake)
 
     def works(self) -> Iterator[tuple[str, Coroutine[None, None, None]]]:
         """The background work after `begin`: (name of the task, coroutine) pairs."""
@@ -133,21 +129,6 @@ class Feed:
         state = self.state
         locators = state.locators.node_locators or state.locators.pod_locators
         return state.synced and (state.knows_all_pods or (self.settings.api is not None and bool(locators)))
-
-    def _take_in(self, change: Change) -> Iterator[None]:
-        """Apply a change of the manifests, one small step per `next`.
-
-        Each step calls the subscribers with the facts that it touched, if any.
-        """
-        for facts in _taken_in(self.state, change):
-            self.publish(facts)
-            yield
-
-    def publish(self, facts: frozenset[Fact]) -> None:
-        """Call the subscribers with the facts that a change touched, if any."""
-        if facts:
-            for subscriber in self._subscribers:
-                subscriber(facts)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -283,13 +264,3 @@ class ClusterMaker:
         if settings.writes_events:
             event_writer = EventWriter(connecting, OURS.namespace or NAMESPACE, self._holder, self.service_events)
         return Feed(settings, self._rng, connecting, event_writer)
-
-
-def _taken_in(state: ClusterState, change: Change) -> Iterator[frozenset[Fact]]:
-    """Apply the change; yields the facts that each step touched."""
-    now = int(time.time())
-    if not isinstance(change, Replaced):
-        yield state.apply(change, now)
-        return
-    for step in state.replace(change, now):
-        yield step.facts

@@ -55,7 +55,7 @@ class Copies:
         for change in changes_of(payload):
             feed = self.maker.feeds.get(change.feed)
             if feed is not None:
-                feed.publish(_take(feed, change))
+                feed.published.publish(_take(feed, change))
 
 
 def _take(feed: Feed, change: StateChange) -> frozenset[Fact]:

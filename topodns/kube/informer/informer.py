@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from random import Random
 from typing import Final
 
-from topodns.cluster.state import ClusterState
-from topodns.dependency import Fact
+from topodns.cluster.publishing_state import PublishingState
 from topodns.kube.client.contract import KubeApi
 from topodns.kube.informer.lister import SharedState
 from topodns.kube.informer.progress import Progress
@@ -25,22 +24,18 @@ REMIND_EVERY: Final = 60.0  # seconds between log lines while requests fail
 
 
 class ApiSource:
-    """Runs one reflector per resource and keeps `state` equal to the API server's.
-
-    `subscribers` are called as by `state_writer.StateWriter`.
-    """
+    """Runs one reflector per resource and keeps the state equal to the API server's."""
 
     def __init__(
         self,
         resources: Sequence[Resource],
-        state: ClusterState,
-        subscribers: Sequence[Callable[[frozenset[Fact]], object]],
+        published: PublishingState,
         connect: Callable[[], Awaitable[KubeApi]],
         rng: Random,
     ) -> None:
         self.progress: tuple[Progress, ...] = ()  # one per kind; empty before `connect`
         self._resources = resources
-        self._writer = StateWriter(state, subscribers)
+        self._writer = StateWriter(published)
         self._connect = connect
         self._rng = rng
         self._api: KubeApi | None = None

@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.model_builders import service
 from topodns.cluster.model import Replaced
+from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.state import ClusterState
 from topodns.kube.informer.list_check import ListCheck
 from topodns.kube.informer.progress import Progress
@@ -18,7 +19,7 @@ def checked(held: int) -> tuple[ListCheck, SyncState]:
     """The check of a state with this many Services, of which a list with resourceVersion 100 was applied last."""
     state = ClusterState(frozenset())
     state.apply(Replaced("Service", tuple(service(f"s{number}") for number in range(held))), 0)
-    sync = SyncState(Progress(SERVICES, 0.0), StateWriter(state, ()))
+    sync = SyncState(Progress(SERVICES, 0.0), StateWriter(PublishingState(state, lambda: 1000.0)))
     sync.list_applied("100")
     return ListCheck("Service", state, sync), sync
 

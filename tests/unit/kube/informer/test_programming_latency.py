@@ -8,6 +8,7 @@ from tests.support.model_builders import endpoint, endpoint_slice, service
 from tests.support.virtual_event_loop import run_virtually
 from topodns.cluster.decode.stream import Event
 from topodns.cluster.model import ClusterObject, Deleted, Kind, Replaced, Upserted
+from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.state import ClusterState
 from topodns.kube.informer.programming_latency import BUCKETS
 from topodns.kube.informer.state_writer import StateWriter
@@ -22,7 +23,7 @@ def measured(event: Event, *services: ClusterObject) -> dict[str, list[float]]:
     async def story() -> StateWriter:
         state = ClusterState(frozenset())
         state.apply(Replaced("Service", services), 0)
-        writer = StateWriter(state, (), lambda: 1000.0)
+        writer = StateWriter(PublishingState(state, lambda: 1000.0))
         writer.apply("EndpointSlice", event)
         return writer
 
@@ -85,7 +86,7 @@ def test_with_copies_the_time_until_all_have_the_change_is_counted() -> None:
         state.apply(Replaced("Service", (service("web"),)), 0)
         copies = state.journal = Copies()
         now = [1000.0]
-        writer = StateWriter(state, (), lambda: now[0])
+        writer = StateWriter(PublishingState(state, lambda: now[0]))
         writer.apply("EndpointSlice", Event(Upserted(SLICE), "1", 999.9))
         latencies = writer.latency.by_kind["headless_with_selector"]
         assert latencies.count() == 0

@@ -9,6 +9,7 @@ from tests.support.model_builders import endpoint, endpoint_slice, service
 from tests.support.virtual_event_loop import run_virtually
 from topodns.cluster.decode.stream import Event
 from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, ObjectKey, Replaced, Upserted
+from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
 from topodns.kube.informer.state_writer import StateWriter
@@ -23,7 +24,7 @@ class Setup:
     def __init__(self, *services: ClusterObject) -> None:
         self.state = ClusterState(frozenset())
         self.seen: list[tuple[float, str]] = []  # when the addresses of web changed, and to what
-        self.writer = StateWriter(self.state, [self._look])
+        self.writer = StateWriter(PublishingState(self.state, lambda: 1000.0, [self._look]))
         self.state.apply(Replaced("Service", services or (service("web"),)), 0)
         self.state.apply(Replaced("EndpointSlice", (endpoint_slice("web", ONE),)), 0)
 

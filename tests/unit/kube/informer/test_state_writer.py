@@ -1,40 +1,34 @@
-"""Writes to the cluster state, and the subscribers of changes."""
+"""How what an API server sends becomes changes of the state."""
 
-from collections.abc import Sequence
-
-from tests.support.model_builders import service
+from tests.support.model_builders import endpoint, endpoint_slice, service
+from tests.support.virtual_event_loop import run_virtually
 from topodns.cluster.decode.stream import Event
-from topodns.cluster.model import Upserted
+from topodns.cluster.model import Deleted, ObjectKey, Replaced, Upserted
+from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.state import ClusterState
-from topodns.dependency import Fact, service_fact
 from topodns.kube.informer.state_writer import StateWriter
 
-DB = service("db", "shop")
-
-
-def writer_of(state: ClusterState) -> tuple[StateWriter, Sequence[frozenset[Fact]]]:
-    published: list[frozenset[Fact]] = []
-    return StateWriter(state, [published.append], lambda: 1000.0), published
-
-
-def test_subscribers_get_the_dependencies_that_an_event_touches() -> None:
-    writer, published = writer_of(ClusterState(frozenset()))
-    writer.apply("Service", Event(Upserted(DB), "1"))
-    assert [service_fact("shop", "db") in facts for facts in published] == [True]
-
-
-def test_an_event_without_a_change_is_not_published() -> None:
-    writer, published = writer_of(ClusterState(frozenset()))
-    for version in ("1", "2"):
-        writer.apply("Service", Event(Upserted(DB), version))
-    assert len(published) == 1
+DB, WEB = service("db", "shop"), service("web", "shop")
 
 
 def test_a_list_replaces_all_objects_but_those_that_changed_after_it() -> None:
     state = ClusterState(frozenset())
-    writer, _ = writer_of(state)
-    web = service("web", "shop")
-    for one in (DB, web):
+    writer = StateWriter(PublishingState(state, lambda: 1000.0))
+    for one in (DB, WEB):
         writer.apply("Service", Event(Upserted(one), "1"))
-    assert sum(writer.replace("Service", (), frozenset({web.key}))) == 1
-    assert list(state.services) == [web.key]
+    assert sum(writer.replace("Service", (), frozenset({WEB.key}))) == 1
+    assert list(state.services) == [WEB.key]
+
+
+def test_a_list_comes_after_the_events_that_are_held_back() -> None:
+    async def story() -> tuple[int, int]:
+        state = ClusterState(frozenset())
+        state.apply(Replaced("Service", (service("web"),)), 0)
+        state.apply(Replaced("EndpointSlice", (endpoint_slice("web", endpoint("10.0.0.1")),)), 0)
+        writer = StateWriter(PublishingState(state, lambda: 1000.0))
+        writer.apply("EndpointSlice", Event(Deleted("EndpointSlice", ObjectKey("default", "web-1")), "2"))
+        held = state.counts()["EndpointSlice"]
+        differing = sum(writer.replace("EndpointSlice", (), frozenset()))
+        return held, differing
+
+    assert run_virtually(story()) == (1, 0)

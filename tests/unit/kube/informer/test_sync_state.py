@@ -3,6 +3,7 @@
 from tests.support.model_builders import service
 from topodns.cluster.decode.stream import Bookmark, Event
 from topodns.cluster.model import Upserted
+from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.state import ClusterState
 from topodns.kube.informer.progress import Progress
 from topodns.kube.informer.resources import Resource
@@ -13,7 +14,8 @@ SERVICES = Resource("Service", "services", ("/api/v1/services",))
 
 
 def sync_state() -> SyncState:
-    return SyncState(Progress(SERVICES, 0.0), StateWriter(ClusterState(frozenset({"Service"})), ()))
+    state = ClusterState(frozenset({"Service"}))
+    return SyncState(Progress(SERVICES, 0.0), StateWriter(PublishingState(state, lambda: 1000.0)))
 
 
 def test_before_any_version_was_seen_a_list_may_be_of_any_age() -> None:
