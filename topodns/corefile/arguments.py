@@ -6,15 +6,18 @@ message has after "expected".
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import IPv4Network, IPv6Network
 from types import MappingProxyType
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from topodns.corefile.errors import ConfigError, hint, listed, nearest, shown, shown_word
 from topodns.corefile.parser import Directive
 from topodns.dns.addresses import unmapped_network
 from topodns.dns.rrtype import QTYPES, parse_qtype
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +29,7 @@ class Address:
 
 
 T = TypeVar("T")
+S = TypeVar("S", bound="DataclassInstance")
 Network = IPv4Network | IPv6Network
 
 MAX_PORT: Final = 65_535
@@ -84,6 +88,16 @@ def flag(directive: Directive) -> None:
     """Raise ConfigError if the directive has arguments or a body."""
     no_args(directive)
     no_body(directive)
+
+
+def switch(field: str, to: bool = True) -> Callable[[Directive, S], S]:
+    """A reader, for `fold_options`, of an option without arguments and body, which sets `field` of the settings."""
+
+    def read(option: Directive, settings: S) -> S:
+        flag(option)
+        return replace(settings, **{field: to})
+
+    return read
 
 
 def unknown_option(

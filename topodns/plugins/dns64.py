@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from ipaddress import IPv6Network
 from typing import Final
 
-from topodns.corefile.arguments import flag, fold_options, once_each, only_arg, parse_network
+from topodns.corefile.arguments import fold_options, once_each, only_arg, parse_network, switch
 from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
 from topodns.dns.message import Flag, Query, RRset
@@ -52,20 +52,10 @@ def _prefix(option: Directive, settings: Dns64) -> Dns64:
     return replace(settings, prefix=network.network_address.packed[: network.prefixlen // 8])
 
 
-def _translate_all(option: Directive, settings: Dns64) -> Dns64:
-    flag(option)
-    return replace(settings, translate_all=True)
-
-
-def _allow_ipv4(option: Directive, settings: Dns64) -> Dns64:
-    flag(option)
-    return replace(settings, allow_ipv4=True)
-
-
 _DNS64_READERS: Final[Mapping[str, Callable[[Directive, Dns64], Dns64]]] = {
     "prefix": _prefix,
-    "translate_all": _translate_all,
-    "allow_ipv4": _allow_ipv4,
+    "translate_all": switch("translate_all"),
+    "allow_ipv4": switch("allow_ipv4"),
 }
 
 _MAX_TTL: Final = 600  # seconds; the limit where no SOA gives the TTL of NODATA (RFC 6147 section 5.1.7)

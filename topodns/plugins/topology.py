@@ -11,7 +11,6 @@ from topodns.corefile.arguments import (
     Address,
     Network,
     choice,
-    flag,
     fold_options,
     listen_address,
     networks,
@@ -21,6 +20,7 @@ from topodns.corefile.arguments import (
     only_arg,
     only_choice,
     some_args,
+    switch,
     whole,
     wrong,
 )
@@ -129,21 +129,6 @@ def _ttl(option: Directive, settings: TopologySettings) -> TopologySettings:
     return replace(settings, ttl=whole(option, only_arg(option, "seconds"), 0, MAX_TTL))
 
 
-def _filter_hostnames(option: Directive, settings: TopologySettings) -> TopologySettings:
-    flag(option)
-    return replace(settings, filter_hostnames=True)
-
-
-def _terminating_fallback(option: Directive, settings: TopologySettings) -> TopologySettings:
-    flag(option)
-    return replace(settings, terminating_fallback=True)
-
-
-def _srv_priority(option: Directive, settings: TopologySettings) -> TopologySettings:
-    flag(option)
-    return replace(settings, srv_priority=True)
-
-
 def _page(option: Directive, settings: TopologySettings) -> TopologySettings:
     """`page [HOST:PORT] [public] [queries]`. Raises ConfigError for an address beyond loopback without `public`."""
     no_body(option)
@@ -178,9 +163,9 @@ _READERS: Final[Mapping[str, Callable[[Directive, TopologySettings], TopologySet
     "unknown_client": _unknown_client,
     "on_invalid": _on_invalid,
     "ttl": _ttl,
-    "filter_hostnames": _filter_hostnames,
-    "terminating_fallback": _terminating_fallback,
-    "srv_priority": _srv_priority,
+    "filter_hostnames": switch("filter_hostnames"),
+    "terminating_fallback": switch("terminating_fallback"),
+    "srv_priority": switch("srv_priority"),
     "page": _page,
 }
 

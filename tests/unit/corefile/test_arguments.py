@@ -1,8 +1,10 @@
 """Values that directives share."""
 
+from dataclasses import dataclass
+
 import pytest
 
-from topodns.corefile.arguments import duration, parse_network
+from topodns.corefile.arguments import duration, parse_network, switch
 from topodns.corefile.errors import ConfigError, hint, listed, nearest
 from topodns.corefile.parser import Directive
 from topodns.dns.rrtype import parse_qtype
@@ -76,3 +78,19 @@ def test_wording_of_lists_and_guesses() -> None:
     assert nearest("x" * 10_000, ["x" * 9_999]) is None
     assert hint("zzz", ["b", "a"]) == ", expected b or a"
     assert hint("zzz", []) == ", expected none"
+
+
+@dataclass(frozen=True)
+class Lamp:
+    lit: bool = False
+    ttl: int = 5
+
+
+def test_a_switch_sets_one_field_and_has_neither_arguments_nor_a_body() -> None:
+    option = Directive("lit", (), (), "Corefile", 7)
+    assert switch("lit")(option, Lamp()) == Lamp(lit=True)
+    assert switch("lit", to=False)(option, Lamp(lit=True, ttl=9)) == Lamp(ttl=9)
+    with pytest.raises(ConfigError, match=r"^Corefile:7: 'lit' has the arguments 'yes', expected none"):
+        switch("lit")(Directive("lit", ("yes",), (), "Corefile", 7), Lamp())
+    with pytest.raises(ConfigError, match=r"^Corefile:7: found 'lameduck', but 'lit' has no options"):
+        switch("lit")(Directive("lit", (), (LINE,), "Corefile", 6), Lamp())

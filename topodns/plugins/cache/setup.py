@@ -7,7 +7,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from topodns.corefile.arguments import choice, duration, flag, fold_options, no_body, once_each, only_arg, whole, wrong
+from topodns.corefile.arguments import (
+    choice,
+    duration,
+    fold_options,
+    no_body,
+    once_each,
+    only_arg,
+    switch,
+    whole,
+    wrong,
+)
 from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
@@ -175,11 +185,6 @@ def _push(option: Directive, cache: Cache) -> Cache:
     return replace(cache, push=whole(option, only_arg(option, "the most subscriptions"), 0, _MAX_SUBSCRIPTIONS))
 
 
-def _keepttl(option: Directive, cache: Cache) -> Cache:
-    flag(option)
-    return replace(cache, keepttl=True)
-
-
 _STALE_NUMBERS: Final = (_verify_timeout, _stale_ttl, _recheck)
 
 _OPTIONS: Final[Mapping[str, Callable[[Directive, Cache], Cache]]] = {
@@ -190,7 +195,7 @@ _OPTIONS: Final[Mapping[str, Callable[[Directive, Cache], Cache]]] = {
     "serve_stale_policy": _serve_stale_policy,
     "servfail": _servfail,
     "disable": _disable,
-    "keepttl": _keepttl,
+    "keepttl": switch("keepttl"),
     "push": _push,
 }
 

@@ -8,13 +8,13 @@ from typing import Final
 
 from topodns.corefile.arguments import (
     duration,
-    flag,
     fold_options,
     no_body,
     once_each,
     only_arg,
     only_choice,
     some_args,
+    switch,
     whole,
     wrong,
 )
@@ -80,26 +80,6 @@ def _server_name(directive: Directive) -> str:
 def _except(option: Directive, settings: Forward) -> Forward:
     origins = parse_origins(option, some_args(option, "the zones that are not forwarded"))
     return replace(settings, excepted=settings.excepted + origins)
-
-
-def _force_tcp(option: Directive, settings: Forward) -> Forward:
-    flag(option)
-    return replace(settings, force_tcp=True)
-
-
-def _prefer_udp(option: Directive, settings: Forward) -> Forward:
-    flag(option)
-    return replace(settings, prefer_udp=True)
-
-
-def _next_on_nodata(option: Directive, settings: Forward) -> Forward:
-    flag(option)
-    return replace(settings, next_on_nodata=True)
-
-
-def _failfast(option: Directive, settings: Forward) -> Forward:
-    flag(option)
-    return replace(settings, failfast=True)
 
 
 def _expire(option: Directive, settings: Forward) -> Forward:
@@ -233,8 +213,8 @@ def _rcode(option: Directive, word: str) -> int:
 
 _READERS: Final[dict[str, _Reader]] = {
     "except": _except,
-    "force_tcp": _force_tcp,
-    "prefer_udp": _prefer_udp,
+    "force_tcp": switch("force_tcp"),
+    "prefer_udp": switch("prefer_udp"),
     "expire": _expire,
     "max_age": _max_age,
     "max_idle_conns": _max_idle_conns,
@@ -246,8 +226,8 @@ _READERS: Final[dict[str, _Reader]] = {
     "health_check": _health_check,
     "max_concurrent": _max_concurrent,
     "next": _next,
-    "next_on_nodata": _next_on_nodata,
-    "failfast_all_unhealthy_upstreams": _failfast,
+    "next_on_nodata": switch("next_on_nodata"),
+    "failfast_all_unhealthy_upstreams": switch("failfast"),
     "failover": _failover,
     "source_address": _source_address,
     "doh_method": _doh_method,

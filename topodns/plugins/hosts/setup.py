@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from topodns.corefile.arguments import duration, flag, no_body, once_each, only_arg, whole
+from topodns.corefile.arguments import duration, no_body, once_each, only_arg, switch, whole
 from topodns.corefile.errors import ConfigError, listed, nearest, shown_word
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import fallthrough, parse_origins
@@ -64,11 +64,6 @@ def _ttl(option: Directive, settings: Hosts) -> Hosts:
     return replace(settings, ttl=whole(option, only_arg(option, "seconds"), 1, _MAX_TTL))
 
 
-def _no_reverse(option: Directive, settings: Hosts) -> Hosts:
-    flag(option)
-    return replace(settings, reverse=False)
-
-
 def _reload(option: Directive, settings: Hosts) -> Hosts:
     return replace(settings, reload=duration(option, only_arg(option, "a duration, 0 to switch it off")))
 
@@ -77,17 +72,12 @@ def _fallthrough(option: Directive, settings: Hosts) -> Hosts:
     return replace(settings, fallthrough=fallthrough(option))
 
 
-def _fallthrough_unsupported(option: Directive, settings: Hosts) -> Hosts:
-    flag(option)
-    return replace(settings, fallthrough_unsupported=True)
-
-
 _OPTIONS: Final[Mapping[str, Callable[[Directive, Hosts], Hosts]]] = {
     "ttl": _ttl,
-    "no_reverse": _no_reverse,
+    "no_reverse": switch("reverse", to=False),
     "reload": _reload,
     "fallthrough": _fallthrough,
-    "fallthrough_unsupported": _fallthrough_unsupported,
+    "fallthrough_unsupported": switch("fallthrough_unsupported"),
 }
 
 

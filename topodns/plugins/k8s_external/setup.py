@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from topodns.corefile.arguments import flag, fold_options, once_each, only_arg, whole, wrong
+from topodns.corefile.arguments import fold_options, once_each, only_arg, switch, whole, wrong
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import fallthrough
 from topodns.dns.name import BadName, parse_name
@@ -38,11 +38,6 @@ def _ttl(option: Directive, settings: K8sExternal) -> K8sExternal:
     return replace(settings, ttl=whole(option, only_arg(option, "seconds"), 0, MAX_TTL))
 
 
-def _headless(option: Directive, settings: K8sExternal) -> K8sExternal:
-    flag(option)
-    return replace(settings, headless=True)
-
-
 def _fallthrough(option: Directive, settings: K8sExternal) -> K8sExternal:
     return replace(settings, fallthrough=fallthrough(option))
 
@@ -50,7 +45,7 @@ def _fallthrough(option: Directive, settings: K8sExternal) -> K8sExternal:
 _READERS: Final[Mapping[str, Callable[[Directive, K8sExternal], K8sExternal]]] = {
     "apex": _apex,
     "ttl": _ttl,
-    "headless": _headless,
+    "headless": switch("headless"),
     "fallthrough": _fallthrough,
 }
 

@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 from topodns.cluster.label_selector import BadSelector, Selector, parse_selector
 from topodns.corefile.arguments import (
     duration,
-    flag,
     fold_options,
     no_body,
     once_each,
     only_arg,
     only_choice,
     some_args,
+    switch,
     whole,
     wrong,
 )
@@ -185,18 +185,8 @@ def _pods(option: Directive, settings: KubernetesSettings) -> KubernetesSettings
     return replace(settings, pods=only_choice(option, {mode.value: mode for mode in PodMode}))
 
 
-def _endpoint_pod_names(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
-    flag(option)
-    return replace(settings, endpoint_pod_names=True)
-
-
 def _ttl(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
     return replace(settings, ttl=whole(option, only_arg(option, "seconds"), 0, MAX_TTL))
-
-
-def _noendpoints(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
-    flag(option)
-    return replace(settings, noendpoints=True)
 
 
 def _ignore(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
@@ -210,11 +200,6 @@ def _fallthrough(option: Directive, settings: KubernetesSettings) -> KubernetesS
 def _multicluster(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
     no_body(option)
     return replace(settings, multicluster=parse_origins(option, option.args))
-
-
-def _zonal(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
-    flag(option)
-    return replace(settings, zonal=True)
 
 
 def _startup_timeout(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
@@ -241,13 +226,13 @@ _READERS: Final[Mapping[str, Reader]] = {
     "namespace_labels": _namespace_labels,
     "labels": _labels,
     "pods": _pods,
-    "endpoint_pod_names": _endpoint_pod_names,
+    "endpoint_pod_names": switch("endpoint_pod_names"),
     "ttl": _ttl,
-    "noendpoints": _noendpoints,
+    "noendpoints": switch("noendpoints"),
     "fallthrough": _fallthrough,
     "ignore": _ignore,
     "multicluster": _multicluster,
-    "zonal": _zonal,
+    "zonal": switch("zonal"),
     "startup_timeout": _startup_timeout,
 }
 
