@@ -1,12 +1,15 @@
 """`topodns explain`: prints why a client gets its answer, by a running server or from a Corefile's manifests."""
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
-from topodns.app.load import load_chosen
-from topodns.cli.admin_client import AdminError, fetch_object, object_text
-from topodns.cli.options import DEFAULT_PORT, add_answer_flags, stdin_text
+from topodns.cli.admin_client import fetch_object
+from topodns.cli.answer import add_answer_flags, print_answer
+
+if TYPE_CHECKING:
+    from topodns.app.clusters import Cluster
 
 
 def explain(arguments: Sequence[str]) -> int:
@@ -28,19 +31,12 @@ def explain(arguments: Sequence[str]) -> int:
 
 def _print_explanation(flags: argparse.Namespace, question: Mapping[str, str]) -> int:
     from topodns.app.explain.explanation import explanation_text
-    from topodns.app.explain.question import Unexplained, parse_question
-    from topodns.plugins.setup import FILE_ERRORS
 
-    try:
-        if flags.conf:
-            from topodns.app.explain.explainer import explain_reply, manifest_clusters
+    def of_manifests(clusters: "list[Cluster]") -> dict[str, object]:
+        from topodns.app.explain.explainer import explain_reply
+        from topodns.app.explain.question import parse_question
 
-            clusters = manifest_clusters(load_chosen(flags.conf, DEFAULT_PORT, stdin_text(flags.conf)))
-            explained = explain_reply(clusters, parse_question(question)).as_dict()
-        else:
-            explained = fetch_object(flags.server, "/explain", question, "question")
-        print(object_text(explained, flags.json, explanation_text))
-    except (AdminError, Unexplained, *FILE_ERRORS) as problem:
-        print(problem, file=sys.stderr)
-        return 1
-    return 0
+        return explain_reply(clusters, parse_question(question)).as_dict()
+
+    of_server = partial(fetch_object, path="/explain", arguments=question, key="question")
+    return print_answer(flags, of_manifests, of_server, explanation_text)

@@ -1,12 +1,15 @@
 """`topodns who`: prints the Node of an address and the evidence, by a running server or a Corefile's manifests."""
 
 import argparse
-import sys
 from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
 
-from topodns.app.load import load_chosen
-from topodns.cli.admin_client import AdminError, fetch_object, object_text
-from topodns.cli.options import DEFAULT_PORT, add_answer_flags, stdin_text
+from topodns.cli.admin_client import fetch_object
+from topodns.cli.answer import add_answer_flags, print_answer
+
+if TYPE_CHECKING:
+    from topodns.app.clusters import Cluster
 
 
 def who(arguments: Sequence[str]) -> int:
@@ -22,22 +25,13 @@ def who(arguments: Sequence[str]) -> int:
 
 def _print_location(flags: argparse.Namespace) -> int:
     from topodns.app.explain.location_text import who_text
-    from topodns.app.explain.question import Unexplained
-    from topodns.plugins.setup import FILE_ERRORS
 
     question = {"client": flags.address}
-    try:
-        if flags.conf:
-            from topodns.app.explain.client_location import who_reply
-            from topodns.app.explain.explainer import manifest_clusters
 
-            found = who_reply(
-                manifest_clusters(load_chosen(flags.conf, DEFAULT_PORT, stdin_text(flags.conf))), question
-            )
-        else:
-            found = fetch_object(flags.server, "/who", question, "clusters")
-        print(object_text(found, flags.json, who_text))
-    except (AdminError, Unexplained, *FILE_ERRORS) as problem:
-        print(problem, file=sys.stderr)
-        return 1
-    return 0
+    def of_manifests(clusters: "list[Cluster]") -> dict[str, object]:
+        from topodns.app.explain.client_location import who_reply
+
+        return who_reply(clusters, question)
+
+    of_server = partial(fetch_object, path="/who", arguments=question, key="clusters")
+    return print_answer(flags, of_manifests, of_server, who_text)
