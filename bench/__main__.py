@@ -20,6 +20,7 @@ from bench.cluster import client_on, write_cluster
 from bench.figures import Series, table
 from bench.load import Target, Tools, ask, ask_by_dnsperf, find_tools, microseconds_per_answer
 from bench.proc import NoAnswer, cores, free_port, resident_megabytes, running, wait_for_answer
+from bench.progress import say
 from bench.questions import Load, Question, all_loads, hot_questions, write_dnsperf_input, write_questions
 
 ROUNDS: Final = 5
@@ -158,9 +159,9 @@ def main() -> int:
             bench = Bench(tools, Path(directory))
             for number in range(ROUNDS):
                 bench.run_round()
-                print(f"round {number + 1} of {ROUNDS}", file=sys.stderr)
+                say(f"round {number + 1} of {ROUNDS}")
     except (NoAnswer, subprocess.CalledProcessError) as problem:
-        print(f"bench: {problem}", file=sys.stderr)
+        say(f"bench: {problem}")
         return 1
     print(f"\n{bench.report()}\n\n{ROUNDS} rounds in {time.monotonic() - began:.0f} s")
     return 0

@@ -6,24 +6,12 @@
    All clients share one socket: IP_PKTINFO gives each datagram its own source address in 127.0.0.0/8. The program never
    sleeps, so that the server does not spend time on waking it up. */
 #define _GNU_SOURCE
-#include "questions.h"
+#include "batches.h"
 
-enum { BATCH = 64, WINDOW = 256, SIZE = 4096 };
+enum { WINDOW = 256 };
 
 static struct sockaddr_in server = {.sin_family = AF_INET};
 static unsigned long no_data, name_errors, others, lost;
-
-/* Sends `count` queries, from the one at `first` on; returns the number that the kernel took. */
-static int ask(int sock, size_t first, int count) {
-    static struct mmsghdr messages[BATCH];
-    static struct iovec spans[BATCH];
-    static Control controls[BATCH];
-
-    for (int i = 0; i < count; i++)
-        address_from_source(&messages[i].msg_hdr, &spans[i], &controls[i], &server, questions[(first + i) % total]);
-    int sent = sendmmsg(sock, messages, count, 0);
-    return sent > 0 ? sent : 0;
-}
 
 static void tell_apart(const uint8_t *answer) {
     int rcode = answer[3] & 0x0f, ancount = answer[6] << 8 | answer[7];
@@ -32,23 +20,6 @@ static void tell_apart(const uint8_t *answer) {
         *(ancount ? &with_records : &no_data) += 1;
     else
         *(rcode == 3 ? &name_errors : &others) += 1;
-}
-
-/* Reads and counts the answers that have arrived; returns their number. */
-static int listen_once(int sock) {
-    static uint8_t data[BATCH][SIZE];
-    static struct mmsghdr messages[BATCH];
-    static struct iovec spans[BATCH];
-
-    for (int i = 0; i < BATCH; i++) {
-        spans[i] = (struct iovec){data[i], SIZE};
-        messages[i].msg_hdr = (struct msghdr){.msg_iov = &spans[i], .msg_iovlen = 1};
-    }
-    int count = recvmmsg(sock, messages, BATCH, MSG_DONTWAIT, NULL);
-    for (int i = 0; i < count; i++)
-        if (messages[i].msg_len >= 12)
-            tell_apart(data[i]);
-    return count > 0 ? count : 0;
 }
 
 int main(int argc, char **argv) {
@@ -68,11 +39,11 @@ int main(int argc, char **argv) {
             break;
         size_t left = seconds > 0 ? BATCH : total - asked;
         if (more && waiting <= WINDOW - BATCH) {
-            int sent = ask(sock, asked, left < BATCH ? left : BATCH);
+            int sent = ask(sock, &server, asked, left < BATCH ? left : BATCH);
             asked += sent;
             waiting += sent;
         }
-        int came = listen_once(sock);
+        int came = take_answers(sock, tell_apart);
         waiting -= came;
         if (came)
             heard = now();

@@ -24,6 +24,7 @@ from bench.cluster import COREFILE, write_cluster
 from bench.figures import Series, table
 from bench.load import Target, Tools, ask, find_tools
 from bench.proc import cores, cpu_seconds, free_port, resident_megabytes, running, wait_for_answer
+from bench.progress import say
 from bench.questions import hot_questions, write_questions
 
 ROUNDS: Final = 5
@@ -96,7 +97,7 @@ def main(processes: int) -> None:
         for number in range(ROUNDS):
             for served in (one, several):
                 served.measure(tools, questions)
-            print(f"round {number + 1} of {ROUNDS}", file=sys.stderr)
+            say(f"round {number + 1} of {ROUNDS}")
     print(table("CPU per query, microseconds: ready-made answers", [one.spent, several.spent]))
     print(table("\nMB resident", [one.first, several.first, several.others]))
     ratios = [processes * alone / each for alone, each in zip(one.spent.values, several.spent.values, strict=True)]

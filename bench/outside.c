@@ -11,12 +11,12 @@
    Both are one process, so that neither waits for the other on their core. It never sleeps while queries are in flight,
    so that the resolver does not spend time on waking it up. */
 #define _GNU_SOURCE
-#include "questions.h"
+#include "batches.h"
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-enum { BATCH = 64, SIZE = 4096, FILES = 2048, ROOM = 16384, QUESTION_TYPE_A = 1 };
+enum { FILES = 2048, ROOM = 16384, QUESTION_TYPE_A = 1 };
 static const double PATIENCE = 5, LIMIT = 15; /* seconds without an answer; seconds in which queries are sent */
 
 static int events, upstream, listener; /* file descriptors */
@@ -164,35 +164,9 @@ static void open_upstream(int port) {
 
 /* The clients. */
 
-/* Sends `count` queries, from the one at `first` on, each from its own source; returns the number the kernel took. */
-static int ask(int sock, size_t first, int count) {
-    static struct mmsghdr messages[BATCH];
-    static struct iovec spans[BATCH];
-    static Control controls[BATCH];
-
-    for (int i = 0; i < count; i++)
-        address_from_source(&messages[i].msg_hdr, &spans[i], &controls[i], &resolver, questions[first + i]);
-    int sent = sendmmsg(sock, messages, count, 0);
-    return sent > 0 ? sent : 0;
-}
-
-/* Reads and counts the answers that have arrived; returns their number. */
-static int take_answers(int sock) {
-    static uint8_t data[BATCH][SIZE];
-    static struct mmsghdr messages[BATCH];
-    static struct iovec spans[BATCH];
-
-    for (int i = 0; i < BATCH; i++) {
-        spans[i] = (struct iovec){data[i], SIZE};
-        messages[i].msg_hdr = (struct msghdr){.msg_iov = &spans[i], .msg_iovlen = 1};
-    }
-    int count = recvmmsg(sock, messages, BATCH, MSG_DONTWAIT, NULL);
-    for (int i = 0; i < count; i++)
-        if (messages[i].msg_len >= HEADER) {
-            answers++;
-            with_records += has_records(data[i]);
-        }
-    return count > 0 ? count : 0;
+static void count_answer(const uint8_t *message) {
+    answers++;
+    with_records += has_records(message);
 }
 
 /* Sends all queries of the file, `window` in flight; returns the number of those without an answer. */
@@ -208,12 +182,12 @@ static long ask_all(int sock, long window) {
             return waiting;
         long count = window - waiting < BATCH ? window - waiting : BATCH, left = total - asked;
         if (more && count > 0) {
-            int sent = ask(sock, asked, count < left ? count : left);
+            int sent = ask(sock, &resolver, asked, count < left ? count : left);
             asked += sent;
             waiting += sent;
         }
         serve(0);
-        int came = take_answers(sock);
+        int came = take_answers(sock, count_answer);
         waiting -= came;
         if (came)
             heard = time;

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from bench.progress import say
+
 ANSWER_WITHIN: Final = 30.0  # seconds from the start of a process to its first answer, at most
 
 _RETRY: Final = 0.005
@@ -27,10 +29,10 @@ def cores() -> tuple[int, int]:
     return available[-1], available[0]
 
 
-def go_first(say: Callable[[str], None]) -> None:
+def go_first() -> None:
     """Raise the priority of this process and its children above other programs (niceness -15); only as root.
 
-    `say` gets a line if this is not root.
+    Prints a line if this is not root.
     """
     if os.geteuid() == 0:
         os.nice(-15)

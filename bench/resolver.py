@@ -36,6 +36,7 @@ from bench.proc import (
     wait_for_answer,
     waiting_seconds,
 )
+from bench.progress import say
 from bench.questions import Question, write_questions
 from bench.resolvers import DEMO, Mode, Place, Resolver, find_resolvers
 from bench.scale.sheet import Sheet
@@ -194,7 +195,7 @@ class Bench:
         self._loads = Loads(folder)
         self._echo_program = find_tools().echo
         self._echo = Series("plain UDP echo")
-        self._subjects = [Subject(resolver) for resolver in find_resolvers(_say)]
+        self._subjects = [Subject(resolver) for resolver in find_resolvers(say)]
 
     def run_round(self, deadline: float) -> bool:
         """Measure each mode of all resolvers once. Returns whether all was measured before the deadline (monotonic)."""
@@ -290,7 +291,7 @@ def _bench(core: int) -> Iterator[Bench]:
         running_api(_demo_objects()) as api,
     ):
         if not peers.compiled:
-            _say("no C compiler (Debian package gcc): clients and upstream are in Python, and all figures are higher")
+            say("no C compiler (Debian package gcc): clients and upstream are in Python, and all figures are higher")
         yield Bench(peers, api.url, Path(folder), core)
 
 
@@ -300,12 +301,8 @@ def _run_rounds(bench: Bench) -> int:
     for number in range(ROUNDS):
         if not bench.run_round(deadline):
             return number
-        _say(f"round {number + 1} of {ROUNDS}")
+        say(f"round {number + 1} of {ROUNDS}")
     return ROUNDS
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def main() -> int:
@@ -313,14 +310,14 @@ def main() -> int:
     began = time.monotonic()
     resolver_core, other_core = cores()
     if resolver_core == other_core:
-        _say("one core only: the resolver shares it with everything else")
+        say("one core only: the resolver shares it with everything else")
     os.sched_setaffinity(0, {other_core})
-    go_first(_say)
+    go_first()
     try:
         with _bench(resolver_core) as bench:
             rounds = _run_rounds(bench)
     except (NoAnswer, TimeoutError, subprocess.CalledProcessError) as problem:
-        _say(f"bench: {problem}")
+        say(f"bench: {problem}")
         return 1
     print(f"\n{bench.sheet()}\n\n{rounds} whole rounds in {time.monotonic() - began:.0f} s")
     for line in bench.problems():

@@ -25,6 +25,7 @@ from bench.compare.rounds import Rounds, Testbed
 from bench.compile import compiled, find_compiler
 from bench.outside import outside
 from bench.proc import NoAnswer, cores, go_first
+from bench.progress import say
 from bench.scale.stand_in import stand_in
 
 ROUNDS: Final = 5
@@ -47,13 +48,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     began = time.monotonic()
     compiler = find_compiler()
     if compiler is None:
-        _say("bench-compare needs a C compiler (Debian package gcc), for generators that are faster than the servers")
+        say("bench-compare needs a C compiler (Debian package gcc), for generators that are faster than the servers")
         return 1
     try:
         with _prepared(compiler, options) as (rounds, servers):
             count = _run(rounds, 1 if options.short else options.rounds, options.short)
     except (NoAnswer, subprocess.CalledProcessError) as problem:
-        _say(f"bench: {problem}")
+        say(f"bench: {problem}")
         return 1
     found = rounds.found
     texts = (by_interpreter if options.interpreters else beside_servers)(found, servers, count)
@@ -62,11 +63,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(*found.problems, sep="\n")
     is_whole = not (options.short or options.alone or options.print)
     if is_whole and not options.interpreters and not any(title.startswith("CoreDNS") for title in servers):
-        _say(f"without CoreDNS {DOCUMENT} stays as it is")
+        say(f"without CoreDNS {DOCUMENT} stays as it is")
         is_whole = False
     if (is_whole or options.write) and not found.problems:
         renew(found, servers, texts)
-        _say(f"renewed {DOCUMENT}")
+        say(f"renewed {DOCUMENT}")
     return bool(found.problems)
 
 
@@ -76,21 +77,21 @@ def _prepared(compiler: str, options: argparse.Namespace) -> Iterator[tuple[Roun
     short = options.short
     server_core, other_core = cores()
     if server_core == other_core:
-        _say("one core only: servers and generators share it, and figures cannot be compared")
+        say("one core only: servers and generators share it, and figures cannot be compared")
     os.sched_setaffinity(0, {other_core})
     if not short:
-        go_first(_say)
+        go_first()
     with tempfile.TemporaryDirectory(prefix="topodns-bench-") as directory:
         folder = Path(directory)
         loads = Loads(folder, SHORT if short else FULL, Random(1))
         made = list(objects())
         content = list(records(made, loads.pods))
         names = StaticNames(write_zone(folder / "zone", content), write_local_data(folder / "local-data", content))
-        contenders = find_by_interpreter(_say) if options.interpreters else find_contenders(names, _say)
+        contenders = find_by_interpreter(say) if options.interpreters else find_contenders(names, say)
         contenders = contenders[: 1 if options.alone else None]
         tools = Tools.made_by(compiler, shutil.which("dnsperf"))
         if tools.dnsperf is None:
-            _say("no dnsperf (Debian package dnsperf): its row is left out")
+            say("no dnsperf (Debian package dnsperf): its row is left out")
         echoes = floor((compiled(compiler, "echo"),), compiled(compiler, "echo_tcp"))
         with outside() as peers, stand_in(write_list(folder / "cluster.json", made), other_core) as api:
             testbed = Testbed(Generators(tools, peers, other_core), peers, api, folder, server_core)
@@ -103,17 +104,13 @@ def _run(rounds: Rounds, number: int, short: bool) -> int:
     while done < number or (done < number + MORE_ROUNDS and rounds.found.figures.fewest() < needed):
         rounds.run_round(1.0 if short else PACE_SECONDS)
         done += 1
-        _say(f"round {done} of {number}, {rounds.found.figures.dropped} measurements disturbed")
+        say(f"round {done} of {number}, {rounds.found.figures.dropped} measurements disturbed")
     return done
 
 
 def _end(number: int, _frame: object) -> None:
     """Leave all contexts, so that no server is left running."""
     sys.exit(128 + number)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

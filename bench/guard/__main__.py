@@ -11,6 +11,7 @@ from typing import Final
 
 from bench.guard.figures import FIGURES, Figures, gains, problems, read_figures, write_figures
 from bench.guard.paths import Counted, count_all
+from bench.progress import say
 
 _VERSION: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 _SHOWN: Final = 40  # functions of a path
@@ -49,7 +50,7 @@ def report(counted: Figures, figures: Figures) -> int:
         print(line)
     found = list(problems(counted, figures))
     for line in found:
-        print(line, file=sys.stderr)
+        say(line)
     return bool(found)
 
 

@@ -11,6 +11,7 @@ from bench.memory.fit import Formula, fit
 from bench.memory.grid import THINGS, Point, checked, fitted
 from bench.memory.use import node_cache_lines, server_lines
 from bench.proc import NoAnswer
+from bench.progress import say
 
 
 @dataclass(frozen=True)
@@ -33,9 +34,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _print(server_lines(part))
             _print(node_cache_lines(part))
     except NoAnswer as problem:
-        _say(f"bench: {problem}")
+        say(f"bench: {problem}")
         return 1
-    _say(f"{time.monotonic() - began:.0f} s in all")
+    say(f"{time.monotonic() - began:.0f} s in all")
     return 0
 
 
@@ -66,12 +67,8 @@ def _line(measured: Measured, resident: Formula, peak: Formula) -> str:
 
 
 def _measured(point: Point) -> Measured:
-    _say(str(point))
+    say(str(point))
     return Measured(point, measure(point))
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from bench.node_cache.lifecycle import start_and_stop, upgrades
 from bench.node_cache.scene import Scene, scene
 from bench.node_cache.subjects import Subject, subjects
 from bench.proc import NoAnswer, cores, go_first
+from bench.progress import say
 from bench.scale.sheet import Sheet
 from tests.support.namespaced_node import why_impossible
 
@@ -39,10 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     options = parser.parse_args(arguments)
     if why := why_impossible():
-        _say(f"no network namespaces here: {why}")
+        say(f"no network namespaces here: {why}")
         return 1
     if options.original is None:
-        _say("without NodeLocal DNSCache (--original PATH)")
+        say("without NodeLocal DNSCache (--original PATH)")
     every = _parts(options.upgrades)
     parts = {name: part for name, part in every.items() if not options.only or name in options.only}
     return _measure(subjects(options.original), parts, options.rounds)
@@ -70,9 +71,9 @@ def _measure(measured: Sequence[Subject], parts: Mapping[str, Part], rounds: int
     figures = {subject.title: Figures() for subject in measured}
     sheet = Sheet("A node's DNS cache", list(figures))
     problems: list[str] = []
-    go_first(_say)
+    go_first()
     for (name, part), subject in product(parts.items(), measured):
-        _say(f"{time.monotonic() - began:5.0f} s  {name}: {subject.title}")
+        say(f"{time.monotonic() - began:5.0f} s  {name}: {subject.title}")
         try:
             with scene(subject, with_servers=name not in _ALONE) as made:
                 for _ in range(1 if _takes_long(name, subject) else rounds):
@@ -93,10 +94,6 @@ def _takes_long(part: str, subject: Subject) -> bool:
     `upgrade` repeats itself; memory does not differ between rounds; the original takes up to a minute for each repair.
     """
     return part in ("upgrade", "memory") or (part == "repair" and subject.is_original)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

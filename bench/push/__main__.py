@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from bench.proc import NoAnswer, cores, cpu_seconds, resident_megabytes
+from bench.progress import say
 from bench.push.prober import Prober, Shown
 from bench.push.scene import NODES, TTL, cluster, node_cache, query_name, server, sessions, slice_of, until
 from bench.scale.clients import Latencies
@@ -55,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _measure(sheet, run)
     except NoAnswer as problem:
-        print(f"bench: {problem}", file=sys.stderr)
+        say(f"bench: {problem}")
         return 1
     finally:
         print(sheet)
@@ -103,7 +104,7 @@ def _go_first() -> None:
     try:
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     except PermissionError:
-        print("bench: not root: other programs on this machine are in the latencies", file=sys.stderr)
+        say("bench: not root: other programs on this machine are in the latencies")
 
 
 def _all_subscribed(made: Sequence[Shown]) -> bool:

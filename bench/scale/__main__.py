@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from bench.proc import NoAnswer, cores, go_first
+from bench.progress import say
 from bench.scale.scenario import OutOfTime, Scenario
 from bench.scale.servers import TOPODNS, Server, coredns
 from bench.scale.sheet import Sheet
@@ -23,32 +24,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="a tenth of the size, to try")
     parser.add_argument("--alone", action="store_true", help="without CoreDNS")
     options = parser.parse_args(arguments)
-    other = None if options.alone else coredns(_say)
+    other = None if options.alone else coredns(say)
     servers = [TOPODNS, other] if other is not None else [TOPODNS]
     sheets = list(_sheets(10 if options.quick else 1, servers))
     began, problem = time.monotonic(), ""
     try:
         _measure(sheets, servers, began + RUN_SECONDS)
     except OutOfTime as reached:
-        _say(str(reached))
+        say(str(reached))
     except NoAnswer as caught:
         problem = f"bench: {caught}"
     print("\n\n".join(str(sheet) for _, sheet in sheets))
     print(f"\nlatencies are p50 / p99 / worst in ms; {time.monotonic() - began:.0f} s in all")
     if problem:
-        _say(problem)
+        say(problem)
     return bool(problem)
 
 
 def _measure(sheets: Sequence[tuple[Cluster, Sheet]], servers: Sequence[Server], deadline: float) -> None:
     server_core, other_core = cores()
     if server_core == other_core:
-        _say("one core only: the server shares it with everything else")
+        say("one core only: the server shares it with everything else")
     os.sched_setaffinity(0, {other_core})
-    go_first(_say)
+    go_first()
     for server in servers:
         for cluster, sheet in sheets:
-            _say(f"{server.title}, {sheet.head}")
+            say(f"{server.title}, {sheet.head}")
             Scenario(server, cluster, sheet, deadline).run(server_core, other_core)
 
 
@@ -58,10 +59,6 @@ def _sheets(part: int, servers: Sequence[Server]) -> Iterator[tuple[Cluster, She
     titles = [server.title for server in servers]
     for pods, head in ((0, size), (PODS // part, f"The same with {PODS // part:,} Pods")):
         yield Cluster(NODES // part, SERVICES // part, ENDPOINTS // part, pods), Sheet(head, titles)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

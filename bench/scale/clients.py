@@ -1,12 +1,11 @@
 """The clients: one that sends queries at an even pace, and one that queries a changed name until the answer is new.
 
-The kernel notes the time at which an answer arrives (SO_TIMESTAMPNS). So a latency does not include the time until the
-client, on a core that it shares, reads the answer.
+The kernel notes the time at which an answer arrives (`tests.support.arrival_times`). So a latency does not include the
+time until the client, on a core that it shares, reads the answer.
 """
 
 import select
 import socket
-import struct
 import threading
 import time
 from collections.abc import Sequence
@@ -14,12 +13,11 @@ from contextlib import suppress
 from math import ceil
 from typing import Final, NamedTuple
 
+from tests.support.arrival_times import receive_stamped, stamping
+
 PACE: Final = 500  # queries a second
 LOST_AFTER: Final = 1.0  # seconds
 
-_SO_TIMESTAMPNS: Final = 35  # as socket option and as the type of its control message; not in Python's socket module
-_TIMESPEC: Final = struct.Struct("@qq")
-_BILLION: Final = 1_000_000_000
 _PAUSE: Final = 0.0003  # seconds between two queries for a change
 _SOON: Final = 0.05  # seconds after which a query for a change is repeated
 
@@ -96,7 +94,7 @@ class PacedClient(threading.Thread):
             if not select.select((self._sock,), (), (), left)[0]:
                 return
             with suppress(ConnectionRefusedError):
-                data, arrived = _receive(self._sock)
+                data, arrived = receive_stamped(self._sock)
                 sent = self._sent.pop(data[:2], None)
                 if sent is not None:
                     self._latencies.append((arrived - sent) / 1e6)
@@ -126,9 +124,9 @@ class ChangeWatcher:
             key = number.to_bytes(2, "big")
             with suppress(TimeoutError, ConnectionRefusedError):  # its sockets are not open yet
                 self._sock.send(key + message[2:])
-                data, arrived = _receive(self._sock)
+                data, arrived = receive_stamped(self._sock)
                 while data[:2] != key:  # a late answer to an earlier query
-                    data, arrived = _receive(self._sock)
+                    data, arrived = receive_stamped(self._sock)
                 if address in data:
                     return arrived
             time.sleep(_PAUSE)
@@ -136,17 +134,6 @@ class ChangeWatcher:
 
 
 def _socket_to(port: int) -> socket.socket:
-    sock = socket.socket(type=socket.SOCK_DGRAM)
-    sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+    sock = stamping(socket.socket(type=socket.SOCK_DGRAM))
     sock.connect(("127.0.0.1", port))
     return sock
-
-
-def _receive(sock: socket.socket) -> tuple[bytes, int]:
-    """(A datagram, the time at which the kernel got it, in nanoseconds of the wall clock)."""
-    data, control, _, _ = sock.recvmsg(4096, socket.CMSG_SPACE(_TIMESPEC.size))
-    for level, kind, value in control:
-        if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS):
-            seconds, nanoseconds = _TIMESPEC.unpack(value)
-            return data, seconds * _BILLION + nanoseconds
-    return data, time.time_ns()

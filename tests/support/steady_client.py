@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from struct import Struct
 from typing import Final, NamedTuple
 
+from tests.support.arrival_times import receive_stamped, stamping
 from tests.support.dns_messages import Reply, query
 from tests.support.server_process import Server, open_tcp, open_udp, send_framed
 from tests.support.stub_resolvers import stub_address
@@ -24,8 +24,6 @@ PATIENCE: Final = 2.0  # seconds without a reply, then a question counts as lost
 MIN_ASKED: Final = 20  # questions that a verdict takes
 
 _OWN_TIME: Final = 0.001  # seconds that sending and receiving may take the victim without being taken off
-_SO_TIMESTAMPNS: Final = 35  # socket(7); the socket module does not have it
-_TIMESPEC: Final = Struct("@qq")
 
 
 def cpu_seconds(pid: int) -> float:
@@ -97,7 +95,7 @@ def _ask_on(
                 fate.server_cpu.append(spent)
                 fate.lost += 1
             else:
-                late = exchange.sent - began + max(0.0, time.time() - exchange.arrived)
+                late = exchange.sent - began + max(0.0, time.time() - exchange.arrived / 1e9)
                 fate.server_cpu.append(max(0.0, spent - max(0.0, late - _OWN_TIME)))
                 fate.seconds.append(time.monotonic() - began)
                 reply = Reply(exchange.reply)
@@ -109,7 +107,7 @@ def _ask_on(
 class _Exchange(NamedTuple):
     reply: bytes
     sent: float  # when the question was sent, on the monotonic clock
-    arrived: float  # when the kernel had the end of the reply, on the clock of the wall
+    arrived: int  # when the kernel had the end of the reply, in nanoseconds of the wall clock
 
 
 def _exchange(server: Server, message: bytes, tcp: bool, source: str) -> _Exchange:
@@ -129,19 +127,3 @@ def _exchange(server: Server, message: bytes, tcp: bool, source: str) -> _Exchan
                 raise ConnectionError("closed before the end of the reply")
             data += part
         return _Exchange(data[2:], sent, arrived)
-
-
-def stamping(sock: socket.socket) -> socket.socket:
-    """The socket, with the time of arrival on all that it receives."""
-    sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
-    return sock
-
-
-def receive_stamped(sock: socket.socket) -> tuple[bytes, float]:
-    """A message that has arrived, and when; now if the kernel has not stamped it."""
-    data, ancillary, _, _ = sock.recvmsg(65535, socket.CMSG_SPACE(_TIMESPEC.size))
-    for level, kind, value in ancillary:
-        if (level, kind) == (socket.SOL_SOCKET, _SO_TIMESTAMPNS):
-            seconds, nanoseconds = _TIMESPEC.unpack(value)
-            return data, seconds + nanoseconds / 1e9
-    return data, time.time()
