@@ -118,8 +118,8 @@ async def replies(sock: socket.socket, count: int) -> list[bytes]:
     return [await asyncio.wait_for(loop.sock_recv(sock, 65535), PATIENCE) for _ in range(count)]
 
 
-def entry(tail: bytes | None, rotate: Callable[[], bytes | None] | None = None) -> Entry:
-    return tail, [0], rotate, None
+def entry(tail: bytes | None, maker: Callable[[], bytes | None] | None = None) -> Entry:
+    return tail, [0], maker, None
 
 
 def test_a_miss_gets_the_datagram_and_where_it_came_from(loop_name: str, kind: str) -> None:

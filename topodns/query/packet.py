@@ -18,8 +18,8 @@ class Variants:
     copies: tuple[tuple[int, int], ...] = ()
 
 
-# (reply without its id; the counter cell; if it rotates or ages, a function that makes the reply, or gives None once
-# expired; the query variants that it answers, None: the plain form only)
+# (reply without its id; the counter cell; if it rotates or ages, its maker: a function that makes the reply, or gives
+# None once expired; the query variants that it answers, None: the plain form only)
 Entry = tuple[bytes | None, Cell, Callable[[], bytes | None] | None, Variants | None]
 View = dict[bytes, Entry]
 

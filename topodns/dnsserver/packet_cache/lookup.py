@@ -39,9 +39,9 @@ def answer_batch(
                 if entry is None:
                     lengths.append(0)
                     continue
-        tail, cell, rotate, _ = entry
-        if rotate is not None:
-            tail = rotate()
+        tail, cell, maker, _ = entry
+        if maker is not None:
+            tail = maker()
             if tail is None:
                 lengths.append(0)
                 continue
@@ -65,9 +65,9 @@ def ready_reply(table: PacketCache, message: bytes, address: bytes) -> tuple[byt
             entry = variant_entry(table, message, address)
             if entry is None:
                 return None
-    tail, cell, rotate, _ = entry
-    if rotate is not None:
-        tail = rotate()
+    tail, cell, maker, _ = entry
+    if maker is not None:
+        tail = maker()
     return None if tail is None else (tail, cell)  # None: expired
 
 
@@ -88,15 +88,15 @@ def variant_entry(table: PacketCache, message: bytes, address: bytes) -> Entry |
         entry = None if view is None else view.get(plain)
         if entry is None:
             return None
-    tail, cell, made_by, variants = entry
+    tail, cell, maker, variants = entry
     if variants is None:
         return None
     name = name_in(message, plain)
     respell = not plain.startswith(name, NAME_AT)
     if respell and not variants.spellings:
         return None
-    if made_by is not None:
-        tail = made_by()
+    if maker is not None:
+        tail = maker()
     if tail is None:
         return None
     return respelled(tail, name, variants) if respell else tail, cell, None, None

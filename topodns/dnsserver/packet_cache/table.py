@@ -207,8 +207,8 @@ class PacketCache:
 
     @staticmethod
     def _is_expired(kept: Entry) -> bool:
-        made_by = kept[2]
-        return isinstance(made_by, Ageing) and made_by() is None
+        maker = kept[2]
+        return isinstance(maker, Ageing) and maker() is None
 
     def _remove_expired(self, view: View, key: bytes, kept: Entry, facts: tuple[Fact, ...]) -> None:
         """Remove an expired entry and its octets, so that an answer with a short TTL does not fill the table alone.
@@ -216,11 +216,11 @@ class PacketCache:
         `facts`: those of the entry that replaces it. Of an entry that depends on nothing but a subscription of `cache`,
         the index entry goes, too.
         """
-        made_by = kept[2]
-        assert isinstance(made_by, Ageing)
+        maker = kept[2]
+        assert isinstance(maker, Ageing)
         del view[key]
-        self.octets -= len(key) + made_by.octets
-        if not made_by.indexed:
+        self.octets -= len(key) + maker.octets
+        if not maker.indexed:
             self._stored -= 1
         elif len(facts) == 1 and facts[0].kind == CACHED:
             dependents = self._by_fact.get(facts[0], [])
