@@ -7,7 +7,7 @@ option that topodns reads (`_READ`), with records of their own or with another l
 
 from typing import Final
 
-from topodns.dns.message import Option
+from topodns.dns.message import Option, Query
 from topodns.dns.rrtype import members
 from topodns.dns.wire_format import HEADER_SIZE, OPTION_HEAD_SIZE, QUESTION_TAIL_SIZE, ROOT_RECORD_HEAD_SIZE
 
@@ -26,17 +26,20 @@ _OPT_BEGIN: Final = b"\0\0\x29"  # the root as owner, and the type
 BEHIND_NAME: Final = (1 + QUESTION_TAIL_SIZE, 1 + QUESTION_TAIL_SIZE + ROOT_RECORD_HEAD_SIZE)
 """Octets of a message in its plain form from the last one of the name on, without and with an OPT record."""
 
-BESIDE_NAME: Final = HEADER_SIZE + QUESTION_TAIL_SIZE  # octets of a plain form beside the name, with the id
-BESIDE_NAME_WITH_OPT: Final = BESIDE_NAME + ROOT_RECORD_HEAD_SIZE
+_BESIDE_NAME: Final = HEADER_SIZE + QUESTION_TAIL_SIZE  # octets of a plain form beside the name, with the id
+_BESIDE_NAME_WITH_OPT: Final = _BESIDE_NAME + ROOT_RECORD_HEAD_SIZE
 _NO_OPTIONS: Final = b"\0\0"  # RDLENGTH of an OPT record without options
 
 
-def key_of(message: bytes, spelling: bytes, has_variants: bool) -> bytes | None:
+def key_of(message: bytes, query: Query, has_variants: bool) -> bytes | None:
     """The plain form of a parsed message; None if it has none, or is a variant and variants are not allowed.
 
-    The message is without its id; `spelling`: its qname in wire form. A label with a zero octet would end the name too
-    early in `plain_form`: other names would have the same form.
+    The message is without its id. A label with a zero octet would end the name too early in `plain_form`: other names
+    would have the same form.
     """
+    _, _, _, spelling, _, _, edns, size = query
+    if size - len(spelling) == (_BESIDE_NAME if edns is None else _BESIDE_NAME_WITH_OPT) and spelling.islower():
+        return message  # only the question, and an OPT record without options, if any
     if spelling.find(0) != len(spelling) - 1:
         return None
     key = plain_form(message)

@@ -14,7 +14,7 @@ from weakref import WeakSet
 from topodns.dependency import CACHED, EVERYTHING, Fact
 from topodns.dns.message import Query
 from topodns.dnsserver.packet_cache.countdown import Ageing
-from topodns.dnsserver.packet_cache.key import BESIDE_NAME, BESIDE_NAME_WITH_OPT, NAME_AT, key_of, name_in
+from topodns.dnsserver.packet_cache.key import NAME_AT, key_of, name_in
 from topodns.dnsserver.packet_cache.rotation import order_matters, rotation_of
 from topodns.dnsserver.packet_cache.variants import respelled, variants_of
 from topodns.memory.bounded import ReadLRU
@@ -50,19 +50,13 @@ class PacketCaches:
         for table in self.tables:
             table.forget(facts)
 
-    def seen_before(self, key: bytes) -> bool:
-        """Whether this key was the last one in its slot of the filter; records it (the doorkeeper of TinyLFU).
-
-        Each of the 65,536 slots has 8 bits of a hash. So another key with the same hash bits gives True, and one that
-        is recorded in the same slot in between makes the next call for this key False.
-        """
-        seen, slot, mark = self.place_in_filter(key)
-        known = seen[slot] == mark
-        seen[slot] = mark
-        return known
-
     def place_in_filter(self, key: bytes) -> tuple[bytearray, int, int]:
-        """The filter, the slot of this key in it, and the mark that is there once the key was recorded."""
+        """The filter (the doorkeeper of TinyLFU), the slot of this key in it, and the mark that is there once the key
+        was recorded.
+
+        Each of the 65,536 slots has 8 bits of a hash. So another key with the same hash bits counts as recorded, and
+        one that is recorded in the same slot later replaces this one.
+        """
         hashed = hash(key)
         return self._seen, hashed & _SEEN_SLOTS - 1, hashed >> 16 & 0xFF or 1  # 0: empty slot
 
@@ -122,21 +116,35 @@ class PacketCache:
         A reply with a `valid_until` expires and is replaced by the next offer. `allowed`: query variants that the
         block's plugins allow.
         """
-        message = data[2:]
         if resolution.scope == _CLIENT:
             return
-        _, _, _, spelling, _, _, edns, size = query
-        if size - len(spelling) == (BESIDE_NAME if edns is None else BESIDE_NAME_WITH_OPT) and spelling.islower():
-            key: bytes | None = message  # only the question, and an OPT record without options, if any: its own key
-        else:
-            key = key_of(message, spelling, allowed is not None)
-        if key is None or not self._caches.seen_before(key):
+        message = data[2:]
+        key = key_of(message, query, allowed is not None)
+        if key is None:
+            return
+        seen, slot, mark = self.place_in_filter(key)
+        if seen[slot] != mark:
+            seen[slot] = mark
             return
         variants = None if allowed is None else variants_of(reply, resolution, allowed)
-        if variants is not None and not message.startswith(name := name_in(key, key), NAME_AT):
-            if not variants.spellings:
+        if variants is not None:
+            plain = _reply_to_plain_form(message, key, reply, variants)
+            if plain is None:
                 return
-            reply = reply[:2] + respelled(reply[2:], name, variants)
+            reply = plain
+        self._keep(key, reply, address, resolution, cell, rotate, variants)
+
+    def _keep(
+        self,
+        key: bytes,
+        reply: bytes,
+        address: bytes,
+        resolution: Resolution,
+        cell: Cell,
+        rotate: bool,
+        variants: Variants | None,
+    ) -> None:
+        """Keep `reply` under this key for the clients in the resolution's scope, unless it is there already."""
         if self._stored >= MAX_STORED or (self.octets >= self.limit and not self._caches.budget.grant(self)):
             self.clear()
         view = self.common if resolution.scope == _EVERYONE else self._view_of(address)
@@ -235,3 +243,11 @@ class PacketCache:
             view = self._by_key.setdefault(self._view_key(address), {})
         self._clients[address] = view
         return view
+
+
+def _reply_to_plain_form(message: bytes, key: bytes, reply: bytes, variants: Variants) -> bytes | None:
+    """The reply to the plain form (`key`) of this message; None if the reply is to another spelling only."""
+    name = name_in(key, key)
+    if message.startswith(name, NAME_AT):
+        return reply
+    return reply[:2] + respelled(reply[2:], name, variants) if variants.spellings else None

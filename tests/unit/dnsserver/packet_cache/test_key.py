@@ -14,7 +14,7 @@ from topodns.dnsserver.packet_cache.key import key_of, name_in, plain_form
 
 
 def key(data: bytes, has_variants: bool = True) -> bytes | None:
-    return key_of(data[2:], read_query(data).spelling, has_variants)
+    return key_of(data[2:], read_query(data), has_variants)
 
 
 @pytest.mark.parametrize("has_variants", [True, False])
