@@ -21,7 +21,7 @@ from topodns.plugins.kubernetes.records import (
     endpoint_srv_records,
     name_error,
 )
-from topodns.plugins.kubernetes.topology_filter import decide
+from topodns.plugins.kubernetes.topology_filter import Pools, decide
 from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
 from topodns.query.plugin import Resolution
 
@@ -54,7 +54,7 @@ def named(
     qtype = question.query.qtype
     family = FAMILY_OF_TYPE.get(qtype)
     of_type = pools.values() if qtype == RRType.SRV else [pools[family]] if family in pools else ()
-    decision = decide(kubernetes, key, question, facts, of_type, pools.values)
+    decision = decide(kubernetes, key, question, facts, Pools(lambda: of_type, pools.values))
     resolution = decision.resolution
     if decision.final:
         return resolution

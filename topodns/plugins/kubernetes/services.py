@@ -40,7 +40,7 @@ from topodns.plugins.kubernetes.records import (
     no_data,
     service_srv_records,
 )
-from topodns.plugins.kubernetes.topology_filter import Decision, decide
+from topodns.plugins.kubernetes.topology_filter import Decision, Pools, decide
 from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
 from topodns.query.plugin import Resolution
 
@@ -152,29 +152,25 @@ def _headless(
     if not (backends.has_ready if ports is None else _any_ready(backends, ports)):
         return name_error(facts)
     qtype = question.query.qtype
-    family = FAMILY_OF_TYPE.get(qtype)
-    pools: Iterable[Pool] = ()
-    if family is not None:
-        pools = (backends.pools[family],) if ports is None else [*_pools(backends, family, ports)]
-    elif qtype == RRType.SRV:
-        some = backends.ports if ports is None else ports
-        pools = (backends.pool_for_port(family, port) for port in some for family in FAMILIES)
-    every = partial(_all_pools, backends, ports)
-    topology_key = None if service.imported else key
-    decision = decide(kubernetes, topology_key, question, facts, pools, every, qtype == RRType.SRV)
+    family, is_srv = FAMILY_OF_TYPE.get(qtype), qtype == RRType.SRV
+    families = FAMILIES if is_srv else () if family is None else (family,)
+    asked_ports = backends.ports if is_srv and ports is None else ports
+    pools = Pools(partial(_pools, backends, families, asked_ports), partial(_pools, backends, FAMILIES, ports))
+    decision = decide(kubernetes, None if service.imported else key, question, facts, pools, is_srv)
     resolution = decision.resolution
     if decision.final:
         return resolution
     if family is not None:
         addresses = decision.group.addresses
         if ports is not None:
-            addresses = backends.joined_addresses(map(decision.of, pools))
+            addresses = backends.joined_addresses(map(decision.of, pools.asked()))
         if addresses:
             resolution.response.answer = (RRset(b"", qtype, decision.ttl, addresses),)
-    elif qtype == RRType.SRV:
-        some = backends.ports if ports is None else ports
+    elif is_srv and asked_ports is not None:
         response = resolution.response
-        response.answer, response.additional = _headless_srv(kubernetes, service, backends, some, decision, question)
+        response.answer, response.additional = _headless_srv(
+            kubernetes, service, backends, asked_ports, decision, question
+        )
     return resolution
 
 
@@ -206,19 +202,16 @@ def matching(ports: Iterable[_Port], name: ServiceName) -> list[_Port]:
     ]
 
 
-def _pools(backends: Backends, family: int, ports: Iterable[EndpointPort] | None) -> Iterator[Pool]:
-    """The endpoints of a family, for each of these ports; with None, all as one pool."""
+def _pools(backends: Backends, families: Iterable[int], ports: Iterable[EndpointPort] | None) -> Iterator[Pool]:
+    """The endpoints of these families, for each of these ports; with None, all of a family as one pool."""
     if ports is None:
-        yield backends.pools[family]
+        for family in families:
+            yield backends.pools[family]
         return
     for port in ports:
-        yield backends.pool_for_port(family, port)
-
-
-def _all_pools(backends: Backends, ports: Iterable[EndpointPort] | None) -> Iterator[Pool]:
-    for family in FAMILIES:
-        yield from _pools(backends, family, ports)
+        for family in families:
+            yield backends.pool_for_port(family, port)
 
 
 def _any_ready(backends: Backends, ports: Iterable[EndpointPort]) -> bool:
-    return any(pool.everyone.endpoints for pool in _all_pools(backends, ports))
+    return any(pool.everyone.endpoints for pool in _pools(backends, FAMILIES, ports))

@@ -65,54 +65,96 @@ class Decision(NamedTuple):
         return ranked(pool, ranking, self.resolution.location or _UNKNOWN, priority)
 
 
+class Pools(NamedTuple):
+    """The endpoints behind a name, as pools that are made when they are read."""
+
+    asked: Callable[[], Iterable[Pool]]  # those that an answer of the type queried is made of
+    every: Callable[[], Iterable[Pool]]  # those of all types
+
+
+class _Case(NamedTuple):
+    """A question about a headless Service, and the policy that may filter its endpoints."""
+
+    kubernetes: KubernetesZone
+    key: ObjectKey
+    policy: Policy | InvalidPolicy | None
+    question: ZoneQuestion
+    facts: Facts
+    pools: Pools
+
+    @property
+    def varies(self) -> bool:
+        """Whether the policy chooses by the client's location."""
+        return isinstance(self.policy, Policy) and self.policy.keys[:1] != _ANY_FIRST
+
+    @property
+    def ttl(self) -> int:
+        if not isinstance(self.policy, Policy):
+            return self.kubernetes.settings.ttl
+        return self.kubernetes.ttl_under_policy if self.policy.ttl is None else self.policy.ttl
+
+
+class _Place(NamedTuple):
+    """The client's location, None if it was not needed, and whether the query makes a claim about it."""
+
+    location: Location | None = None
+    claimed: bool = False
+
+
+_NOT_NEEDED: Final = _Place()
+
+
 def decide(
     kubernetes: KubernetesZone,
     key: ObjectKey | None,
     question: ZoneQuestion,
     facts: Facts,
-    pools: Iterable[Pool],
-    all_pools: Callable[[], Iterable[Pool]],
+    pools: Pools,
     ranks: bool = False,
 ) -> Decision:
     """The decision for the headless Service with this key. `key` None: no policy filters the answer.
 
-    `pools` are those that an answer of the type queried is made of; none are taken after the first one with endpoints
-    for this client. `all_pools`: those of all types. `ranks`: the answer may have every endpoint with a priority. The
-    decision is final if SERVFAIL, while incomplete watches leave locations of clients or endpoints unknown, or REFUSED,
-    for a client without a location with `unknown_client refuse`.
+    Of `pools.asked` none are taken after the first one with endpoints for this client. `ranks`: the answer may have
+    every endpoint with a priority. The decision is final if SERVFAIL, while incomplete watches leave locations of
+    clients or endpoints unknown, or REFUSED, for a client without a location with `unknown_client refuse`.
     """
-    if key is None or kubernetes.topology is None:
-        group = next((pool.everyone for pool in pools), EMPTY_GROUP)
+    topology = kubernetes.topology
+    if key is None or topology is None:
+        group = next((pool.everyone for pool in pools.asked()), EMPTY_GROUP)
         resolution = Resolution(Response(Rcode.NOERROR), PLUGIN, facts=facts)
         return Decision(resolution, group, kubernetes.settings.ttl, kubernetes)
     policy = kubernetes.state.policies.get(key)
-    varies, ttl = False, kubernetes.settings.ttl
-    if isinstance(policy, Policy):
-        varies = policy.keys[:1] != _ANY_FIRST
-        ttl = kubernetes.ttl_under_policy if policy.ttl is None else policy.ttl
-    ranking = _ranking(kubernetes.topology, policy) if ranks else None
-    location, claimed = None, False
-    if varies and (kubernetes.topology.unknown_client is _REFUSE or not kubernetes.state.synced):
-        final, location, claimed = _objection(kubernetes, key, policy, question, facts, all_pools)
-        if final is not None:
-            return Decision(final, EMPTY_GROUP, ttl, kubernetes, policy, True, True)
-    selection = None
-    for pool in pools:
-        if not pool.everyone.endpoints:
-            continue  # empty for all clients: not the decision of a policy
-        if varies and location is None:
-            location, claimed = _located(kubernetes, question)
-        found = _selection(kubernetes, policy, pool, location)
-        if found.group.endpoints:
-            selection = found if ranking is None else rank_all(found, pool, ranking, location or _UNKNOWN)
-            break
-        selection = selection or found
-    resolution = _resolution(facts, selection, location, claimed)
+    case = _Case(kubernetes, key, policy, question, facts, pools)
+    ttl, place = case.ttl, _NOT_NEEDED
+    if case.varies and (topology.unknown_client is _REFUSE or not kubernetes.state.synced):
+        objection, place = _objection(case)
+        if objection is not None:
+            return Decision(objection, EMPTY_GROUP, ttl, kubernetes, policy, True, True)
+    ranking = _ranking(topology, policy) if ranks else None
+    selection, place = _first_selection(case, place, ranking)
+    resolution = _resolution(facts, selection, place)
     if selection is None:
         return Decision(resolution, EMPTY_GROUP, ttl, kubernetes, policy, True)
     if not selection.group.endpoints or selection.reason is _UNKNOWN_CLIENT_ALL:
-        _explain(kubernetes, key, policy, question, resolution)
+        _explain(case, resolution)
     return Decision(resolution, selection.group, ttl, kubernetes, policy, True, ranking=ranking)
+
+
+def _first_selection(case: _Case, place: _Place, ranking: Policy | None) -> tuple[Selection | None, _Place]:
+    """(The selection of the first pool asked for that has endpoints for this client, else of the first that has any for
+    some client, else None; the client's place, if that or `place` needed it).
+    """
+    first = None
+    for pool in case.pools.asked():
+        if not pool.everyone.endpoints:
+            continue  # empty for all clients: not the decision of a policy
+        if place.location is None and case.varies:
+            place = _located(case.kubernetes, case.question)
+        found = _selection(case.kubernetes, case.policy, pool, place.location)
+        if found.group.endpoints:
+            return found if ranking is None else rank_all(found, pool, ranking, place.location or _UNKNOWN), place
+        first = first or found
+    return first, place
 
 
 def _ranking(topology: TopologySettings, policy: Policy | InvalidPolicy | None) -> Policy | None:
@@ -148,48 +190,44 @@ def _selection(
     return select(pool, policy, location or _UNKNOWN, unknown_client, on_invalid)
 
 
-def _located(kubernetes: KubernetesZone, question: ZoneQuestion) -> tuple[Location, bool]:
-    """The client's location by its claims and its address, and whether it makes a claim.
+def _located(kubernetes: KubernetesZone, question: ZoneQuestion) -> _Place:
+    """The client's location by its claims and its address.
 
     Raises BadOption for a malformed Client Subnet from a trusted source.
     """
     edns, locator, address = question.query.edns, kubernetes.locator, question.client.address
     if locator is None:
-        return _UNKNOWN, False
+        return _Place(_UNKNOWN)
     if edns is None or not edns.options or _CLAIM_OPTIONS.isdisjoint(code for code, _ in edns.options):
-        return locator.locate(address), False
-    return locator.locate(address, read_claim(edns, locator.claims.trusts(address))), True
+        return _Place(locator.locate(address))
+    return _Place(locator.locate(address, read_claim(edns, locator.claims.trusts(address))), True)
 
 
-def _objection(
-    kubernetes: KubernetesZone,
-    key: ObjectKey,
-    policy: Policy | InvalidPolicy | None,
-    question: ZoneQuestion,
-    facts: Facts,
-    all_pools: Callable[[], Iterable[Pool]],
-) -> tuple[Resolution | None, Location | None, bool]:
-    """(SERVFAIL or REFUSED in place of records, else None; the client's location; whether the client makes a claim).
+def _objection(case: _Case) -> tuple[Resolution | None, _Place]:
+    """(SERVFAIL or REFUSED in place of records, else None; the client's place).
 
-    The location is None if it was not needed: there is no endpoint of any type, or the answer is SERVFAIL. Endpoints of
-    any type make the location count, so that no client shares the answer of another one that is refused.
+    The place is not needed if there is no endpoint of any type, or the answer is SERVFAIL. Endpoints of any type make
+    the location count, so that no client shares the answer of another one that is refused.
     """
+    kubernetes = case.kubernetes
     if not kubernetes.state.synced:
-        return not_ready(facts), None, False
-    filled = [pool for pool in all_pools() if pool.everyone.endpoints]
+        return not_ready(case.facts), _NOT_NEEDED
+    filled = [pool for pool in case.pools.every() if pool.everyone.endpoints]
     if not filled:
-        return None, None, False
-    location, claimed = _located(kubernetes, question)
-    if any(_selection(kubernetes, policy, pool, location).reason is not Reason.UNKNOWN_CLIENT for pool in filled):
-        return None, location, claimed
-    resolution = _resolution(facts, Selection(EMPTY_GROUP, Reason.UNKNOWN_CLIENT), location, claimed)
-    _explain(kubernetes, key, policy, question, resolution)
+        return None, _NOT_NEEDED
+    place = _located(kubernetes, case.question)
+    selections = (_selection(kubernetes, case.policy, pool, place.location) for pool in filled)
+    if any(selection.reason is not Reason.UNKNOWN_CLIENT for selection in selections):
+        return None, place
+    resolution = _resolution(case.facts, Selection(EMPTY_GROUP, Reason.UNKNOWN_CLIENT), place)
+    _explain(case, resolution)
     resolution.response = Response(Rcode.REFUSED, flags=0, ede=_UNLOCATED)
-    return resolution, location, claimed
+    return resolution, place
 
 
-def _resolution(facts: Facts, selection: Selection | None, location: Location | None, claimed: bool) -> Resolution:
+def _resolution(facts: Facts, selection: Selection | None, place: _Place) -> Resolution:
     """NODATA with the scope and the dependencies of the location, if that was needed."""
+    location, claimed = place
     if location is None:
         return Resolution(Response(Rcode.NOERROR), PLUGIN, _EVERYONE, facts, selection)
     if location.node_name:
@@ -198,24 +236,19 @@ def _resolution(facts: Facts, selection: Selection | None, location: Location | 
     return Resolution(Response(Rcode.NOERROR), PLUGIN, _CLIENT if claimed else _NODE, facts, selection, location)
 
 
-def _explain(
-    kubernetes: KubernetesZone,
-    key: ObjectKey,
-    policy: Policy | InvalidPolicy | None,
-    question: ZoneQuestion,
-    resolution: Resolution,
-) -> None:
+def _explain(case: _Case, resolution: Resolution) -> None:
     """Add to the resolution the metric labels of a miss or of a client without a location, and the extended DNS error
     of a miss.
     """
+    limiters, policy = case.kubernetes.limiters, case.policy
     selection, location = resolution.selection, resolution.location
     if selection is None:
         return
     if selection.reason in _UNLOCATED_REASONS:
-        resolution.prefix = kubernetes.limiters.prefix(question.client.address)
+        resolution.prefix = limiters.prefix(case.question.client.address)
     if selection.reason not in _MISSES:
         return
-    resolution.missed = kubernetes.limiters.service(key)
+    resolution.missed = limiters.service(case.key)
     if isinstance(policy, InvalidPolicy):
         ede = Ede(EdeCode.OTHER, f"invalid topology keys: {policy.problem}")
     elif location is None or not location.node_name:

@@ -1,11 +1,14 @@
 """Headless Services under topology keys: which records each client gets, and how far an answer may be shared."""
 
+from collections.abc import Iterator
 from ipaddress import ip_network
 
 import pytest
 
-from tests.support.cluster_dig import ClusterDig, expected, settings
+from tests.support.cluster_dig import ClusterDig, expected, query_of, settings
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, node_locator, packed, service
+from tests.support.query_builders import client
+from topodns.cluster.endpoints import Pool
 from topodns.cluster.model import (
     HOSTNAME_LABEL,
     ZONE_LABEL,
@@ -13,6 +16,7 @@ from topodns.cluster.model import (
     KeySource,
     Kind,
     NodeLocator,
+    ObjectKey,
     Replaced,
     kind_of,
 )
@@ -20,9 +24,11 @@ from topodns.dependency import EVERYTHING, namespace_fact, node_fact, service_fa
 from topodns.dns.message import EdeCode, Edns, Flag, Option
 from topodns.dns.rrtype import Rcode
 from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.kubernetes.topology_filter import Pools, decide
+from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
 from topodns.plugins.topology import TopologySettings
 from topodns.query.plugin import Resolution, Scope
-from topodns.topology.client_locator import Method
+from topodns.topology.client_locator import Locator, Method
 from topodns.topology.select import OnInvalid, Reason, UnknownClient
 
 NS = "testns"
@@ -575,3 +581,24 @@ def test_hints_are_followed_where_the_operator_turns_them_on() -> None:
     assert addresses(dig, "hinted", N3) == ["172.0.0.3"]
     assert addresses(dig, "hinted", NOWHERE) == ["172.0.0.1", "172.0.0.3"]
     assert resolved(dig, "hinted.testns.svc.cluster.local. A", N3).scope is Scope.NODE
+
+
+@pytest.mark.parametrize(("name", "asked_of"), [("zone", ["first"]), ("host", ["first", "second"])])
+def test_the_decision_asks_for_no_pool_behind_the_first_with_endpoints_for_the_client(
+    dig: ClusterDig, name: str, asked_of: list[str]
+) -> None:
+    """n2 has an endpoint of IPv4 alone: where `zone` finds one of IPv6 in n1, `host` goes on to IPv4."""
+    topology = TopologySettings()
+    kubernetes = KubernetesZone(settings(), topology, dig.state, Locator(dig.state, topology.locate))
+    backends = dig.state.backends(ObjectKey(NS, name))
+    made: list[str] = []
+
+    def pools() -> Iterator[Pool]:
+        for word, family in (("first", 6), ("second", 4), ("third", 4)):
+            made.append(word)
+            yield backends.pools[family]
+
+    origin = kubernetes.origins.primary
+    question = ZoneQuestion(query_of(f"{name}.testns.svc.cluster.local. SRV"), client(N2), origin, origin.wire)
+    decision = decide(kubernetes, ObjectKey(NS, name), question, (), Pools(pools, pools))
+    assert (made, len(decision.group.endpoints)) == (asked_of, 1)
