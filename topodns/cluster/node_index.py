@@ -91,23 +91,21 @@ class NodeIndex:
             self._verified = None
             self._by_slices.move(old, new, namespace)
 
-    def move_pod(self, old: Pod | None, new: Pod | None) -> Iterator[bytes]:
+    def move_pod(self, old: Pod | None, new: Pod | None) -> tuple[bytes, ...]:
         """Update the proof that Pods get their addresses from pod CIDRs.
 
-        A Pod was added (old None), changed, or removed (new None). Yields the first two addresses (GATEWAYS) of each
+        A Pod was added (old None), changed, or removed (new None). Returns the first two addresses (GATEWAYS) of each
         pod CIDR of its old and its new Node, as `with_pods_around` may have another result for them now; none for a
         Pod of the host network.
-        A generator: nothing happens before its first step.
         """
         one = new or old
         if one is None:
-            return
+            return ()
         self._verified = None
         self._by_pods.move(_placements(old), _placements(new), one.namespace)
-        for pod in (old, new):
-            node = self._nodes.get(pod.node_name) if pod is not None and not pod.host_network else None
-            if node is not None:
-                yield from _gateways(node)
+        names = [pod.node_name for pod in (old, new) if pod is not None and not pod.host_network]
+        nodes = [self._nodes[name] for name in names if name in self._nodes]
+        return tuple(address for node in nodes for address in _gateways(node))
 
     def has_pods_on(self, node_name: str) -> bool:
         """Whether a Pod (not of the host network), or a Pod's endpoint in a slice, is on a Node of this name.

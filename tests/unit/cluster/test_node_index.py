@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.model_builders import node, packed, packed_cidr
+from tests.support.model_builders import node, packed, packed_cidr, pod
 from topodns.cluster.model import Node
 from topodns.cluster.node_index import NodeIndex
 
@@ -389,3 +389,12 @@ def test_after_any_changes_the_verdict_is_that_of_a_fresh_index(
         if asked:
             assert index.pod_cidrs_verified is lawful(nodes, observed)
     assert index.pod_cidrs_verified is lawful(nodes, observed)
+
+
+def test_a_pod_that_moves_names_the_gateways_of_its_old_and_its_new_node() -> None:
+    index = index_of(node("n1", pod_cidrs=["10.1.0.0/24"]), node("n2", pod_cidrs=["10.2.0.0/24"]))
+    before, after = (pod("web", [address], node=name) for address, name in (("10.1.0.9", "n1"), ("10.2.0.9", "n2")))
+    assert index.move_pod(before, after) == tuple(map(packed, ("10.1.0.0", "10.1.0.1", "10.2.0.0", "10.2.0.1")))
+    assert index.move_pod(after, None) == (packed("10.2.0.0"), packed("10.2.0.1"))
+    assert index.move_pod(None, pod("agent", ["192.0.2.1"], node="n1", host_network=True)) == ()
+    assert index.move_pod(None, pod("stray", ["10.1.0.8"], node="unknown")) == ()

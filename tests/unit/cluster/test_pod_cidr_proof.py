@@ -161,19 +161,19 @@ def test_a_namespace_may_have_one_stray_in_a_thousand() -> None:
 def test_where_pods_are_known_slices_prove_and_disprove_nothing() -> None:
     index = index_of(8)
     for at in range(7):
-        list(index.move_pod(None, pod(f"p{at}", [f"10.1.{at}.2"], node=f"n{at}")))
+        index.move_pod(None, pod(f"p{at}", [f"10.1.{at}.2"], node=f"n{at}"))
     for at in range(8):
         for namespace in ("a", "b", "c"):
             contradict(index, at, namespace)
     assert index.pod_cidrs_verified
     gone = pod("p0", ["10.1.0.2"], node="n0")
-    list(index.move_pod(gone, None))
+    index.move_pod(gone, None)
     assert not index.pod_cidrs_verified
 
 
 def test_a_host_network_pod_says_nothing_about_pod_cidrs() -> None:
     index = index_of(1)
-    list(index.move_pod(None, pod("agent", ["192.0.2.77"], node="n0", host_network=True)))
+    index.move_pod(None, pod("agent", ["192.0.2.77"], node="n0", host_network=True))
     observe(index, 0)
     assert index.pod_cidrs_verified
 
