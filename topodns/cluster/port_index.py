@@ -27,17 +27,7 @@ class PortIndex:
             self.ports = tuple(self._set_of)
             self._sets: tuple[tuple[int, ...], ...] = ()
             return
-        having: dict[EndpointPort, list[int]] = {}
-        for at, one in enumerate(slices):
-            for port in one.ports:
-                members = having.get(port)
-                if members is not None:
-                    if members[-1] != at:
-                        members.append(at)
-                elif len(having) < MAX_PORTS:
-                    having[port] = [at]
-                elif not at:
-                    break  # what is left of the first slice cannot be in `having`, or is there already
+        having = _slices_by_port(slices)
         self.ports = tuple(having)
         numbers = {tuple(range(len(slices))): EVERYWHERE}
         self._set_of = {port: numbers.setdefault(tuple(members), len(numbers)) for port, members in having.items()}
@@ -54,3 +44,17 @@ class PortIndex:
     def identities(self, number: int) -> set[tuple[bytes, str]]:
         """The address and hostname of each endpoint in the slices of this set."""
         return {(each.address, each.hostname) for at in self._sets[number] for each in self._slices[at].endpoints}
+
+
+def _slices_by_port(slices: Sequence[EndpointSlice]) -> dict[EndpointPort, list[int]]:
+    """The positions of the slices with each of the first MAX_PORTS distinct ports, both in slice order."""
+    having: dict[EndpointPort, list[int]] = {}
+    for at, one in enumerate(slices):
+        for port in one.ports:
+            members = having.get(port)
+            if members is None:
+                if len(having) < MAX_PORTS:
+                    having[port] = [at]
+            elif members[-1] != at:  # a slice may have a port twice
+                members.append(at)
+    return having

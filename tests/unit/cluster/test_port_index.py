@@ -33,3 +33,10 @@ def test_the_first_thousand_ports_count() -> None:
 
 def test_a_service_without_slices_has_no_ports() -> None:
     assert PortIndex([]).ports == ()
+
+
+def test_a_port_that_a_slice_has_twice_counts_once() -> None:
+    found = PortIndex([endpoint_slice("a", ports=["http:80", "http:80"]), endpoint_slice("a", ports=["dns:53/UDP"])])
+    numbers = [found.set_of(port) for port in (HTTP, DNS)]
+    assert None not in numbers
+    assert [found.places(number) for number in numbers if number is not None] == [(0,), (1,)]
