@@ -54,28 +54,23 @@ class BlockTable:
     def __init__(self, blocks: Iterable[Block], classes: frozenset[int] = frozenset({RRClass.IN})) -> None:
         self.classes = classes  # the query classes that some block accepts; others are REFUSED
         blocks = [*blocks]
-        if any(block.view is not None for block in blocks):  # a view may read the size of a message, say
-            blocks = [replace(block, variants=None) for block in blocks]
         # The limits of the first `push`, which count for all clients of the listener; None without one.
         self.push_limits = next((block.push.limits for block in blocks if block.push is not None), None)
-        self.payload_size = MIN_UDP_PAYLOAD  # octets: the maximum that any block sends over UDP
-        rows: dict[Name, list[Block]] = {}
-        for block in blocks:
-            self.payload_size = max(self.payload_size, block.payload_size)
-            rows.setdefault(block.origin, []).append(block)
-        self._depths = sorted({len(origin) for origin in rows if origin}, reverse=True)
+        # Octets: the maximum that any block sends over UDP.
+        self.payload_size = max([MIN_UDP_PAYLOAD, *(block.payload_size for block in blocks)])
+        self._depths = sorted({len(block.origin) for block in blocks if block.origin}, reverse=True)
         self._depths_of_ds = self._depths[::-1]
-        self._blocks = {origin: row[0] for origin, row in rows.items()}
         self._rows: dict[Name, _Row] = {}  # empty without views, which avoids their cost
-        if any(block.view is not None for row in rows.values() for block in row):
-            self._rows = {origin: tuple(map(_with_double, row)) for origin, row in rows.items()}
-        self._root = None if self._rows else self._blocks.get(ROOT)  # the root's block, for any client
+        self._blocks: dict[Name, Block] = {}  # and empty with views: then the block depends on the whole query
+        if any(block.view is not None for block in blocks):
+            self._rows = _rows(blocks)
+        else:
+            for block in blocks:
+                self._blocks.setdefault(block.origin, block)
+        self._root = self._blocks.get(ROOT)  # the root's block, for any client
         self.only = None if self._depths else self._root  # the block of every query; None if it depends on the query
-        # With views, the block depends on the whole query, so there is no fast path.
-        self.fast_zones = [] if self._rows else [*self._fast_zones()]
-        self.fast_routes = FastRoutes(
-            {} if self._rows else {origin: block.fast_route for origin, block in self._blocks.items()}
-        )
+        self.fast_zones = [*self._fast_zones()]
+        self.fast_routes = FastRoutes({origin: block.fast_route for origin, block in self._blocks.items()})
 
     def match(self, query: Query, client: Client) -> Block | None:
         """The block that answers this query of this client, by the rules of the class; None: no block, for REFUSED.
@@ -114,5 +109,10 @@ class BlockTable:
         yield from self._rows.get(ROOT, ())
 
 
-def _with_double(block: Block) -> tuple[Block, Block]:
-    return block, replace(block, client_dependent=True)
+def _rows(blocks: Iterable[Block]) -> dict[Name, _Row]:
+    """The blocks of each origin, without query variants: a view may read the size of a message, say."""
+    rows: dict[Name, _Row] = {}
+    for block in blocks:
+        plain = replace(block, variants=None)
+        rows[block.origin] = (*rows.get(block.origin, ()), (plain, replace(plain, client_dependent=True)))
+    return rows

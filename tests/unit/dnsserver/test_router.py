@@ -201,3 +201,9 @@ def test_no_name_takes_the_fast_path_where_a_block_has_a_view() -> None:
     fast_routes = BlockTable([on_road(".", fast_route(".")), viewed("example.", "inside", INSIDE)]).fast_routes
     assert not fast_routes
     assert fast_routes.find(name_wire(parse_name("www.other."))) is None
+
+
+def test_of_two_blocks_of_one_origin_without_a_view_the_first_has_all_its_names() -> None:
+    first, second = block("local."), block("local.")
+    table = BlockTable([first, block("."), second])
+    assert find(table, "www.local. A") is first
