@@ -49,3 +49,15 @@ QNAME_POINTER: Final = POINTER | HEADER_SIZE  # to the question's name
 DNSSEC_OK: Final = 0x8000  # the DO bit in the TTL field of OPT (RFC 3225 section 3)
 MIN_UDP_PAYLOAD: Final = 512  # RFC 6891 section 6.2.3: smaller values mean 512
 MAX_MESSAGE: Final = 0xFFFF  # octets, also of RDATA: the length over TCP has 16 bits (RFC 1035 section 4.2.2)
+
+
+def reply_limit(udp: bool, accepted: int, payload_size: int) -> int:
+    """Maximum octets of the reply to a query over UDP or, else, over TCP.
+
+    Over UDP: the payload size that the client accepts by its EDNS (0 without EDNS), at most the server's own
+    `payload_size`, at least 512.
+    """
+    if not udp:
+        return MAX_MESSAGE
+    size = accepted if accepted < payload_size else payload_size  # without calls: this is on the path of every query
+    return size if size > MIN_UDP_PAYLOAD else MIN_UDP_PAYLOAD

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from topodns.dns.message import DEFAULT_UDP_SIZE, Option, Query, Response
 from topodns.dns.name import Name, name_text
 from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType
-from topodns.dns.wire_format import HEADER_SIZE, MAX_MESSAGE, MIN_UDP_PAYLOAD
+from topodns.dns.wire_format import HEADER_SIZE, reply_limit
 from topodns.dns.wire_reader import WireError, read_query
 from topodns.dns.wire_writer import write_error, write_response
 from topodns.dnsserver.fast_forward.relay import Crossing, Relay
@@ -124,7 +124,7 @@ class Handler:
         blocks, edns = self.blocks, query.edns
         if query.qclass == PROBE_CLASS and query.qname == self._own_name:
             return write_error(data, Rcode.NOERROR)  # neither counted nor logged: only this process asks it
-        limit = MIN_UDP_PAYLOAD if edns is None and self._udp else self._limit(query, blocks.payload_size)
+        limit = reply_limit(self._udp, edns.udp_payload_size if edns is not None else 0, blocks.payload_size)
         client = Client(address, port, self.socket_counters.transport, self.local_port, started, 0, limit)
         block = blocks.only or blocks.match(query, client)
         asked = Asked(data, query, client, block, started)
@@ -169,7 +169,8 @@ class Handler:
         data = crossing.data
         try:
             query = read_query(data)
-            limit = self._limit(query, self.blocks.payload_size)
+            accepted = query.edns.udp_payload_size if query.edns is not None else 0
+            limit = reply_limit(self._udp, accepted, self.blocks.payload_size)
             client = Client(
                 crossing.address, crossing.port, self.socket_counters.transport, self.local_port, 0.0, 0, limit
             )
@@ -219,20 +220,14 @@ class Handler:
         if not self._udp and edns is not None and edns.option(Option.TCP_KEEPALIVE) is not None:
             response.options = (*response.options, KEEPALIVE)
         # Mostly the limit that the plugins were given: the blocks of a listener have the same payload size.
-        limit = asked.client.limit if payload_size == self.blocks.payload_size else self._limit(query, payload_size)
+        limit = asked.client.limit
+        if payload_size != self.blocks.payload_size:
+            limit = reply_limit(self._udp, edns.udp_payload_size if edns is not None else 0, payload_size)
         return write_response(query, response, limit, payload_size)
-
-    def _limit(self, query: Query, payload_size: int) -> int:
-        """Maximum octets of the reply. Over UDP: the client's payload size, at most `payload_size`, at least 512."""
-        if not self._udp:
-            return MAX_MESSAGE
-        if query.edns is None:
-            return MIN_UDP_PAYLOAD
-        return max(MIN_UDP_PAYLOAD, min(query.edns.udp_payload_size, payload_size))
 
     def _finish(self, asked: Asked, resolution: Resolution, reply: bytes) -> None:
         data, query, client, block, started = asked
-        selection, rcode = resolution.selection, resolution.response.rcode
+        selection, rcode, sent = resolution.selection, resolution.response.rcode, len(reply)
         kind = ReplyKind(
             block.label if block is not None else _DROPPED,
             TYPE_LABELS.get(query.qtype, "other"),
@@ -242,14 +237,14 @@ class Handler:
             selection.reason if selection is not None else "",
             selection.key if selection is not None else "",
             BUCKET_OF_SIZE[query.size],
-            BUCKET_OF_SIZE[len(reply)],
+            BUCKET_OF_SIZE[sent],
             block.view_name if block is not None else "",
             resolution.missed,
             resolution.prefix,
             resolution.detail,
         )
         seconds = self._clock() - started
-        cell = self.socket_counters.count_kind(kind, seconds, len(data), len(reply))
+        cell = self.socket_counters.count_kind(kind, seconds, query.size, sent)
         if block is None:
             return
         if block.client_dependent:

@@ -1,5 +1,7 @@
 """Layout of DNS messages: sizes that agree with what is packed, and octets as in RFC 1035."""
 
+import pytest
+
 from tests.support.dns_messages import Opt, query
 from topodns.dns import wire_format as form
 
@@ -27,3 +29,13 @@ def test_a_query_is_read_by_its_offsets() -> None:
 def test_the_pointer_to_the_question_s_name_is_c00c() -> None:
     assert form.QNAME_POINTER == 0xC00C
     assert (form.POINTER >> 8, form.POINTER | form.MAX_OFFSET) == (form.POINTER_OCTET, 0xFFFF)
+
+
+@pytest.mark.parametrize(
+    ("udp", "accepted", "limit"),
+    [(False, 0, 65535), (False, 1232, 65535), (True, 0, 512), (True, 511, 512), (True, 1000, 1000), (True, 4096, 1232)],
+)
+def test_a_reply_is_limited_by_client_and_server_and_by_512_octets_over_udp(
+    udp: bool, accepted: int, limit: int
+) -> None:
+    assert form.reply_limit(udp, accepted, 1232) == limit

@@ -15,8 +15,6 @@ from topodns.dns.rrtype import ADDRESS_TYPES, RCODE_NAMES, RRClass, RRType
 from topodns.dns.wire_format import (
     DNSSEC_OK,
     HEADER_SIZE,
-    MAX_MESSAGE,
-    MIN_UDP_PAYLOAD,
     OPTION_HEAD_SIZE,
     POINTER,
     POINTER_RECORD_HEAD_SIZE,
@@ -28,6 +26,7 @@ from topodns.dns.wire_format import (
     pack_pointer_record_head,
     pack_question_tail,
     pack_root_record_head,
+    reply_limit,
 )
 from topodns.dnsserver.fast_forward.question import HEADS, OPT_BEGIN, OPT_ENDS
 from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
@@ -118,19 +117,21 @@ class Responder:
             seen, slot, mark = self._table.place_in_filter(data[2:])
             if seen[slot] == mark:
                 return None
+        size_at = name_end + _SIZE_AT
+        accepted = data[size_at] << 8 | data[size_at + 1] if tail.edns else 0
         length = name[0]
         at = 1 + length
         space = name[at] if at < len(name) else 0
         served = self._services.get(name[at + 1 + space :])
         if served is not None and 0 < length <= MAX_LABEL and 0 < space <= MAX_LABEL:
             service, namespace = name[1:at].decode("latin-1"), name[at + 1 : at + 1 + space].decode("latin-1")
-            limit = self._limit(data, name_end, tail.edns, served.payload_size)
+            limit = reply_limit(self._udp, accepted, served.payload_size)
             answer = served.answers.service(service, namespace, tail.qtype, address, limit, claim)
         else:
             served, labels = self._split(name)
             if served is None:
                 return None
-            limit = self._limit(data, name_end, tail.edns, served.payload_size)
+            limit = reply_limit(self._udp, accepted, served.payload_size)
             answer = served.answers.other(labels, tail.qtype, address, limit, claim)
         if answer is None:
             return None
@@ -175,15 +176,6 @@ class Responder:
             labels.append(name[at:after])
             at = after
         return None, labels
-
-    def _limit(self, data: bytes, name_end: int, edns: int, payload_size: int) -> int:
-        """Maximum octets of the reply, as `Handler._limit`."""
-        if not self._udp:
-            return MAX_MESSAGE
-        if not edns:
-            return MIN_UDP_PAYLOAD
-        at = name_end + _SIZE_AT
-        return max(MIN_UDP_PAYLOAD, min(data[at] << 8 | data[at + 1], payload_size))
 
     @staticmethod
     def _reply(
