@@ -135,7 +135,7 @@ class Responder:
             answer = served.answers.other(labels, tail.qtype, address, limit, claim)
         if answer is None:
             return None
-        reply = self._reply(data, name_end, head[0], tail, served, answer, limit)
+        reply = _reply(data, name_end, head[0], tail, served, answer, limit)
         if reply is None:
             return None
         if claim is None:  # no packet cache keeps a reply to a query with a claim
@@ -177,47 +177,6 @@ class Responder:
             at = after
         return None, labels
 
-    @staticmethod
-    def _reply(
-        data: bytes, name_end: int, flags: int, tail: _Tail, served: FastZone, answer: PlainAnswer, limit: int
-    ) -> bytes | None:
-        """The reply, with as many records as fit; None if the SOA does not fit, or for SRV records beyond _MOST_SRV."""
-        qtype, edns, dnssec_ok = tail
-        opt = b""
-        if edns:
-            opt = pack_root_record_head(0, RRType.OPT, served.payload_size, DNSSEC_OK if dnssec_ok else 0, 0)
-        question = data[HEADER_SIZE : name_end + QUESTION_TAIL_SIZE]
-        left = limit - HEADER_SIZE - len(question) - len(opt)
-        rcode, rdatas, ttl, _, _, additional = answer
-        if not rdatas:
-            owner = POINTER | HEADER_SIZE + len(question) - QUESTION_TAIL_SIZE - len(served.wire)
-            record = owner.to_bytes(2, "big") + served.answers.negative_tail()
-            if len(record) > left:
-                return None
-            header = pack_header_without_id(_FLAGS[flags, rcode, False], 1, 0, 1, edns)
-            return data[:2] + header + question + record + opt
-        if qtype == RRType.SRV:
-            if sum(map(len, rdatas)) + POINTER_RECORD_HEAD_SIZE * len(rdatas) > _MOST_SRV:
-                return None
-            if served.balancer is not None and additional:
-                additional = served.balancer.shuffled(additional)
-            records, number, addresses = _srv_records(question, rdatas, ttl, additional, left)
-            truncated = number < len(rdatas) or addresses < sum(len(rrset.rdatas) for rrset in additional)
-            header = pack_header_without_id(_FLAGS[flags, rcode, truncated], 1, number, 0, addresses + edns)
-            return data[:2] + header + question + records + opt
-        head = pack_pointer_record_head(QNAME_POINTER, qtype, RRClass.IN, ttl, len(rdatas[0]))
-        number = min(len(rdatas), left // (POINTER_RECORD_HEAD_SIZE + len(rdatas[0])))
-        truncated = number < len(rdatas)
-        ordered: Sequence[bytes] = rdatas
-        if served.balancer is not None and len(rdatas) > 1:
-            ordered = served.balancer.ordered(rdatas, number)
-        elif truncated:
-            ordered = rdatas[:number]
-        header = pack_header_without_id(_FLAGS[flags, rcode, truncated], 1, number, 0, edns)
-        if not number:
-            return data[:2] + header + question + opt
-        return data[:2] + header + question + head + head.join(ordered) + opt
-
     def _count(self, tail: _Tail, served: FastZone, answer: PlainAnswer, asked: int, sent: int, started: float) -> None:
         asked_in, sent_in = BUCKET_OF_SIZE[asked], BUCKET_OF_SIZE[sent]
         rcode, _, _, outcome, topology_key, _ = answer
@@ -239,6 +198,72 @@ class Responder:
                 self._cells.clear()
             cell = self._cells[key] = self._socket_counters.cell(kind)
         self._socket_counters.count(cell, self._clock() - started, asked, sent)
+
+
+_Records = tuple[bytes, bool, int, int, int]
+"""(records behind the question, as octets; whether some are left out; how many are in answer, authority, additional).
+
+A NamedTuple would cost two calls more for each reply.
+"""
+
+
+def _reply(
+    data: bytes, name_end: int, flags: int, tail: _Tail, served: FastZone, answer: PlainAnswer, limit: int
+) -> bytes | None:
+    """The reply, with as many records as fit; None if the SOA does not fit, or for SRV records beyond _MOST_SRV."""
+    qtype, edns, dnssec_ok = tail
+    opt = b""
+    if edns:
+        opt = pack_root_record_head(0, RRType.OPT, served.payload_size, DNSSEC_OK if dnssec_ok else 0, 0)
+    question = data[HEADER_SIZE : name_end + QUESTION_TAIL_SIZE]
+    left = limit - name_end - QUESTION_TAIL_SIZE - len(opt)
+    if not answer.rdatas:
+        records = _negative(name_end, served, left)
+    elif qtype == RRType.SRV:
+        records = _srv(question, served, answer, left)
+    else:
+        records = _addresses(qtype, served, answer, left)
+    if records is None:
+        return None
+    octets, truncated, answers, authority, additional = records
+    header = pack_header_without_id(_FLAGS[flags, answer.rcode, truncated], 1, answers, authority, additional + edns)
+    return data[:2] + header + question + octets + opt
+
+
+def _negative(name_end: int, served: FastZone, left: int) -> _Records | None:
+    """The SOA record, whose owner is the end of the question's name; None if it does not fit."""
+    owner = POINTER | name_end - len(served.wire)
+    record = owner.to_bytes(2, "big") + served.answers.negative_tail()
+    return (record, False, 0, 1, 0) if len(record) <= left else None
+
+
+def _srv(question: bytes, served: FastZone, answer: PlainAnswer, left: int) -> _Records | None:
+    """As many SRV records as fit, and addresses of their targets; None beyond _MOST_SRV."""
+    _, rdatas, ttl, _, _, additional = answer
+    count = len(rdatas)
+    if sum(map(len, rdatas)) + POINTER_RECORD_HEAD_SIZE * count > _MOST_SRV:
+        return None
+    if served.balancer is not None and additional:
+        additional = served.balancer.shuffled(additional)
+    octets, number, addresses = _srv_records(question, rdatas, ttl, additional, left)
+    truncated = number < count or addresses < sum(len(rrset.rdatas) for rrset in additional)
+    return octets, truncated, number, 0, addresses
+
+
+def _addresses(qtype: int, served: FastZone, answer: PlainAnswer, left: int) -> _Records:
+    """As many records of the question's name as fit."""
+    rdatas, size, count = answer.rdatas, len(answer.rdatas[0]), len(answer.rdatas)
+    fitting = left // (POINTER_RECORD_HEAD_SIZE + size)
+    number = fitting if fitting < count else count
+    if not number:
+        return b"", True, 0, 0, 0
+    ordered: Sequence[bytes] = rdatas
+    if served.balancer is not None and count > 1:
+        ordered = served.balancer.ordered(rdatas, number)
+    elif number < count:
+        ordered = rdatas[:number]
+    head = pack_pointer_record_head(QNAME_POINTER, qtype, RRClass.IN, answer.ttl, size)
+    return head + head.join(ordered), number < count, number, 0, 0
 
 
 def _srv_records(
