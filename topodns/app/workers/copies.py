@@ -7,7 +7,7 @@ from random import Random
 from topodns.app.cluster_reload import FeedSettings
 from topodns.app.clusters import ClusterMaker, Feed
 from topodns.app.generation import Machine
-from topodns.app.workers.pipe import ChangeType, StateChange, changes_of
+from topodns.app.workers.messages import ChangeType, StateChange, changes_of
 from topodns.cluster.decode.packed import unpack_objects
 from topodns.cluster.replica import copy_objects
 from topodns.dependency import Fact

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from topodns.app.workers.pipe import ChangeType, MessageType, StateChange, change_octets, message
+from topodns.app.workers.messages import ChangeType, MessageType, StateChange, change_octets, message
 from topodns.cluster.decode.packed import KINDS, pack_objects
 from topodns.cluster.model import ClusterObject, EndpointSlice, Kind
 from topodns.cluster.replica import Keyed

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import Final
 
-from topodns.app.workers.family import Families
-from topodns.app.workers.pipe import MessageType, WorkerMessage, WorkerMessageReader, message
+from topodns.app.workers.messages import MessageType, WorkerMessage, WorkerMessageReader, message
+from topodns.app.workers.metric_sums import Families
 
 log = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from topodns.app.generation import Generation, ListenAt
-from topodns.app.workers.family import Families, totals
 from topodns.app.workers.journal import FeedJournal, TurnChanges, snapshot
 from topodns.app.workers.link import WorkerLink
-from topodns.app.workers.pipe import GenerationOrder, MessageType, message, numbered_message, order_message
+from topodns.app.workers.messages import GenerationOrder, MessageType, message, numbered_message, order_message
+from topodns.app.workers.metric_sums import Families, totals
 from topodns.app.workers.resources import resource_readings
 from topodns.files.time_slices import SLICE
 from topodns.metrics.registry import Published, Reading

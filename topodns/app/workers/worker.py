@@ -20,8 +20,7 @@ from topodns.app.generation import Assembly, Generation, Machine
 from topodns.app.listeners import Listeners
 from topodns.app.load import settings_from_tokens
 from topodns.app.metrics import socket_readings
-from topodns.app.workers.family import family_octets
-from topodns.app.workers.pipe import (
+from topodns.app.workers.messages import (
     GenerationOrder,
     MessageType,
     WorkerMessage,
@@ -30,6 +29,7 @@ from topodns.app.workers.pipe import (
     numbered_message,
     order_of,
 )
+from topodns.app.workers.metric_sums import family_octets
 from topodns.corefile.errors import ConfigError
 from topodns.dependency import EVERYTHING, Fact
 from topodns.files.time_slices import SLICE, in_slices

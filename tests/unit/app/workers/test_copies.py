@@ -16,7 +16,7 @@ from topodns.app.cluster_reload import FeedSettings, feed_settings
 from topodns.app.generation import Machine
 from topodns.app.workers.copies import Copies
 from topodns.app.workers.journal import FeedJournal, TurnChanges, snapshot
-from topodns.app.workers.pipe import MessageType, WorkerMessage, WorkerMessageReader
+from topodns.app.workers.messages import MessageType, WorkerMessage, WorkerMessageReader
 from topodns.cluster.decode.packed import KINDS as ALL_KINDS
 from topodns.cluster.model import ClusterObject, Kind, ObjectKey, Replaced, Upserted, kind_of
 from topodns.cluster.slice_index import SliceOwner

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from topodns.app.workers.link import MAX_BEHIND, PATIENCE, START_PATIENCE, WorkerLink
-from topodns.app.workers.pipe import MessageType, message, numbered_message
+from topodns.app.workers.messages import MessageType, message, numbered_message
 
 
 class Process:

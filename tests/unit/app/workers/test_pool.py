@@ -9,7 +9,7 @@ import pytest
 from tests.support.model_builders import namespace
 from topodns.app.workers import pool
 from topodns.app.workers.link import PATIENCE, WorkerLink
-from topodns.app.workers.pipe import MessageType, WorkerMessageReader, numbered_message
+from topodns.app.workers.messages import MessageType, WorkerMessageReader, numbered_message
 from topodns.app.workers.pool import WorkerPool
 from topodns.cluster.model import Replaced, Upserted
 from topodns.cluster.state import ClusterState

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.corefile_settings import settings
 from topodns.app.load import settings_from_tokens
-from topodns.app.workers.pipe import (
+from topodns.app.workers.messages import (
     MAX_MESSAGE,
     ChangeType,
     GenerationOrder,
