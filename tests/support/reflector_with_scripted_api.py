@@ -23,12 +23,12 @@ from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
 from topodns.kube.client.contract import ApiError
+from topodns.kube.informer.decode_turns import TimeSlices
 from topodns.kube.informer.lister import SharedState
 from topodns.kube.informer.reflector import Reflector
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import RetryGate
 from topodns.kube.informer.state_writer import StateWriter
-from topodns.kube.informer.time_slices import TimeSlices
 
 SERVICES = Resource("Service", "services", ("/api/v1/services",), {"labelSelector": "app=web"})
 SLICES = Resource("EndpointSlice", "endpointslices.discovery.k8s.io", ("/v1/slices", "/v1beta1/slices"))

@@ -8,13 +8,13 @@ from typing import Final
 
 from topodns.cluster.publishing_state import PublishingState
 from topodns.kube.client.contract import KubeApi
+from topodns.kube.informer.decode_turns import TimeSlices
 from topodns.kube.informer.lister import SharedState
 from topodns.kube.informer.progress import Progress
 from topodns.kube.informer.reflector import Reflector
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import RetryGate
 from topodns.kube.informer.state_writer import StateWriter
-from topodns.kube.informer.time_slices import TimeSlices
 from topodns.query.histogram import Histogram
 
 log = logging.getLogger(__name__)

@@ -11,13 +11,13 @@ from topodns.cluster.decode.stream import Event, Page, Undecodable, UnreadableRe
 from topodns.cluster.model import ClusterObject, Deleted, Kind, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.kube.client.contract import ApiError, KubeApi
+from topodns.kube.informer.decode_turns import TimeSlices, Turn
 from topodns.kube.informer.list_check import ListCheck
 from topodns.kube.informer.progress import Progress, Verb
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import Backoff, RetryGate
 from topodns.kube.informer.state_writer import StateWriter
 from topodns.kube.informer.sync_state import SyncState
-from topodns.kube.informer.time_slices import TimeSlices, Turn
 from topodns.kube.informer.undecodable import last_version
 
 log = logging.getLogger(__name__)

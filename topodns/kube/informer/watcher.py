@@ -7,8 +7,8 @@ from typing import Final
 
 from topodns.cluster.decode.stream import Bookmark, Event, Refusal, Undecodable, UnreadableReply, read_watch_line
 from topodns.kube.client.contract import ApiError
+from topodns.kube.informer.decode_turns import Turn
 from topodns.kube.informer.lister import Lister
-from topodns.kube.informer.time_slices import Turn
 
 log = logging.getLogger(__name__)
 

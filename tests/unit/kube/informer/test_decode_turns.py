@@ -10,8 +10,8 @@ import pytest
 
 from tests.support.virtual_event_loop import run_virtually
 from topodns.files.time_slices import SLICE
+from topodns.kube.informer.decode_turns import AT_ONCE, MUCH, TimeSlices
 from topodns.kube.informer.retry import RetryGate
-from topodns.kube.informer.time_slices import AT_ONCE, MUCH, TimeSlices
 
 
 def ticking(step: float) -> Iterator[float]:
