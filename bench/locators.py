@@ -18,7 +18,7 @@ from typing import Any, Final
 from topodns.cluster.decode.stream import read_listed
 from topodns.cluster.model import ClusterObject, Kind, NodeLocator, Replaced, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.topology.client_locator import Locator, Method
+from topodns.topology.client_locator import ClientLocator, Method
 
 NODES: Final = 5_000
 PER_NODE: Final = 30
@@ -72,7 +72,7 @@ def measure(kind: Kind) -> str:
     state.apply(Replaced(kind, tuple(each for each in listed if isinstance(each, ClusterObject))), 0)
     taken = thread_time() - begun
     held = _resident() - before
-    locator = Locator(state, [method])
+    locator = ClientLocator(state, [method])
     clients = [ip_address(_address(number)).packed for number in range(0, NODES * PER_NODE, 7)]
     begun = thread_time()
     found = [locator.node_name_by(method, client) for client in clients]

@@ -19,7 +19,7 @@ from topodns.plugins.topology import TopologySettings
 from topodns.query.cname import Chase
 from topodns.query.networks import NetworkList
 from topodns.query.plugin import Resolution
-from topodns.topology.client_locator import Locator
+from topodns.topology.client_locator import ClientLocator
 from topodns.topology.keys import key_reader
 
 SERIAL = 1_499_347_823
@@ -51,7 +51,9 @@ class ClusterDig:
                 self.state.apply(Replaced(kind, ()), 0)
         for each in objects:
             self.apply(each)
-        locator = Locator(self.state, topology.locate, NetworkList(topology.trust)) if topology is not None else None
+        locator = (
+            ClientLocator(self.state, topology.locate, NetworkList(topology.trust)) if topology is not None else None
+        )
         own = tuple(map(packed, own_addresses))
         self.step = ClusterZone(KubernetesZone(settings, topology, self.state, locator, own, chase))
 

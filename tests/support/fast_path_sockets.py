@@ -24,7 +24,7 @@ from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.plugins.loadbalance.settings import Loadbalance
 from topodns.plugins.topology import TopologySettings
 from topodns.query.counters import QueryCounters
-from topodns.topology.client_locator import Locator
+from topodns.topology.client_locator import ClientLocator
 
 
 class Socket:
@@ -41,7 +41,7 @@ class Socket:
         trust: Container[bytes] = (),
     ) -> None:
         """`trust`: the sources, packed, of which every claim counts."""
-        locator = Locator(state, topology.locate, trust) if topology is not None else None
+        locator = ClientLocator(state, topology.locate, trust) if topology is not None else None
         served = KubernetesZone(kubernetes, topology, state, locator)
         balancer = LoadBalancer(Loadbalance(), Random(1)) if balanced else None
         chain = Chain((ChainLink(ClusterZone(served), (balancer,) if balancer is not None else (), None),))

@@ -30,7 +30,7 @@ from topodns.query.counters import QueryCounters, ReplyKind
 from topodns.query.networks import NetworkList
 from topodns.query.packet import Variants
 from topodns.query.plugin import Client, ExchangeLog, Resolution, Scope, Step
-from topodns.topology.client_locator import Locator
+from topodns.topology.client_locator import ClientLocator
 from topodns.topology.keys import key_reader
 
 NOW: Final = 1_700_000_000  # Unix seconds of every change
@@ -119,7 +119,9 @@ class ClusterServer:
             settings.endpoint_pod_names,
             all_pods=True,
         )
-        locator = Locator(self.state, topology.locate, NetworkList(topology.trust)) if topology is not None else None
+        locator = (
+            ClientLocator(self.state, topology.locate, NetworkList(topology.trust)) if topology is not None else None
+        )
         step = ClusterZone(KubernetesZone(settings, topology, self.state, locator))
 
         def view_key(address: bytes) -> Hashable:

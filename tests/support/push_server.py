@@ -22,7 +22,7 @@ from topodns.plugins.push import PushCounts
 from topodns.plugins.topology import TopologySettings
 from topodns.query.plugin import Step
 from topodns.query.session import PushedZones, PushLimits
-from topodns.topology.client_locator import Locator
+from topodns.topology.client_locator import ClientLocator
 from topodns.topology.keys import key_reader
 
 ORIGIN: Final = parse_name("cluster.local")
@@ -119,7 +119,7 @@ class PushServer:
         """`steps`: in the place of `kubernetes`. `after`: after it."""
         topology = topology or TopologySettings()
         self.state = ClusterState(frozenset(), key_reader(topology.keys))
-        self.locator = Locator(self.state, topology.locate)
+        self.locator = ClientLocator(self.state, topology.locate)
         steps = steps or (ClusterZone(KubernetesZone(kubernetes, topology, self.state, self.locator)),)
         if after is not None:
             steps = (*steps, after)

@@ -33,7 +33,7 @@ from topodns.plugins.topology import TopologySettings
 from topodns.plugins.view.settings import View
 from topodns.query.label_limiter import LabelLimiters
 from topodns.query.networks import NetworkList
-from topodns.topology.client_locator import Locator, Method, missing_locators
+from topodns.topology.client_locator import ClientLocator, Method, missing_locators
 from topodns.topology.contradictions import Contradictions, LocatorContradictions
 from topodns.topology.findings import Finding, policy_findings
 from topodns.topology.keys import key_reader
@@ -138,7 +138,7 @@ class Cluster:
     kubernetes: KubernetesSettings
     topology: TopologySettings | None
     feed: Feed
-    locator: Locator | None
+    locator: ClientLocator | None
     view: View | None = None  # of the server block, which answers only some queries from this cluster
     limiters: LabelLimiters = field(default_factory=LabelLimiters)  # the label limiter
 
@@ -248,7 +248,7 @@ class ClusterMaker:
         feed = self.feed(settings, spare)
         locator = None
         if topology is not None:
-            locator = Locator(
+            locator = ClientLocator(
                 feed.state, topology.locate, NetworkList(topology.trust), self._own_node, self._own_addresses
             )
         return Cluster(kubernetes, topology, feed, locator, view, self._limiters)

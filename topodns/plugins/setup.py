@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from topodns.plugins.plugin import Install
     from topodns.plugins.topology import TopologySettings
     from topodns.query.label_limiter import LabelLimiters
-    from topodns.topology.client_locator import Locator
+    from topodns.topology.client_locator import ClientLocator
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ class ClusterOfBlock(Protocol):
     @property
     def state(self) -> "ClusterState": ...
     @property
-    def locator(self) -> "Locator | None": ...
+    def locator(self) -> "ClientLocator | None": ...
     @property
     def limiters(self) -> "LabelLimiters": ...
     @property

@@ -13,8 +13,8 @@ from topodns.cluster.model import Node
 from topodns.memory.bounded import LRUCache
 from topodns.topology.claim_trust import Claim, ClaimTrust
 from topodns.topology.locator_claims import node_of_locators
-from topodns.topology.node_of_address import node_of_endpoints, node_of_pods
 from topodns.topology.select import Location
+from topodns.topology.slice_claims import node_of_endpoints, node_of_pods
 
 if TYPE_CHECKING:
     from topodns.cluster.state import ClusterState
@@ -39,7 +39,7 @@ class Method(Enum):
     PODCIDR_UNVERIFIED = "podcidr-unverified"  # without that proof: the operator knows that the CNI assigns from them
 
 
-class Locator:
+class ClientLocator:
     """Maps clients to Nodes by one cluster's state, with `methods` in the given order.
 
     `trust`: sources (packed) of which every claim counts; `claims` decides on those of other sources. An ECS that no

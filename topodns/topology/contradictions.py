@@ -1,6 +1,6 @@
 """The EndpointSlices and locators that other objects contradict: a record for the log and metrics.
 
-No location depends on it. Whether an endpoint is contradicted is decided in `topology.node_of_address`, and of locators
+No location depends on it. Whether an endpoint is contradicted is decided in `topology.slice_claims`, and of locators
 in `topology.locator_claims`; here two slices of different namespaces that contradict each other are recorded too.
 """
 
@@ -14,7 +14,7 @@ from topodns.cluster.locator_index import kind_of_key
 from topodns.cluster.model import Endpoint, EndpointSlice, Kind, ObjectKey
 from topodns.cluster.state import ClusterState
 from topodns.topology.locator_claims import Verdict, verdicts
-from topodns.topology.node_of_address import contradiction, is_evidence
+from topodns.topology.slice_claims import contradiction, is_evidence
 
 MAX_FOUND: Final = 1000  # contradicted slices, and addresses in locators, that are recorded
 CHECKED_AT_ONCE: Final = 50  # endpoints per step

@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 
 from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, Endpoint, Kind, ObjectKey, Pod, Policy
 from topodns.cluster.state import ClusterState
-from topodns.topology.client_locator import Locator, Method
+from topodns.topology.client_locator import ClientLocator, Method
 from topodns.topology.locator_claims import verdicts
-from topodns.topology.node_of_address import contradiction, is_evidence
 from topodns.topology.select import Location
+from topodns.topology.slice_claims import contradiction, is_evidence
 
 MAX_NAMED: Final = 5  # Pods or Services that one sentence names
 MAX_CONTRADICTIONS: Final = 20
@@ -43,7 +43,7 @@ class Evidence(NamedTuple):
     contradictions: tuple[str, ...]
 
 
-def gather_evidence(state: ClusterState, locator: Locator, location: Location, address: bytes) -> Evidence:
+def gather_evidence(state: ClusterState, locator: ClientLocator, location: Location, address: bytes) -> Evidence:
     """The evidence for the location of a packed address, and against it.
 
     Contradictions are methods with another Node than the location, a Node name without a Node object, and locators and

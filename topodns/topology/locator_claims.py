@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from topodns.cluster.locator_index import MOST, LocatorClaim
 from topodns.cluster.model import Kind
 from topodns.cluster.state import ClusterState
-from topodns.topology.node_of_address import Contradiction, contradiction
+from topodns.topology.slice_claims import Contradiction, contradiction
 
 _namespace: Final = attrgetter("key.namespace")
 

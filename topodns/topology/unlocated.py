@@ -5,7 +5,7 @@ from typing import Final
 
 from topodns.cluster.model import Kind, Pod
 from topodns.cluster.state import ClusterState
-from topodns.topology.client_locator import Locator, Method
+from topodns.topology.client_locator import ClientLocator, Method
 from topodns.topology.findings import CLUSTER, MAX_NAMED, Finding, Severity, counted, named
 
 STEP: Final = 100  # Pods located in one step, about 0.4 ms
@@ -27,7 +27,7 @@ def unlocated_findings(state: ClusterState, methods: Sequence[Method], hard: boo
     if "Node" in state.known and "Pod" not in state.known and not set(methods) - _NOT_BY_POD - {Method.PODS}:
         yield from _behind_no_service(state, methods)
     why: dict[str, list[str]] = {}
-    locator = Locator(state, methods)
+    locator = ClientLocator(state, methods)
     for at, pod in enumerate(list(state.pods.values()), 1):
         if any(not locator.locate(address).node_name for address in pod.ips):
             why.setdefault(_reason(state, pod), []).append(f"{pod.namespace}/{pod.name}")

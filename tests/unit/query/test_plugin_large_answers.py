@@ -40,7 +40,7 @@ from topodns.plugins.rewrite.response import rename_value
 from topodns.plugins.topology import TopologySettings
 from topodns.query.networks import NetworkList
 from topodns.query.plugin import ANY_SIZE, Client, Resolution
-from topodns.topology.client_locator import Locator
+from topodns.topology.client_locator import ClientLocator
 from topodns.topology.keys import key_reader
 
 ZONE = "topology.kubernetes.io/zone"
@@ -222,7 +222,7 @@ def serving(scene: Scene, transport: str, payload_size: int) -> tuple[ClusterSta
     objects: list[ClusterObject] = [namespace("default"), *NODES, *services, *own, *copies]
     for kind in KINDS:
         state.apply(Replaced(kind, tuple(each for each in objects if kind_of(each) == kind)), NOW)
-    locator = Locator(state, topology.locate, NetworkList(topology.trust))
+    locator = ClientLocator(state, topology.locate, NetworkList(topology.trust))
     steps = ExternalZone(EXTERNAL, KUBERNETES, state), ClusterZone(KubernetesZone(KUBERNETES, topology, state, locator))
     return state, handler(block(".", *steps, payload_size=payload_size), transport=transport)
 

@@ -15,7 +15,7 @@ from topodns.cluster.state import ClusterState
 from topodns.plugins.topology import TopologySettings
 from topodns.query.networks import NetworkList
 from topodns.topology.claim_trust import Claim
-from topodns.topology.client_locator import Locator, Method
+from topodns.topology.client_locator import ClientLocator, Method
 from topodns.topology.select import Location
 
 DEFAULT_METHODS = TopologySettings().locate
@@ -56,9 +56,9 @@ def locator(
     trust: Sequence[str] = (),
     own_node: str = "",
     own_addresses: Sequence[str] = (),
-) -> Locator:
+) -> ClientLocator:
     networks = NetworkList(map(ip_network, trust))
-    return Locator(state_of(*objects), methods, networks, own_node, frozenset(map(packed, own_addresses)))
+    return ClientLocator(state_of(*objects), methods, networks, own_node, frozenset(map(packed, own_addresses)))
 
 
 UNKNOWN = ("", "unknown")
@@ -73,7 +73,7 @@ def test_the_first_list_of_pods_ends_locations_that_only_slices_gave(listed: tup
     """Also those found between the steps of the list: afterwards no Pod is known to have the address."""
     state = ClusterState(frozenset({"Pod"}), all_pods=True)
     state.apply(Upserted(endpoint_slice("web", endpoint("10.1.0.5", "n1"))), 0)
-    located = Locator(state, [Method.SLICES])
+    located = ClientLocator(state, [Method.SLICES])
     assert found(located.locate(packed("10.1.0.5"))) == ("n1", "slices")
     for _ in state.replace(Replaced("Pod", listed), 1):
         if not state.synced:
@@ -109,14 +109,14 @@ SOURCES = [
 
 @pytest.mark.parametrize("case", SOURCES, ids=lambda case: case.source)
 def test_a_client_is_found_by_its_source_address(case: Found) -> None:
-    located = Locator(whole_cluster(), DEFAULT_METHODS).locate(packed(case.source))
+    located = ClientLocator(whole_cluster(), DEFAULT_METHODS).locate(packed(case.source))
     assert found(located) == (case.node_name, case.method)
     assert located.node == {"n1": N1, "n2": N2}.get(case.node_name)
     assert located.prefix_length == 0
 
 
 def test_methods_that_are_switched_off_find_nothing() -> None:
-    nobody = Locator(whole_cluster(), methods=())
+    nobody = ClientLocator(whole_cluster(), methods=())
     assert {found(nobody.locate(packed(case.source))) for case in SOURCES} == {UNKNOWN}
 
 
@@ -147,7 +147,7 @@ def test_a_node_name_without_node_object_is_a_location_all_the_same() -> None:
 
 def test_labels_come_live_from_the_node_object() -> None:
     state = state_of(N1)
-    alive = Locator(state, DEFAULT_METHODS)
+    alive = ClientLocator(state, DEFAULT_METHODS)
     assert alive.locate(packed("192.0.2.1")).node == N1
     relabelled = node("n1", {"rack": "7"}, ["192.0.2.1"])
     state.apply(Upserted(relabelled), wall_seconds=0)
@@ -167,7 +167,7 @@ def test_pod_cidrs_locate_from_the_200th_agreeing_endpoint_on() -> None:
 
 def test_pod_cidrs_are_dropped_while_endpoints_contradict_them() -> None:
     state = state_of(N1, N2, many_endpoints(200))
-    watching = Locator(state, DEFAULT_METHODS)
+    watching = ClientLocator(state, DEFAULT_METHODS)
     state.apply(Upserted(endpoint_slice("web", endpoint("10.1.3.3", "n2"))), wall_seconds=0)
     assert found(watching.locate(packed("10.1.3.4"))) == UNKNOWN
     assert found(watching.locate(packed("10.1.3.3"))) == ("n2", "slices")
@@ -371,7 +371,7 @@ SUBNETS = [
 
 @pytest.mark.parametrize("case", SUBNETS, ids=lambda case: case.subnet)
 def test_a_trusted_subnet_is_mapped_as_a_source_address_would_be(case: Subnet) -> None:
-    asked = Locator(whole_cluster(), DEFAULT_METHODS, NetworkList([ip_network("203.0.113.0/24")]))
+    asked = ClientLocator(whole_cluster(), DEFAULT_METHODS, NetworkList([ip_network("203.0.113.0/24")]))
     located = asked.locate(packed("203.0.113.9"), Claim(subnet=packed_cidr(case.subnet)))
     expected = Location("n2", N2, "ecs", packed_cidr(case.subnet)[1]) if case.node_name else Location()
     assert located == expected
@@ -389,7 +389,7 @@ def test_a_subnet_of_several_addresses_needs_pod_cidrs_that_are_believed(
 
 
 def test_a_subnet_of_several_addresses_is_unknown_where_pod_cidrs_are_switched_off() -> None:
-    asked = Locator(whole_cluster(), (Method.NODES, Method.SLICES), NetworkList([ip_network("203.0.113.0/24")]))
+    asked = ClientLocator(whole_cluster(), (Method.NODES, Method.SLICES), NetworkList([ip_network("203.0.113.0/24")]))
     assert found(asked.locate(packed("203.0.113.9"), Claim(subnet=packed_cidr("10.2.3.0/24")))) == UNKNOWN
 
 
@@ -417,7 +417,7 @@ def test_a_loopback_subnet_is_not_our_own_node() -> None:
 
 def test_where_a_client_is_follows_every_change() -> None:
     state = state_of(N1, endpoint_slice("web", endpoint("172.16.0.5", "n1")))
-    asked = Locator(state, DEFAULT_METHODS)
+    asked = ClientLocator(state, DEFAULT_METHODS)
     client = packed("172.16.0.5")
     changes = (
         Upserted(node("n1", {"rack": "9"})),
@@ -430,7 +430,7 @@ def test_where_a_client_is_follows_every_change() -> None:
     for change in changes:
         asked.locate(client)
         state.apply(change, wall_seconds=0)
-        assert asked.locate(client) == Locator(state, DEFAULT_METHODS).locate(client)
+        assert asked.locate(client) == ClientLocator(state, DEFAULT_METHODS).locate(client)
     assert found(asked.locate(client)) == UNKNOWN
 
 
@@ -439,13 +439,13 @@ def test_of_more_clients_than_are_remembered_the_one_located_least_recently_is_f
 ) -> None:
     monkeypatch.setattr("topodns.topology.client_locator.MAX_KNOWN", 2)
     searched: list[bytes] = []
-    search = Locator._located_by_methods
+    search = ClientLocator._located_by_methods
 
-    def counted(asked: Locator, source: bytes) -> Location:
+    def counted(asked: ClientLocator, source: bytes) -> Location:
         searched.append(source)
         return search(asked, source)
 
-    monkeypatch.setattr(Locator, "_located_by_methods", counted)
+    monkeypatch.setattr(ClientLocator, "_located_by_methods", counted)
     asked = locator(N1, N2)
     one, two, unknown = (packed(address) for address in ("192.0.2.1", "192.0.2.2", "198.51.100.1"))
     sources = [one, two, one, unknown, one, unknown, two]

@@ -8,7 +8,7 @@ from tests.support.model_builders import endpoint, endpoint_slice, node, node_lo
 from topodns.cluster.model import ClusterObject, KeySource, Policy, Replaced, Service, ServiceKeys, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.topology import location_evidence
-from topodns.topology.client_locator import Locator, Method
+from topodns.topology.client_locator import ClientLocator, Method
 from topodns.topology.location_evidence import (
     MAX_CONTRADICTIONS,
     MAX_LACKING,
@@ -37,7 +37,7 @@ def state_of(*objects: ClusterObject, all_pods: bool = True) -> ClusterState:
 
 
 def evidence(state: ClusterState, address: str, methods: Sequence[Method] = METHODS) -> Evidence:
-    locator, source = Locator(state, methods), packed(address)
+    locator, source = ClientLocator(state, methods), packed(address)
     return gather_evidence(state, locator, locator.locate(source), source)
 
 

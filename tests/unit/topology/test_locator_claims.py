@@ -9,7 +9,7 @@ from tests.support.model_builders import endpoint, endpoint_slice, node, node_lo
 from topodns.cluster.model import ClusterObject, Deleted, Kind, Node, ObjectKey, Pod, PodLocator, Replaced, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.dependency import EVERYTHING, address_fact
-from topodns.topology.client_locator import Locator, Method
+from topodns.topology.client_locator import ClientLocator, Method
 from topodns.topology.locator_claims import verdicts
 
 BOTH = (Method.NODELOCATOR, Method.PODLOCATOR)
@@ -28,7 +28,7 @@ def state_of(*listed: ClusterObject, later: Sequence[ClusterObject] = ()) -> Clu
 
 
 def whereabouts(state: ClusterState, address: str = VICTIM, methods: Sequence[Method] = BOTH) -> tuple[str, str]:
-    location = Locator(state, methods).locate(packed(address))
+    location = ClientLocator(state, methods).locate(packed(address))
     return location.node_name, location.method
 
 
@@ -243,5 +243,5 @@ def test_an_address_in_very_many_locators_is_nowhere() -> None:
 def test_a_client_has_the_labels_of_its_nodes_locator() -> None:
     state = ClusterState(frozenset({"NodeLocator"}))
     state.apply(Replaced("NodeLocator", (node_locator("n9", ["10.7.0.1"], labels={"zone": "a"}),)), 0)
-    location = Locator(state, [Method.NODELOCATOR]).locate(packed("10.7.0.1"))
+    location = ClientLocator(state, [Method.NODELOCATOR]).locate(packed("10.7.0.1"))
     assert location.node == Node("n9", {"zone": "a"})

@@ -10,7 +10,7 @@ from topodns.app.explain.question import Unexplained, parse_address
 from topodns.app.explain.reasons import operator_hint
 from topodns.cluster.model import ZONE_LABEL
 from topodns.dns.name import name_text
-from topodns.topology.client_locator import Locator
+from topodns.topology.client_locator import ClientLocator
 from topodns.topology.location_evidence import Evidence, gather_evidence, labels_in_use
 from topodns.topology.select import Location
 
@@ -83,7 +83,7 @@ def _located(cluster: Cluster, address: bytes) -> ClientLocation:
     )
 
 
-def _reason(location: Location, locator: Locator | None, evidence: Evidence) -> str:
+def _reason(location: Location, locator: ClientLocator | None, evidence: Evidence) -> str:
     if locator is None:
         return "the server block has no `topology`: clients are not located"
     if location.node_name:

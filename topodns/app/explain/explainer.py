@@ -26,7 +26,7 @@ from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.settings import View
 from topodns.query.plugin import Client, Resolution
 from topodns.topology.claim_trust import Claim
-from topodns.topology.client_locator import Locator
+from topodns.topology.client_locator import ClientLocator
 from topodns.topology.select import Location
 
 _ANY_CLIENT: Final = Client(b"\x7f\0\0\1", 53, "tcp")  # a placeholder for any client on the given Node
@@ -72,7 +72,7 @@ def manifest_clusters(settings: Settings) -> list[Cluster]:
     return generation.clusters
 
 
-class _Pinned(Locator):
+class _Pinned(ClientLocator):
     """Locates every client on one given Node."""
 
     def __init__(self, state: ClusterState, node_name: str) -> None:
@@ -87,7 +87,7 @@ def _explanation(
     cluster: Cluster,
     query: Query,
     client: Client | None,
-    locator: Locator | None,
+    locator: ClientLocator | None,
     resolution: Resolution,
     answer: tuple[str, ...],
 ) -> Explanation:

@@ -38,7 +38,7 @@ from topodns.plugins.plugin import FastPath, Install, Plugin
 from topodns.plugins.setup import BlockListener, BlockSetup
 from topodns.query.label_limiter import LabelLimiters
 from topodns.query.plugin import ChainPart
-from topodns.topology.client_locator import Locator
+from topodns.topology.client_locator import ClientLocator
 
 Reader = Callable[[Directive, KubernetesSettings], KubernetesSettings]
 
@@ -277,7 +277,7 @@ class Unlocated:
     prefix: bytes | None
 
 
-def _view(locator: Locator, limiters: LabelLimiters, address: bytes) -> OnNode | Unlocated:
+def _view(locator: ClientLocator, limiters: LabelLimiters, address: bytes) -> OnNode | Unlocated:
     node_name = locator.locate(address).node_name
     return OnNode(node_name) if node_name else Unlocated(limiters.named_prefix(address))
 

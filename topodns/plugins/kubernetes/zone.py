@@ -17,7 +17,7 @@ from topodns.plugins.topology import TopologySettings
 from topodns.query.cname import Chase
 from topodns.query.label_limiter import LabelLimiters
 from topodns.query.plugin import Client
-from topodns.topology.client_locator import Locator
+from topodns.topology.client_locator import ClientLocator
 
 _TTL_UNDER_POLICY: Final = 5  # seconds, at most, unless `topology` has a `ttl`
 
@@ -70,7 +70,7 @@ class KubernetesZone:
     settings: KubernetesSettings
     topology: TopologySettings | None
     state: ClusterState
-    locator: Locator | None
+    locator: ClientLocator | None
     own_addresses: tuple[bytes, ...] = ()
     chase: Chase | None = None
     limiters: LabelLimiters = field(default_factory=LabelLimiters)

@@ -13,7 +13,7 @@ from topodns.plugins.kubernetes.plain_answers import NAME_ERROR, NO_DATA, PlainA
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.topology import TopologySettings
-from topodns.topology.client_locator import Locator
+from topodns.topology.client_locator import ClientLocator
 from topodns.topology.keys import key_reader
 
 OBJECTS: list[ClusterObject] = [
@@ -41,7 +41,7 @@ def zone(pods: PodMode = PodMode.DISABLED) -> tuple[ClusterState, PlainZone]:
         state.apply(Replaced(kind, tuple(each for each in OBJECTS if kind_of(each) == kind)), NOW)
     settings = KubernetesSettings((parse_name("cluster.local."),), ttl=30, pods=pods)
     topology = TopologySettings()
-    ((_, made),) = plain_zones(KubernetesZone(settings, topology, state, Locator(state, topology.locate)))
+    ((_, made),) = plain_zones(KubernetesZone(settings, topology, state, ClientLocator(state, topology.locate)))
     return state, made
 
 

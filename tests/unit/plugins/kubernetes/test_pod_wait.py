@@ -17,7 +17,7 @@ from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.topology import TopologySettings
 from topodns.query.deferred import pursue
 from topodns.query.plugin import Client, Resolution
-from topodns.topology.client_locator import Locator
+from topodns.topology.client_locator import ClientLocator
 from topodns.topology.keys import key_reader
 
 NEW, OTHER = packed("10.1.1.9"), packed("10.1.1.10")
@@ -131,7 +131,7 @@ class Cluster:
             self.state.apply(Upserted(each), 0)
         self.waits = PodWait(self.timers, lambda: self.state.knows_all_pods)
         topology = TopologySettings()
-        locator = Locator(self.state, topology.locate)
+        locator = ClientLocator(self.state, topology.locate)
         self.step = ClusterZone(
             KubernetesZone(settings("cluster.local"), topology, self.state, locator, pod_wait=self.waits)
         )

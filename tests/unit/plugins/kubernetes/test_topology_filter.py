@@ -28,7 +28,7 @@ from topodns.plugins.kubernetes.topology_filter import Pools, decide
 from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
 from topodns.plugins.topology import TopologySettings
 from topodns.query.plugin import Resolution, Scope
-from topodns.topology.client_locator import Locator, Method
+from topodns.topology.client_locator import ClientLocator, Method
 from topodns.topology.select import OnInvalid, Reason, UnknownClient
 
 NS = "testns"
@@ -589,7 +589,7 @@ def test_the_decision_asks_for_no_pool_behind_the_first_with_endpoints_for_the_c
 ) -> None:
     """n2 has an endpoint of IPv4 alone: where `zone` finds one of IPv6 in n1, `host` goes on to IPv4."""
     topology = TopologySettings()
-    kubernetes = KubernetesZone(settings(), topology, dig.state, Locator(dig.state, topology.locate))
+    kubernetes = KubernetesZone(settings(), topology, dig.state, ClientLocator(dig.state, topology.locate))
     backends = dig.state.backends(ObjectKey(NS, name))
     made: list[str] = []
 

@@ -8,11 +8,11 @@ from topodns.cluster.model import ClusterObject, Deleted, ObjectKey, Replaced, U
 from topodns.cluster.state import ClusterState
 from topodns.dependency import EVERYTHING, address_fact
 from topodns.plugins.topology import TopologySettings
-from topodns.topology.client_locator import Locator
+from topodns.topology.client_locator import ClientLocator
 
 
 def whereabouts(state: ClusterState, address: str = VICTIM) -> tuple[str, str]:
-    location = Locator(state, TopologySettings().locate).locate(packed(address))
+    location = ClientLocator(state, TopologySettings().locate).locate(packed(address))
     return location.node_name, location.method
 
 
