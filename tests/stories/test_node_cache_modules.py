@@ -55,7 +55,7 @@ from tests.support.node_cache_template import ENVIRONMENT, node_flags
 from topodns.app.admin_endpoints import Admin
 from topodns.app.generation import Assembly, Machine
 from topodns.nodecache.corefile import NodeCorefile
-from topodns.app.exposition import Metrics
+from topodns.app.metrics import Metrics
 
 directory = Path(sys.argv[1])
 (directory / "resolv.conf").write_text("nameserver 192.0.2.1\\n")

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from topodns.app.exposition import Metrics
+from topodns.app.metrics import Metrics
 from topodns.metrics.exposition import TEXT, Exposition, Form
 from topodns.metrics.registry import Published
 from topodns.query.counters import QueryCounters, ReplyKind

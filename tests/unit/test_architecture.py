@@ -24,7 +24,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "app.clusters": "built, read and kept over reloads in tests/unit/app/test_cluster_reload.py",
     "app.hooks": "a Protocol and options without code",
     "app.listeners": "opens sockets: tests/stories/test_starting.py, tests/stories/test_reload.py",
-    "app.metrics": "counts sockets and reloads: tests/stories/test_observing.py, tests/stories/test_reload.py",
+    "app.process_metrics": "counts sockets and reloads: tests/stories/test_observing.py, tests/stories/test_reload.py",
     "app.event_loop": "runs the program: tests/stories/test_starting.py",
     "app.workers.journal": "read by the copies in tests/unit/app/workers/test_copies.py",
     "app.workers.process": "is the start of a process: tests/stories/test_multisocket.py",

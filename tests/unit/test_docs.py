@@ -19,10 +19,10 @@ from tests.support.documents import DOCUMENTS, ROOT
 from tests.support.exposition_samples import exposition_text
 from topodns.app.admin_endpoints import Admin
 from topodns.app.cluster_metrics import cluster_readings
-from topodns.app.exposition import Metrics
 from topodns.app.listeners import Listeners
 from topodns.app.load import settings_from_text
-from topodns.app.metrics import Events, readings
+from topodns.app.metrics import Metrics
+from topodns.app.process_metrics import Events, readings
 from topodns.app.workers.pool import WorkerPool
 from topodns.cli.main import main
 from topodns.kube.client.contract import ApiSettings

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from topodns.app.audit.endpoint import audit_route
 from topodns.app.explain.endpoint import explain_route, who_route
-from topodns.app.exposition import Metrics
 from topodns.app.generation import Generation, ListenAt
+from topodns.app.metrics import Metrics
 from topodns.corefile.arguments import Address
 from topodns.metrics.registry import Reading
 from topodns.net.descriptors import Descriptors

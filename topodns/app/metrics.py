@@ -1,149 +1,103 @@
-"""Gauges and counters that are not per query: the process, reloads, health, sockets."""
+"""The content of /metrics: the query counters, and the readings (metrics) of the rest of the process."""
 
-import logging
-import platform
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import Protocol
 
-from topodns import __version__
-from topodns.app.generation import Generation
-from topodns.app.listeners import Listeners
-from topodns.dns.name import name_text
-from topodns.metrics.registry import Distribution, Published, Reading
-from topodns.net.tcp_limits import TcpCounts
-from topodns.net.udp_drops import DatagramCounts
-from topodns.plugins.health import HealthProbe
-from topodns.plugins.setup import BlockSetup
-from topodns.query.counters import server_label
-
-if TYPE_CHECKING:
-    from topodns.app.clusters import Cluster
-
-log = logging.getLogger(__name__)
+from topodns.dnsserver.metrics import readings_of_counters
+from topodns.metrics.registry import Published, Reading
+from topodns.metrics.scrapes import Scrapes
+from topodns.net.http_server.messages import HttpReply, HttpRequest, Route
+from topodns.query.counters import QueryCounters
 
 
-Rows = Iterable[tuple[tuple[str, ...], float]]
+class OtherProcesses(Protocol):
+    """The workers of `multisocket`, as far as the metrics of the first process go: `app.workers`, loaded only then."""
+
+    async def refresh(self) -> None:
+        """Get the metrics of all workers, for a moment at most."""
+
+    def totals(self, own: Iterable[Published]) -> Iterator[Published]:
+        """The metrics of the first process with those of the workers added."""
 
 
-@dataclass(eq=False)
-class Events:
-    """Events and state of the process, for its metrics. `generation` is the active one."""
+class Metrics:
+    """All metrics of the process. `all_counters`, the query counters, is called at each scrape.
 
-    generation: Generation | None = None
-    failed_reloads: int = 0
-    health: HealthProbe = field(default_factory=HealthProbe)
+    `now` is the wall clock, in seconds since the epoch.
+    """
 
-    def reload_failed(self, problem: str) -> None:
-        """Count and log that a new Corefile cannot be served and the old one stays."""
-        self.failed_reloads += 1
-        log.error("plugin/reload: %s; the Corefile before it stays in force", problem)
+    def __init__(
+        self,
+        all_counters: Callable[[], Iterable[QueryCounters]],
+        readings: Sequence[Published],
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._all_counters = all_counters
+        self._readings = list(readings)
+        self._now = now
+        self._route: Route | None = None
+        self.others: OtherProcesses | None = None  # those of `multisocket`
 
-    def clusters(self) -> "list[Cluster]":
-        return self.generation.clusters if self.generation is not None else []
+    def publish(self, readings: Iterable[Published]) -> None:
+        """Add these metrics from now on."""
+        self._readings += readings
 
-    def blocks(self) -> list[BlockSetup]:
-        return self.generation.blocks if self.generation is not None else []
+    def published(self) -> Iterator[Published]:
+        """All metrics but those of the interpreter and of /proc. One is the Unix time at which the iteration began."""
+        began = [((), self._now())]
+        yield Reading(
+            "topodns_exposition_timestamp_seconds", "When this was begun to be made.", "gauge", (), lambda: began, False
+        )
+        yield from readings_of_counters(list(self._all_counters()))
+        yield from list(self._readings)
 
+    def route(self) -> Route:
+        """The handler of /metrics. The first call imports prometheus_client, which blocks for 25 ms."""
+        if self._route is None:
+            self._route = metrics_route(self._totals, self._refresh)
+        return self._route
 
-def readings(listeners: Listeners, events: Events) -> list[Published]:
-    """The metrics of every server, read at scrape time; plugins and `cluster_metrics` have further ones."""
-    return [*_process(events), *_health(events.health), *socket_readings(listeners)]
+    async def _refresh(self) -> None:
+        if self.others is not None:
+            await self.others.refresh()
 
-
-def _process(events: Events) -> Iterator[Reading]:
-    build = (__version__, "", f"python{platform.python_version()}")
-    yield Reading(
-        "coredns_build_info",
-        "The version of this program; goversion is the Python version.",
-        "gauge",
-        ("version", "revision", "goversion"),
-        lambda: [(build, 1)],
-    )
-    yield Reading(
-        "coredns_plugin_enabled",
-        "The directives of each server block.",
-        "gauge",
-        ("server", "zone", "view", "name"),
-        lambda: _enabled(events),
-    )
-    yield Reading(
-        "coredns_reload_failed", "Corefiles refused since start.", "counter", (), lambda: [((), events.failed_reloads)]
-    )
-    yield Reading(
-        "coredns_reload_version_info",
-        "The digest of the Corefile in force.",
-        "gauge",
-        ("hash", "value"),
-        lambda: [(("sha512", events.generation.settings.digest), 1)] if events.generation is not None else [],
-    )
+    def _totals(self) -> Iterator[Published]:
+        own = self.published()
+        return own if self.others is None else self.others.totals(own)
 
 
-def _health(probe: HealthProbe) -> Iterator[Published]:
-    yield Distribution(
-        "coredns_health_request_duration_seconds",
-        "Time that our own /health took to answer us.",
-        (),
-        lambda: [((), probe.durations)],
-    )
-    yield Reading(
-        "coredns_health_request_failures",
-        "Our own /health did not answer.",
-        "counter",
-        (),
-        lambda: [((), probe.failures)],
-    )
+def metrics_route(
+    published: Callable[[], Iterable[Published]], before: Callable[[], Awaitable[object]] | None = None
+) -> Route:
+    """The handler of /metrics for these metrics, those of the interpreter and of /proc.
+
+    `before` is awaited before each exposition is made.
+    """
+    # Imported here: prometheus_client takes 25 ms and 4 MB, which a process without /metrics does not need.
+    from topodns.metrics.exposition import Exposition, form_for
+
+    scrapes = Scrapes(Exposition(published).pieces, before=before)
+
+    def metrics(request: HttpRequest) -> asyncio.Future[HttpReply]:
+        form = form_for(request.headers.get("accept", ""))
+        return _reply(scrapes.latest(form.encode), form.content_type)
+
+    return metrics
 
 
-def _enabled(events: Events) -> Rows:
-    rows: dict[tuple[str, ...], float] = {}
-    for block in events.generation.settings.blocks if events.generation is not None else ():
-        for key in block.keys:
-            for host in block.bound_hosts:
-                for name in block.directives:
-                    rows[(server_label((host, key.port)), name_text(key.origin), block.view_name, name)] = 1
-    return rows.items()
+def _reply(exposition: asyncio.Future[bytes], content_type: str) -> asyncio.Future[HttpReply]:
+    """The reply once the exposition is made, which several content types may share."""
+    reply: asyncio.Future[HttpReply] = asyncio.get_running_loop().create_future()
 
+    def made(done: asyncio.Future[bytes]) -> None:
+        if done.cancelled():
+            reply.cancel()
+        elif (failure := done.exception()) is not None:
+            reply.set_exception(failure)
+        else:
+            reply.set_result(HttpReply(200, done.result(), content_type))
 
-def socket_readings(listeners: Listeners) -> Iterator[Reading]:
-    """The metrics of the packet caches and the sockets of clients."""
-    yield Reading(
-        "topodns_hot_entries", "Ready-made answers held.", "gauge", (), lambda: [((), listeners.hot_entries())]
-    )
-    yield Reading(
-        "topodns_datagrams_dropped",
-        "Datagrams not answered, and why.",
-        "counter",
-        ("server", "reason"),
-        lambda: _dropped(listeners),
-    )
-    yield Reading(
-        "topodns_tcp_connections_closed",
-        "TCP connections that were closed on the client, and why.",
-        "counter",
-        ("server", "reason"),
-        lambda: _closed(listeners),
-    )
-
-
-def _dropped(listeners: Listeners) -> Rows:
-    rows: Counter[tuple[str, ...]] = Counter()
-    for server, counts in listeners.counts():
-        if isinstance(counts, DatagramCounts):
-            rows[(server, "oversize")] += counts.dropped_oversize
-            rows[(server, "port_zero")] += counts.dropped_port_zero
-            rows[(server, "send_buffer_full")] += counts.dropped_full
-            rows[(server, "send_failed")] += counts.failed_sends
-    return rows.items()
-
-
-def _closed(listeners: Listeners) -> Rows:
-    rows: Counter[tuple[str, ...]] = Counter()
-    for server, counts in listeners.counts():
-        if isinstance(counts, TcpCounts):
-            rows[(server, "limit")] += counts.refused
-            rows[(server, "evicted")] += counts.evicted
-            rows[(server, "deadline")] += counts.timed_out
-            rows[(server, "memory")] += counts.over_memory
-    return rows.items()
+    exposition.add_done_callback(made)
+    return reply

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Final
 from topodns.app.admin_endpoints import Admin
 from topodns.app.cluster_lifecycle import GARBAGE, ClusterCare, NotKnown, end_tasks, settle_memory
 from topodns.app.event_loop import run_to_end
-from topodns.app.exposition import Metrics
 from topodns.app.generation import Assembly, Generation, Machine
 from topodns.app.hooks import Options, ServerHooks
 from topodns.app.listeners import Listeners, Prepared
-from topodns.app.metrics import Events, readings
+from topodns.app.metrics import Metrics
+from topodns.app.process_metrics import Events, readings
 from topodns.app.signals import handle_signals
 from topodns.corefile.errors import ConfigError
 from topodns.files.regular import write_text

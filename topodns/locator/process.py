@@ -9,7 +9,7 @@ import uuid
 from random import Random
 
 from topodns import __version__
-from topodns.app.exposition import metrics_route
+from topodns.app.metrics import metrics_route
 from topodns.app.signals import handle_signals
 from topodns.kube.client.contract import ApiError
 from topodns.kube.client.official_client import OfficialClient, connect

@@ -8,8 +8,8 @@ import pytest
 from tests.support.corefile_settings import settings
 from tests.support.generation_builder import assembly
 from topodns.app.admin_endpoints import Admin
-from topodns.app.exposition import Metrics
 from topodns.app.job_queue import JobQueue
+from topodns.app.metrics import Metrics
 from topodns.corefile.arguments import Address
 from topodns.metrics.registry import Reading
 from topodns.net.http_server.messages import HttpReply, HttpRequest

@@ -15,11 +15,11 @@ from collections.abc import Coroutine, Iterator
 from typing import TYPE_CHECKING, Final
 
 from topodns.app.cluster_lifecycle import GARBAGE, Warmer, end_tasks, settle_memory
-from topodns.app.exposition import Metrics
 from topodns.app.generation import Assembly, Generation, Machine
 from topodns.app.listeners import Listeners
 from topodns.app.load import settings_from_tokens
-from topodns.app.metrics import socket_readings
+from topodns.app.metrics import Metrics
+from topodns.app.process_metrics import socket_readings
 from topodns.app.workers.messages import (
     GenerationOrder,
     MessageType,

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.exposition_samples import counted, exposition_text
-from topodns.app.exposition import Metrics
+from topodns.app.metrics import Metrics
 from topodns.metrics.exposition import OPEN_METRICS, TEXT, TEXT_1
 from topodns.metrics.registry import Reading
 from topodns.net.http_server.messages import HttpReply, HttpRequest
