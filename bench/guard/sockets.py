@@ -77,8 +77,8 @@ class MemoryBatch:
         self.starts = tuple(range(_DATA, SLOTS * SLOT, SLOT))
         self.max_reply = SLOT - _DATA
         self.address_span = (-8, -4)
-        self.port_span = (-4, -2)
         self.counts = DatagramCounts()
+        self.ports: list[int] = []
         self.replies: list[bytes] = []
         self._arrived: list[int] = []
 
@@ -88,6 +88,7 @@ class MemoryBatch:
             self.memory[start - 8 : start - 2] = client + PORT.to_bytes(2, "big")
             self.memory[start : start + len(message)] = message
         self._arrived = [len(message) for _, message in datagrams]
+        self.ports = [PORT] * len(datagrams)
 
     def receive(self) -> list[int]:
         arrived, self._arrived = self._arrived, []

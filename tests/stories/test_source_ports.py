@@ -53,18 +53,24 @@ def test_one_after_another_queries_share_a_socket_and_no_port(loop_name: str) ->
     run(loop_name, story())
 
 
+def sent(ports: SourcePorts, message: bytes = b"query") -> tuple[int, socket.SocketType]:
+    found = ports.send(message)
+    assert found is not None, "no socket left"
+    return found
+
+
 @pytest.mark.parametrize("source", ["", "127.0.0.9"])
 def test_the_port_of_a_released_socket_is_closed_and_its_address_is_kept(loop_name: str, source: str) -> None:
     async def story() -> None:
         with listening() as peer, ports_to(peer, UdpSockets(), source) as ports:
             used = set()
             for _ in range(20):
-                sock = ports.send(b"query")
+                descriptor, sock = sent(ports)
                 _, client = peer.recvfrom(512)
                 assert client == sock.getsockname()
                 assert client[0] == (source or "127.0.0.1")
                 used.add(client)
-                ports.release(sock)
+                ports.release(descriptor, sock)
                 assert sock.getsockname()[1] == 0
                 assert is_refused(client)
             assert len(used) > 15
@@ -76,13 +82,14 @@ def test_a_second_datagram_in_a_released_socket_closes_it(loop_name: str) -> Non
     async def story() -> None:
         budget = UdpSockets()
         with listening() as peer, ports_to(peer, budget) as ports:
-            sock = ports.send(b"query")
+            descriptor, sock = sent(ports)
             _, client = peer.recvfrom(512)
             peer.sendto(b"reply", client)
             peer.sendto(b"reply", client)
             assert sock.recv(512) == b"reply"
-            ports.release(sock)
-            ((descriptor, _),) = ports.epoll.poll(5)
+            ports.release(descriptor, sock)
+            ((readable, _),) = ports.epoll.poll(5)
+            assert readable == descriptor
             ports.close_idle(descriptor)
             assert budget.open == 0
             assert ports.epoll.poll(0) == []
@@ -109,16 +116,18 @@ def test_no_more_than_so_many_sockets_are_kept_and_none_when_descriptors_are_sho
     async def story() -> None:
         budget = UdpSockets()
         with listening() as peer, ports_to(peer, budget) as ports:
-            sockets = [ports.send(b"query") for _ in range(KEPT + 10)]
-            for sock in sockets:
-                ports.release(sock)
+            sockets = [sent(ports) for _ in range(KEPT + 10)]
+            for descriptor, sock in sockets:
+                ports.release(descriptor, sock)
             assert budget.open == KEPT
             budget.most = 2 * KEPT
-            ports.release(ports.send(b"query"))
+            ports.release(*sent(ports))
             assert budget.open == KEPT - 1
-            assert ports.available
             budget.most = 0
-            assert ports.available
+            used = [sent(ports) for _ in range(KEPT - 1)]
+            assert ports.send(b"query") is None
+            for _, sock in used:
+                ports.close_socket(sock)
         assert budget.open == 0
 
     run(loop_name, story())
@@ -130,11 +139,11 @@ def test_sockets_without_a_query_are_closed_in_time(loop_name: str, monkeypatch:
     async def story() -> None:
         budget = UdpSockets()
         with listening() as peer, ports_to(peer, budget) as ports:
-            for sock in [ports.send(b"query") for _ in range(3)]:
-                ports.release(sock)
+            for descriptor, sock in [sent(ports) for _ in range(3)]:
+                ports.release(descriptor, sock)
             assert budget.open == 3
             await eventually(lambda: budget.open == 0)
-            ports.release(ports.send(b"query"))
+            ports.release(*sent(ports))
             await eventually(lambda: budget.open == 0)
 
     run(loop_name, story())
@@ -144,7 +153,7 @@ def test_an_error_that_waits_in_a_kept_socket_is_not_the_next_query_s(loop_name:
     async def story() -> None:
         budget = UdpSockets()
         with listening() as peer, ports_to(peer, budget) as ports:
-            sock = ports.send(b"query")
+            descriptor, sock = sent(ports)
             closed = peer.getsockname()
             peer.close()
             sock.send(b"refused")
@@ -152,8 +161,8 @@ def test_an_error_that_waits_in_a_kept_socket_is_not_the_next_query_s(loop_name:
             with socket.socket(type=socket.SOCK_DGRAM) as again:
                 again.bind(closed)
                 again.settimeout(5)
-                ports.release(sock)
-                following = ports.send(b"next")
+                ports.release(descriptor, sock)
+                _, following = sent(ports, b"next")
                 assert following is not sock
                 assert again.recvfrom(512)[0] == b"next"
             assert budget.open == 1

@@ -5,7 +5,6 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.support.dns_messages import query
 from tests.support.event_loops import PATIENCE, either_loop, eventually, needs_ipv6, run
 from tests.support.faulty_upstream import ANSWER, Behaviour, bad_upstream
 from tests.support.upstream_faults import (
@@ -36,9 +35,9 @@ from tests.support.upstream_queries import (
     open_files,
     reply,
     result,
+    send,
     upstream_at,
 )
-from topodns.dns.wire_format import HEADER_SIZE
 from topodns.net.upstream.address import UpstreamLimits
 from topodns.query.upstream import Failure
 
@@ -347,15 +346,12 @@ def test_a_query_that_is_cancelled_gives_its_ports_back_and_nothing_comes_of_it(
     async def story() -> None:
         with bad_upstream(silent) as server:
             async with upstream_at(server.port, PATIENT_FOR_LITTLE) as upstream:
-                on_reply: list[bytes | Failure] = []
-                message = query("www.example.org A", ident=0)
                 for waits_for in (1, 2):
-                    sent = upstream.exchange(message, message[HEADER_SIZE:], UDP, PATIENCE, on_reply.append)
+                    asked = send(PATIENCE, upstream, UDP)
                     await eventually(lambda: upstream.open_sockets == waits_for)  # noqa: B023
-                    assert sent is not None
-                    sent.cancel()
-                    sent.cancel()
+                    asked.cancel()
+                    asked.cancel()
                     assert upstream.open_sockets == upstream.in_flight == 0
-                assert on_reply == []
+                    assert not asked.outcome.settled
 
     run(loop_name, story())

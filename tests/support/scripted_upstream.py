@@ -10,7 +10,7 @@ from tests.support.dns_messages import Opt
 from topodns.dns.message import Flag
 from topodns.dns.rrtype import Rcode
 from topodns.query.deferred import Timer, Timers
-from topodns.query.upstream import Failure, OnReply, Transport
+from topodns.query.upstream import Carrier, Failure, Transport, UpstreamQuery
 
 Behaviour = Callable[[bytes], bytes | Failure | None]
 """The message -> what comes of it; None is silence."""
@@ -36,34 +36,61 @@ class ScriptedUpstream:
         self.asked: list[Asked] = []
         self.probes: list[Asked] = []
         self.probes_fail = False
+        self.carriers: dict[Transport, Carrier] = {}
         self._timers = timers
         self._behaviours = list(behaviours)
 
     def behave(self, *behaviours: Behaviour) -> None:
         self._behaviours = list(behaviours)
 
-    def exchange(
-        self, message: bytes, question: bytes, transport: Transport, timeout: float, on_reply: OnReply
-    ) -> Timer | None:
-        assert message[12:].startswith(question), "another question than the message's"
+    def exchange(self, query: UpstreamQuery, transport: Transport, timeout: float, now: float) -> None:
+        message = b"\0\0" + query.message
+        assert message[12:].startswith(query.question), "another question than the message's"
+        assert query.carrier is None, "sent already"
+        assert now == self._timers.time()
         asked = Asked(message, transport, timeout)
         if message[12:17] == _PROBE:
             self.probes.append(asked)
-            return self._tell(on_reply, None if self.probes_fail else says()(message), 0.0, timeout)
+            self._settle(query, None if self.probes_fail else says()(message), 0.0, timeout)
+            return
         self.asked.append(asked)
         behave = self._behaviours.pop(0) if len(self._behaviours) > 1 else self._behaviours[0]
-        return self._tell(on_reply, behave(message), self.delay, timeout)
+        self._settle(query, behave(message), self.delay, timeout)
 
-    def _tell(self, on_reply: OnReply, result: bytes | Failure | None, delay: float, timeout: float) -> Timer | None:
-        if result is None or delay > timeout:
-            return self._timers.call_later(timeout, lambda: on_reply(Failure("i/o timeout", True)))
-        if delay:
-            return self._timers.call_later(delay, lambda: on_reply(result))
-        on_reply(result)
-        return None
+    def _settle(self, query: UpstreamQuery, result: bytes | Failure | None, delay: float, timeout: float) -> None:
+        late = result is None or delay > timeout
+        if late:
+            result, delay = Failure("i/o timeout", True), timeout
+
+        def settle() -> None:
+            query.carrier = None
+            assert result is not None
+            query.on_reply(result)
+
+        if delay or late:
+            query.carrier = _Carrier(self._timers.call_later(delay, settle))
+        else:
+            settle()
 
     def close(self) -> None:
         """Nothing to let go."""
+
+
+class _Carrier:
+    """The transport of one query in flight, which can be cancelled."""
+
+    def __init__(self, timer: Timer) -> None:
+        self._timer = timer
+
+    def exchange(self, query: UpstreamQuery, timeout: float, now: float) -> None:
+        raise AssertionError("no query is sent twice")
+
+    def on_due(self, query: UpstreamQuery, now: float) -> None:
+        raise AssertionError("no deadlines here")
+
+    def cancel(self, query: UpstreamQuery) -> None:
+        query.carrier = None
+        self._timer.cancel()
 
 
 def silent(_: bytes) -> None:

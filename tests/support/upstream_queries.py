@@ -13,7 +13,7 @@ from topodns.dns.wire_format import HEADER_SIZE
 from topodns.net.upstream.address import UpstreamLimits
 from topodns.net.upstream.client import DnsUpstream, open_upstream
 from topodns.query.deferred import Outcome
-from topodns.query.upstream import Failure, Transport
+from topodns.query.upstream import Failure, Transport, UpstreamQuery
 
 UDP, TCP, TLS = Transport.UDP, Transport.TCP, Transport.TLS
 
@@ -57,13 +57,33 @@ def ask_briefly(
     return ask_within(BRIEF, upstream, transport, question)
 
 
+class AnyQuery(UpstreamQuery):
+    """A query whose result settles `outcome`."""
+
+    __slots__ = ("outcome",)
+
+    def __init__(self, question: str) -> None:
+        self.message = query(question, Opt())[2:]
+        self.question = query(question)[HEADER_SIZE:]
+        self.carrier = self.twin = None
+        self.outcome: Outcome[bytes | Failure] = Outcome()
+
+    def on_reply(self, result: bytes | Failure) -> None:
+        assert not self.outcome.settled, "two results"
+        self.outcome.settle(result)
+
+
 def ask_within(
     seconds: float, upstream: DnsUpstream, transport: Transport, question: str = "www.example.org A"
 ) -> Outcome[bytes | Failure]:
-    outcome: Outcome[bytes | Failure] = Outcome()
-    message = query(question, Opt(), ident=0)
-    upstream.exchange(message, query(question)[HEADER_SIZE:], transport, seconds, outcome.settle)
-    return outcome
+    return send(seconds, upstream, transport, question).outcome
+
+
+def send(seconds: float, upstream: DnsUpstream, transport: Transport, question: str = "www.example.org A") -> AnyQuery:
+    """The same, and the query, which may be cancelled."""
+    asked = AnyQuery(question)
+    upstream.exchange(asked, transport, seconds, asyncio.get_running_loop().time())
+    return asked
 
 
 async def result(outcome: Outcome[bytes | Failure]) -> bytes | Failure:

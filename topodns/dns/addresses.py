@@ -7,6 +7,7 @@ server and CoreDNS use, do the same with texts.
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Final
 
+IPV4_SIZE: Final = 4  # octets
 IPV4_MAPPED: Final = bytes(10) + b"\xff\xff"  # the prefix of RFC 4291 section 2.5.5.2
 _MAPPED_LENGTH: Final = 8 * len(IPV4_MAPPED)
 

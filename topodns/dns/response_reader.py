@@ -44,6 +44,14 @@ _TYPES: Final = {
 }
 
 
+def plain_flags(octets: bytes) -> int | None:
+    """The second header word of a response whose octets from there on begin with these, four at least.
+
+    None unless the response is NOERROR without TC, has the opcode QUERY and one question.
+    """
+    return _HEADS.get(octets[:4])
+
+
 def read_plain(data: bytes, question: bytes) -> tuple[int, RRset] | None:
     """The flags (the whole second header word) and the answer's RRset, with owner b"" (the qname), of a plain response.
 

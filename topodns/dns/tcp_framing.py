@@ -3,9 +3,11 @@
 Bytes in, messages out; connections and timeouts are the caller's.
 """
 
+from struct import Struct
 from typing import Final
 
 PREFIX: Final = 2
+_unpack_prefix: Final = Struct("!H").unpack_from
 
 
 def frame(message: bytes) -> bytes:
@@ -56,9 +58,11 @@ def _cut(data: bytes) -> tuple[list[bytes], int]:
     messages = []
     position, size = 0, len(data)
     while size - position >= PREFIX:
-        end = position + PREFIX + (data[position] << 8 | data[position + 1])
+        (length,) = _unpack_prefix(data, position)
+        start = position + PREFIX
+        end = start + length
         if end > size:
             break
-        messages.append(data[position + PREFIX : end])
+        messages.append(data[start:end])
         position = end
     return messages, position

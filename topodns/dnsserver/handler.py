@@ -20,7 +20,7 @@ from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.forward.flight import Answer
 from topodns.query.counters import BUCKET_OF_SIZE, TYPE_LABELS, QueryCounters, ReplyKind, size_bucket, type_label
-from topodns.query.deferred import Deferred, Outcome, pursue
+from topodns.query.deferred import Deferred, DeferredReply, Outcome, pursue
 from topodns.query.plugin import Answered, BadOption, Client, Dropped, Resolution, Scope
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ _OPCODE: Final = 0x78  # in the third octet
 _TRANSFERS: Final = frozenset({RRType.AXFR, RRType.IXFR})
 _DROPPED: Final = "dropped"  # CoreDNS's label `zone` for queries without a server block
 
-Replied = bytes | None | Outcome[bytes | None]
-"""The reply, None to send none, or the outcome that will be settled with one of them."""
+Replied = bytes | DeferredReply | None
+"""The reply, None to send none, or one of both later."""
 
 
 class Asked(NamedTuple):
@@ -174,13 +174,13 @@ class Handler:
             client = Client(
                 crossing.address, crossing.port, self.socket_counters.transport, self.local_port, 0.0, 0, limit
             )
-            asked = Asked(data, query, client, self.blocks.match(query, client), crossing.asked)
+            asked = Asked(data, query, client, self.blocks.match(query, client), crossing.started)
             if answer is None:
                 return self._conclude(asked, Dropped("forward"))
             return self._conclude(asked, crossing.tail.fast_route.resolution(answer, query, client))
         except Exception:
             self._note_bug(f"a message of {len(data)} octets")
-            return self._refuse_unread(data, Rcode.SERVFAIL, crossing.asked)
+            return self._refuse_unread(data, Rcode.SERVFAIL, crossing.started)
 
     def _instead(self, asked: Asked, problem: Exception) -> Resolution | Dropped:
         """The result of a query whose plugins raised `problem`: no reply (Dropped), FORMERR, or SERVFAIL for a bug."""

@@ -12,6 +12,7 @@ import sys
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterator, Sequence
+from struct import unpack
 from typing import Any, Final
 
 from topodns.net.udp_drops import DatagramCounts, drop_oversize, drop_port_zero, drop_replies
@@ -44,7 +45,7 @@ class _Slots(ABC):
         self._v6 = sock.family == socket.AF_INET6
         peer, width = (8, 16) if self._v6 else (4, 4)
         self.address_span = (peer - _DATA, peer - _DATA + width)  # of the peer's address, from a datagram's start
-        self.port_span = (_PORT - _DATA, _PORT - _DATA + 2)
+        self.ports: Sequence[int] = ()  # source ports of the datagrams received last
         self._has_pktinfo = _reports_destination(sock)
 
     def fileno(self) -> int:
@@ -64,17 +65,11 @@ class _Slots(ABC):
     def send_to(self, replies: Sequence[tuple[object, bytes]]) -> None:
         """Send each reply, of at most DATAGRAM octets, to its peer (a value of `peer`). Overwrites the slots."""
         for first in range(0, len(replies), SLOTS):
-            lengths = []
-            for slot, (peer, reply) in enumerate(replies[first : first + SLOTS]):
-                self._put_peer(slot, peer)
-                start = self.starts[slot]
-                self.memory[start : start + len(reply)] = reply
-                lengths.append(len(reply))
-            self.send(lengths)
+            self.send(self._put(replies[first : first + SLOTS]))
 
     @abstractmethod
-    def _put_peer(self, slot: int, peer: Any) -> None:
-        """Restore the addresses of a slot from a value of `peer`."""
+    def _put(self, replies: Sequence[tuple[Any, bytes]]) -> list[int]:
+        """Write replies and the addresses of their peers into the first slots. Returns the replies' lengths."""
 
 
 class PlainBatch(_Slots):
@@ -98,7 +93,8 @@ class PlainBatch(_Slots):
         self.counts.received += len(received)
         sizes = [size for size, _, _ in received]
         drop_oversize(self.counts, sizes, [flags for _, flags, _ in received])
-        drop_port_zero(self.counts, sizes, [port for _, _, port in received])
+        self.ports = [port for _, _, port in received]
+        drop_port_zero(self.counts, sizes, self.ports)
         return sizes
 
     def _receive_one(self, slot: int) -> tuple[int, int, int]:
@@ -108,8 +104,6 @@ class PlainBatch(_Slots):
         size, controls, flags, peer = self.sock.recvmsg_into([buffer], self._control_size, socket.MSG_DONTWAIT)
         first, last = self.address_span
         self.memory[start + first : start + last] = socket.inet_pton(self.sock.family, peer[0].partition("%")[0])
-        first, last = self.port_span
-        self.memory[start + first : start + last] = peer[1].to_bytes(2, "big")
         self._peers[slot] = peer
         self._controls[slot] = [(level, kind, _any_interface(level, data)) for level, kind, data in controls]
         return size, flags, peer[1]
@@ -117,8 +111,12 @@ class PlainBatch(_Slots):
     def peer(self, slot: int) -> tuple[Any, Any]:
         return self._peers[slot], self._controls[slot]
 
-    def _put_peer(self, slot: int, peer: Any) -> None:
-        self._peers[slot], self._controls[slot] = peer
+    def _put(self, replies: Sequence[tuple[Any, bytes]]) -> list[int]:
+        for slot, (peer, reply) in enumerate(replies):
+            self._peers[slot], self._controls[slot] = peer
+            start = self.starts[slot]
+            self.memory[start : start + len(reply)] = reply
+        return [len(reply) for _, reply in replies]
 
     def send(self, lengths: Sequence[int]) -> None:
         for slot, length in enumerate(lengths):
@@ -193,7 +191,7 @@ class MmsgBatch(_Slots):
         self._sizes = words[_Mmsghdr.length.offset // 4 :: width]
         self._flags = words[(_Mmsghdr.message.offset + _Msghdr.flags.offset) // 4 :: width]
         memory = memoryview(self.memory)
-        self._ports = memory.cast("H")[_PORT // 2 :: _STRIDE // 2]
+        self._ports = memory.cast("H")[_PORT // 2 :: _STRIDE // 2]  # in network byte order
         interface = _CONTROL + (_INTERFACE_V6 if self._v6 else _INTERFACE_V4)
         self._interfaces = memory.cast("I")[interface // 4 :: _STRIDE // 4]
         self._any_interface = memoryview(array("I", [0] * SLOTS))
@@ -205,7 +203,8 @@ class MmsgBatch(_Slots):
             return []  # no datagram, or an ICMP error for an earlier reply, which is ignored
         self.counts.received += count
         sizes = self._sizes[:count].tolist()
-        flags, ports = self._flags[:count].tolist(), self._ports[:count].tolist()
+        flags = self._flags[:count].tolist()
+        ports = self.ports = unpack(f"!{count}H", self._ports[:count].tobytes())
         if any(flags):
             drop_oversize(self.counts, sizes, flags)
         if 0 in ports:
@@ -221,9 +220,13 @@ class MmsgBatch(_Slots):
         start = self.starts[slot]
         return self.memory[start - _DATA : start]
 
-    def _put_peer(self, slot: int, peer: Any) -> None:
-        start = self.starts[slot]
-        self.memory[start - _DATA : start] = peer
+    def _put(self, replies: Sequence[tuple[Any, bytes]]) -> list[int]:
+        memory, lengths = self.memory, []
+        for start, (peer, reply) in zip(self.starts, replies, strict=False):
+            length = len(reply)
+            memory[start - _DATA : start + length] = peer + reply
+            lengths.append(length)
+        return lengths
 
     def send(self, lengths: Sequence[int]) -> None:
         self._outbound.lengths[: len(lengths)] = array("Q", lengths)

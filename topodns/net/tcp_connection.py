@@ -15,7 +15,7 @@ from topodns.net.socket_memory import Socket, give_up_after, kernel_memory, octe
 from topodns.net.tcp_contract import Listener
 from topodns.net.tcp_deadlines import ConnectionDeadline
 from topodns.net.tcp_intake import TcpIntake
-from topodns.query.deferred import Outcome
+from topodns.query.deferred import DeferredReply
 from topodns.query.session import StatefulSession
 
 _LONG: Final = 2048  # octets of a reply that takes long to make
@@ -109,10 +109,10 @@ class TcpConnection(asyncio.BufferedProtocol):
         self.deadline.data_read(0, continued=False)
         answer = listener.answer if listener.open_session is None else self._answer_or_receive
         reply = answer(message, self.address, self.port)
-        if isinstance(reply, Outcome):
-            self._await(reply)
-        elif reply is not None:
+        if isinstance(reply, bytes):
             self._write(frame(reply))
+        elif reply is not None:
+            self._await(reply)
         listener.schedule.ended(began)
         return True
 
@@ -284,9 +284,9 @@ class TcpConnection(asyncio.BufferedProtocol):
             self._close_if_done()
         return False
 
-    def _await(self, outcome: Outcome[bytes | None]) -> None:
+    def _await(self, reply: DeferredReply) -> None:
         self._awaited += 1
-        outcome.then(self._add_deferred)
+        reply.deliver_to(TcpConnection._add_deferred, self)
 
     def _add_deferred(self, reply: bytes | None) -> None:
         """Queue a deferred reply, None for none."""
@@ -328,9 +328,11 @@ class TcpConnection(asyncio.BufferedProtocol):
                 self._ignore_rest()
                 break
             reply = answer(message, address, port)
-            if isinstance(reply, Outcome):
+            if reply is None:
+                pass
+            elif not isinstance(reply, bytes):
                 self._await(reply)
-            elif reply is not None:
+            else:
                 replies.append(frame(reply))
                 size = len(reply)
                 left -= size
@@ -343,7 +345,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         del self._waiting[:taken]
         return replies
 
-    def _answer_or_receive(self, message: bytes, address: bytes, port: int) -> bytes | Outcome[bytes | None] | None:
+    def _answer_or_receive(self, message: bytes, address: bytes, port: int) -> bytes | DeferredReply | None:
         """The reply to a query, as an `Answer`; a DSO message goes to the session, whose messages are queued."""
         if len(message) < HEADER_SIZE or message[2] & _OPCODE != _DSO:
             if self._session is not None:

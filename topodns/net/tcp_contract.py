@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from topodns.net.tcp_limits import TcpCounts, TcpLimits
 from topodns.net.tcp_scheduler import TcpSchedule
-from topodns.query.deferred import Outcome
+from topodns.query.deferred import DeferredReply
 from topodns.query.session import OpenSession
 
 if TYPE_CHECKING:
     from topodns.net.tcp_connection import TcpConnection
 
-Answer = Callable[[bytes, bytes, int], bytes | Outcome[bytes | None] | None]
-"""(query, packed client address, port) -> the reply, None for no reply, or a deferred one (`Outcome`). Must not raise.
-"""
+Answer = Callable[[bytes, bytes, int], bytes | DeferredReply | None]
+"""(query, packed client address, port) -> the reply, None for no reply, or a deferred one. Must not raise."""
 
 
 class Listener(Protocol):

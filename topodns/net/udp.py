@@ -8,12 +8,11 @@ import asyncio
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Final, Protocol
 
-from topodns.dns.addresses import IPV4_MAPPED
+from topodns.dns.addresses import IPV4_MAPPED, IPV4_SIZE
 from topodns.query.counters import Cell
-from topodns.query.deferred import Outcome
+from topodns.query.deferred import DeferredReply
 from topodns.query.packet import Slice2Bytes
 
 DRAIN_LIMIT: Final = 1.0  # seconds that closing may continue to read under a load that never stops
@@ -21,10 +20,8 @@ DRAIN_LIMIT: Final = 1.0  # seconds that closing may continue to read under a lo
 
 DEFERRED_LIMIT: Final = 5.0  # seconds that closing waits for replies of upstreams
 
-Miss = Callable[[bytes, bytes, int], bytes | Outcome[bytes | None] | None]
-"""(datagram, packed client address, port) -> the reply, None for no reply, or a deferred one (`Outcome`). Must not
-raise.
-"""
+Miss = Callable[[bytes, bytes, int], bytes | DeferredReply | None]
+"""(datagram, packed client address, port) -> the reply, None for no reply, or a deferred one. Must not raise."""
 
 BatchDone = Callable[[int, float, Cell | None, Sequence[int], Sequence[int]], None]
 """Called after a batch with hits: (hits, their seconds together, counter cell of the last hit, sizes of the queries,
@@ -57,7 +54,8 @@ class Batch(Protocol):
         """Offsets of the peer's address, relative to the start of the datagram: first, and last plus one."""
 
     @property
-    def port_span(self) -> tuple[int, int]: ...
+    def ports(self) -> Sequence[int]:
+        """The source ports of the datagrams received last."""
 
     def receive(self) -> list[int]:
         """Receive into the first slots. Returns the datagrams' sizes, 0 for a dropped one; empty if there are none."""
@@ -155,24 +153,29 @@ class UdpListener:
 
         `hit_lengths`: the lengths of the replies to the hits, 0 for a miss.
         """
-        memory, max_reply, miss = self._batch.memory, self._batch.max_reply, self._miss
-        (first, last), (port_first, port_last) = self._batch.address_span, self._batch.port_span
+        batch, miss, add_deferred = self._batch, self._miss, self._add_deferred
+        memory, max_reply = batch.memory, batch.max_reply
+        first, last = batch.address_span
+        # As `dns.addresses.unmapped`, written out because each query that misses the packet cache comes here.
+        maybe_mapped = last - first > IPV4_SIZE
         lengths = [0] * len(sizes)
-        for slot, (start, size, answered) in enumerate(zip(self._batch.starts, sizes, hit_lengths, strict=False)):
+        for slot, (start, size, answered, port) in enumerate(
+            zip(batch.starts, sizes, hit_lengths, batch.ports, strict=False)
+        ):
             if answered or not size:
                 continue
-            # As `dns.addresses.unmapped`, written out because each query that misses the packet cache comes here.
-            address = memory[start + first : start + last].removeprefix(IPV4_MAPPED)
-            port = int.from_bytes(memory[start + port_first : start + port_last], "big")
+            address = memory[start + first : start + last]
+            if maybe_mapped:
+                address = address.removeprefix(IPV4_MAPPED)
             reply = miss(memory[start : start + size], address, port)
-            if isinstance(reply, Outcome):
+            if reply is None:
+                continue
+            if not isinstance(reply, bytes):
                 self._awaited += 1
-                reply.then(partial(self._add_deferred, self._batch.peer(slot)))
-                continue
-            if reply is None or len(reply) > max_reply:
-                continue
-            length = lengths[slot] = len(reply)
-            memory[start : start + length] = reply
+                reply.deliver_to(add_deferred, batch.peer(slot))
+            elif len(reply) <= max_reply:
+                length = lengths[slot] = len(reply)
+                memory[start : start + length] = reply
         return lengths
 
     def _add_deferred(self, peer: object, reply: bytes | None) -> None:

@@ -7,6 +7,7 @@ needs no loop in tests. Time comes from a `Timers`: the event loop, or a test's 
 
 import logging
 from collections.abc import Callable, Coroutine, Generator
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 log = logging.getLogger(__name__)
@@ -28,6 +29,16 @@ class Timers(Protocol):
         """Monotonic seconds."""
 
     def call_later(self, delay: float, callback: Callable[[], object], /) -> Timer: ...
+
+
+class DeferredReply(Protocol):
+    """A reply to a client that is not there yet."""
+
+    def deliver_to(self, take: Callable[[Any, bytes | None], object], place: object) -> None:
+        """Have `take(place, reply)` called with the reply, None for no reply: now if it is there, else later.
+
+        Called once at most. `take` must not raise.
+        """
 
 
 class Outcome(Generic[T]):
@@ -69,6 +80,10 @@ class Outcome(Generic[T]):
             self._waiting.append(go_on)
         else:
             self._waiting = [self._waiting, go_on]
+
+    def deliver_to(self, take: Callable[[Any, T], object], place: object) -> None:
+        """Implements `DeferredReply`, if the value is a reply."""
+        self.then(partial(take, place))
 
     def __await__(self) -> Generator["Outcome[T]", None, T]:
         if not self._settled:

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.support.deferred_results import at_once
 from tests.support.dns_messages import Reply
 from tests.support.in_memory_server import CLIENT, PORT, block, dig, handler, ready_made
 from topodns.dependency import EVERYTHING, Fact, address_fact, namespace_fact, service_fact
@@ -43,12 +44,10 @@ class Story:
         self.arrival = Outcome()
         replied = self.handler.answer(QUERY, CLIENT, PORT)
         meanwhile()
-        replies: list[bytes | None] = [replied] if not isinstance(replied, Outcome) else []
-        if isinstance(replied, Outcome):
-            replied.then(replies.append)
-            self.arrival.settle(None)
-        assert replies[0] is not None
-        return Reply(replies[0]).answer[0]
+        self.arrival.settle(None)
+        reply = at_once(replied)
+        assert reply is not None
+        return Reply(reply).answer[0]
 
     def is_ready(self) -> bool:
         return ready_made(self.handler.table, QUERY, CLIENT) is not None

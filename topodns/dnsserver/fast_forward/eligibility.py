@@ -1,10 +1,12 @@
 """Eligibility for the fast path to `forward`: the server blocks that have one, and the one that serves a name."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from topodns.dns.message import DEFAULT_UDP_SIZE, Query
 from topodns.dns.name import Name, is_below_any, name_text, name_wire
+from topodns.dns.rrtype import ADDRESS_TYPES
 from topodns.plugins.bufsize import PLUGIN as BUFSIZE
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.setup import PLUGIN as CACHE
@@ -31,6 +33,8 @@ class FastRoute:
     elsewhere: tuple[Name, ...]  # origins in the block whose names another plugin answers, not `forward`
     label: str  # of the origin, for metrics
     payload_size: int
+    # For `question.Tail`: heads of records by their octets, for each type.
+    records: Mapping[int, dict[bytes, Any]] = field(default_factory=lambda: {rtype: {} for rtype in ADDRESS_TYPES})
 
     def resolution(self, answer: Answer, query: Query, client: Client) -> Resolution:
         """The resolution that the chain would have made from this answer."""

@@ -10,75 +10,48 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from topodns.dns.message import Flag, RRset
 from topodns.dns.name import MAX_LABEL
-from topodns.dns.wire_format import (
-    HEADER_SIZE,
-    POINTER_RECORD_HEAD_SIZE,
-    QNAME_POINTER,
-    pack_header_without_id,
-    pack_pointer_record_head,
-)
+from topodns.dns.rrtype import Rcode
+from topodns.dns.wire_format import HEADER_SIZE, POINTER_RECORD_HEAD_SIZE
 from topodns.dnsserver.fast_forward.eligibility import FastRoutes
-from topodns.dnsserver.fast_forward.question import HEADS, Tail, Tails
-from topodns.plugins.forward.flight import Answer, plain_answer
+from topodns.dnsserver.fast_forward.question import Tail, Tails
+from topodns.plugins.forward.flight import Answer
 from topodns.plugins.forward.single_flight import LoneFlight
-from topodns.query.counters import Cell, QueryCounters, ReplyKind, size_bucket, type_label
-from topodns.query.deferred import Outcome
+from topodns.query.counters import BUCKET_OF_SIZE, Cell, QueryCounters, ReplyKind, type_label
 
 log = logging.getLogger(__name__)
 
 
-_ANSWERED: Final = Flag.RD | Flag.CD  # flags that the reply copies from the question
+_COUNTS_AT: Final = 2  # offset of flags, QDCOUNT and ANCOUNT in a message
+_COUNTS_END: Final = 8
 
 
 class Crossing(LoneFlight):
-    """A plain question in flight and the outcome of its reply."""
+    """A plain question in flight and the outcome of its reply. Only a `Relay` creates it, and sets the attributes."""
 
-    __slots__ = ("_relay", "cache_key", "data", "flags", "port", "tail")
+    __slots__ = ("cache_key", "data", "port", "relay", "tail")
 
-    def __init__(
-        self,
-        relay: "Relay",
-        tail: Tail,
-        data: bytes,
-        flags: int,
-        question: bytes,
-        cache_key: bytes,
-        address: bytes,
-        port: int,
-        asked: float,
-    ) -> None:
-        LoneFlight.__init__(self, tail.single_flight, question, address, asked)
-        self._relay = relay
-        self.tail = tail
-        self.data = data
-        self.flags = flags  # RD, AD and CD
-        self.cache_key = cache_key
-        self.port = port
+    cache_key: bytes
+    data: bytes  # the client's query
+    port: int  # of the client
+    relay: "Relay"
+    tail: Tail
 
     def on_answer(self, answer: Answer) -> None:
         """Settle with the reply made from this answer of an upstream."""
-        reply = self._relayed(answer.flags, answer.answer[0]) if answer.plain else None
-        self.settle(self._relay.slowly(self, answer) if reply is None else reply)
+        self.settle(self.relay.slowly(self, answer))
 
-    def on_plain(self, flags: int, rrset: RRset) -> None:
-        reply = self._relayed(flags, rrset)
-        if reply is None:
-            reply = self._relay.slowly(self, plain_answer(flags, rrset, self.candidate.name))
-        self.settle(reply)
-
-    def _relayed(self, flags: int, rrset: RRset) -> bytes | None:
+    def relayed(self, data: bytes) -> bytes | None:
         try:
-            return self._relay.reply(self, flags, rrset)
+            return self.relay.reply(self, data)
         except Exception:
-            self._relay.note_bug(self)
+            self.relay.note_bug(self)
             return None
 
     def preempt(self) -> None:
         """Drop the question without a reply, since another client gets its place in flight."""
         self.leave()
-        self.settle(self._relay.slowly(self, None))
+        self.settle(self.relay.slowly(self, None))
 
 
 class Relay:
@@ -96,41 +69,45 @@ class Relay:
     ) -> None:
         self._udp = socket_counters.transport == "udp"
         self._tails = Tails(fast_routes, self._udp)
-        self._known_tails, self._barred_tails = self._tails.known, self._tails.barred
+        self._known_tails = self._tails.known
         self._socket_counters = socket_counters
         self._clock = clock
         self.slowly = slowly
 
-    def __call__(self, data: bytes, address: bytes, port: int, started: float) -> Outcome[bytes | None] | None:
-        """The outcome of a plain question received at `started`; None: the query must take the chain.
+    def __call__(self, data: bytes, address: bytes, port: int, started: float) -> Crossing | None:
+        """The deferred reply to a plain question received at `started`; None: the query must take the chain.
 
         `data` contains a complete header.
         """
-        head = HEADS.get(data[2:HEADER_SIZE])
-        if head is None or len(data) == HEADER_SIZE:
+        tails = self._known_tails.get(data[2:HEADER_SIZE])
+        if tails is None or len(data) == HEADER_SIZE:
             return None
-        flags, edns = head
         label = data[HEADER_SIZE]  # length of the first label
         if not 0 < label <= MAX_LABEL:
             return None
-        octets = data[HEADER_SIZE + 1 + label :]
-        tail = self._known_tails.get(octets)
+        try:
+            tail = tails[data[HEADER_SIZE + 1 + label :]]
+        except KeyError:
+            tail = self._tails.read(data)
         if tail is None:
-            tail = None if octets in self._barred_tails else self._tails.read(data)
-        if tail is None or tail.edns != edns:
             return None
         question = data[HEADER_SIZE : tail.question_end]
-        fast_route = tail.fast_route
         # The octets of type, class and label lengths are below the letters, so `lower` leaves them.
-        if question != question.lower() or (fast_route.guard is not None and fast_route.guard.looping):
+        if question != question.lower() or (tail.guard is not None and tail.guard.looping):
             return None
-        key = question + tail.key_ends[flags & Flag.CD]
-        if tail.cache is not None and tail.cache.memory.knows(key):
-            return None
-        message = tail.headers[flags] + question + tail.opt
-        crossing = Crossing(self, tail, data, flags, question, key, address, port, started)
+        crossing = Crossing()
+        if tail.cache is not None:
+            key = crossing.cache_key = question + tail.key_end
+            if tail.cache.memory.knows(key):
+                return None
+        crossing.message = message = tail.header + question + tail.opt
+        crossing.question = question
+        crossing.address, crossing.port, crossing.started = address, port, started
+        crossing.relay, crossing.tail, crossing.data = self, tail, data
+        crossing.carrier = crossing.twin = crossing.flight = crossing.deliver = None
+        crossing.settled = False
         if tail.alone:
-            joined = tail.single_flight.join_alone(message, question, self._udp, crossing, started)
+            joined = tail.single_flight.join_alone(crossing, self._udp)
         else:
             joined = tail.single_flight.join(message, question, tail.dnssec_ok, self._udp, crossing, started)
         return crossing if joined else None
@@ -140,37 +117,60 @@ class Relay:
         self._socket_counters.panics += 1
         log.exception("bug: the reply to a plain question of %d octets", len(crossing.data))
 
-    def reply(self, crossing: Crossing, flags: int, rrset: RRset) -> bytes | None:
-        """The reply with the RRset of a plain answer; also counts it, and stores the answer in `cache`.
+    def reply(self, crossing: Crossing, upstream: bytes) -> bytes | None:
+        """The reply to the client, made of the octets of a plain reply of the upstream (`response_reader.read_plain`).
 
-        None, with nothing counted or stored, if the answer cannot be relayed unchanged: it is too long, or
-        `loadbalance` reorders it.
+        Both are counted, and the answer is stored in `cache`. None, without effect, if the reply is not plain, if a TTL
+        exceeds the maximum, or if the reply to the client would be too long.
         """
-        asked, question, tail = crossing.flags, crossing.question, crossing.tail
-        _, rtype, ttl, rdatas, rclass = rrset
-        count, length = len(rdatas), len(rdatas[0])
-        octets = len(question) + count * (POINTER_RECORD_HEAD_SIZE + length)
-        if octets > tail.available or (count > 1 and tail.fast_route.balancer is not None):
+        tail = crossing.tail
+        octets = upstream[_COUNTS_AT:_COUNTS_END]
+        head = tail.heads.get(octets) or tail.read_head(octets)
+        if head is None:
             return None
-        cache = tail.cache
-        if cache is not None:
-            cache.counts.misses += 1
-            key = crossing.cache_key
-            longest = None if cache.push is None else cache.longest_ttl(key, (rrset,))
-            ttl = cache.memory.learn_plain(key, rrset, flags, bool(asked & Flag.RD), crossing.address, longest)
-            if not asked & Flag.AD and not tail.dnssec_ok:
-                flags &= ~Flag.AD
-        header = pack_header_without_id(flags | Flag.QR | asked & _ANSWERED, 1, count, 0, tail.edns)
-        head = pack_pointer_record_head(QNAME_POINTER, rtype, rclass, ttl, length)
+        header, count, entry_head = head
+        at = HEADER_SIZE + len(crossing.question)
+        first = at + POINTER_RECORD_HEAD_SIZE
+        end = at + count * tail.record_size
+        octets = upstream[at:first]
+        record = tail.records.get(octets) or tail.read_record(octets)
+        if (
+            record is None
+            or end - HEADER_SIZE > tail.available
+            or len(upstream) < end
+            or upstream[HEADER_SIZE:at] != crossing.question
+        ):
+            return None
+        ttl, record_head = record
+        several = None
+        if count == 1:
+            addresses = upstream[first:end]
+        else:
+            several = tail.rdatas(upstream, at, count)
+            if several is None:
+                return None
+            addresses = b"".join(several)
+        if tail.cache is not None:
+            kept = tail.cache.keep_addresses(
+                crossing.cache_key, entry_head + addresses, ttl, tail.recursion_desired, crossing.address
+            )
+            if kept != ttl:
+                record_head = tail.record_head(kept)
+        if several is not None:
+            addresses = record_head.join(tail.in_order(several))
         data = crossing.data
-        made = data[:2] + header + question + head + head.join(rdatas) + tail.reply_opt
-        asked_in, sent_in = size_bucket(len(data)), size_bucket(len(made))
-        cell = tail.cells.get(asked_in << 4 | sent_in) or self._cell(tail, asked_in, sent_in)
-        self._socket_counters.count(cell, self._clock() - crossing.asked, len(data), len(made))
+        made = b"".join((data[:2], header, crossing.question, record_head, addresses, tail.reply_opt))
+        asked, sent = len(data), len(made)
+        seconds = self._clock() - crossing.started
+        crossing.candidate.answered(Rcode.NOERROR, seconds)
+        cell = tail.cells.get(BUCKET_OF_SIZE[asked] << 4 | BUCKET_OF_SIZE[sent]) or self._cell(tail, asked, sent)
+        self._socket_counters.count(cell, seconds, asked, sent)
         return made
 
-    def _cell(self, tail: Tail, asked_in: int, sent_in: int) -> Cell:
+    def _cell(self, tail: Tail, asked: int, sent: int) -> Cell:
+        """The counter cell for a question and a reply of so many octets."""
         label, qtype = tail.fast_route.label, type_label(tail.qtype)
+        asked_in, sent_in = BUCKET_OF_SIZE[asked], BUCKET_OF_SIZE[sent]
         kind = ReplyKind(label, qtype, "NOERROR", "forward", tail.dnssec_ok, "", "", asked_in, sent_in)
         cell = tail.cells[asked_in << 4 | sent_in] = self._socket_counters.cell(kind)
         return cell

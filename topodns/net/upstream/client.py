@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 from topodns.net.upstream.address import CLOSED, Counts, UdpSockets, UpstreamEndpoint, UpstreamLimits, resolve_endpoint
 from topodns.net.upstream.deadlines import Deadlines
 from topodns.net.upstream.matching import RandomIds
+from topodns.net.upstream.retransmission import Retransmission
 from topodns.net.upstream.tcp_transport import TcpCarrier
 from topodns.net.upstream.udp_transport import UdpCarrier
-from topodns.query.upstream import Failure, OnReply, Sent, Transport
+from topodns.query.upstream import Failure, Transport, UpstreamQuery
 
 if TYPE_CHECKING:
     from topodns.net.upstream.dso_session import SessionUser
@@ -55,27 +56,24 @@ class DnsUpstream:
     @property
     def in_flight(self) -> int:
         """The number of queries without a reply yet."""
-        return len(self._deadlines)
+        return sum(not isinstance(query, Retransmission) for query in self._deadlines.in_flight())
 
     @property
     def open_sockets(self) -> int:
         return sum(carrier.open_sockets for carrier in self.carriers.values())
 
-    def exchange(
-        self, message: bytes, question: bytes, transport: Transport, timeout: float, on_reply: OnReply
-    ) -> Sent | None:
+    def exchange(self, query: UpstreamQuery, transport: Transport, timeout: float, now: float) -> None:
         """Send a query, as `Upstream.exchange`. A timeout may be up to `UpstreamLimits.sweep` seconds late.
 
         A Failure at once after `close`, for a transport that the upstream does not have, or if too many are in flight.
         """
         carrier = self.carriers.get(transport)
         if self._closed:
-            on_reply(CLOSED)
+            query.on_reply(CLOSED)
         elif carrier is None:
-            on_reply(Failure(f"not to be asked over {transport.value}", timed_out=False))
+            query.on_reply(Failure(f"not to be asked over {transport.value}", timed_out=False))
         else:
-            return carrier.exchange(message, question, timeout, on_reply)
-        return None
+            carrier.exchange(query, timeout, now)
 
     def begin_session(self, user: "SessionUser") -> bool:
         """Begin a DSO session over TCP or TLS, as `TcpCarrier.begin_session`."""

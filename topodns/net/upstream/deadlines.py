@@ -1,59 +1,59 @@
-"""Deadlines of an upstream's queries, on one timer: one for each would cost more than the query."""
+"""Deadlines of an upstream's queries, on one timer: one for each would cost more than the query.
+
+Nothing is noted here of a query: the sweep looks at all that are in flight, which their transports keep anyway.
+"""
 
 from collections import deque
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 from topodns.query.deferred import Timer, Timers
+from topodns.query.upstream import UpstreamQuery
 
 AT_ONCE: Final = 32  # `on_due` calls in one turn of the loop; each takes about 50 us
 
 
-class Expiring(Protocol):
-    """A query without a reply yet."""
-
-    due: float  # on the timers' clock
-
-    def on_due(self, now: float) -> None:
-        """The query is due: set a later `due`, or `discard` the query from the deadlines. Must not raise."""
-
-
 class Deadlines:
-    """Calls `on_due` of waiting queries that are due, up to `period` seconds late; no timer runs while none waits."""
+    """Calls `on_due` for queries in flight that are due, up to `period` seconds late; no timer runs while none is.
 
-    __slots__ = ("_due", "_period", "_timer", "_timers", "_waiting", "discard")
+    `armed`: the timer runs. Who sends a query calls `arm` unless it does.
+    """
+
+    __slots__ = ("_due", "_in_flight", "_period", "_timers", "armed")
 
     def __init__(self, timers: Timers, period: float) -> None:
         self._timers = timers
         self._period = period
-        self._waiting: set[Expiring] = set()
-        self._due: deque[Expiring] = deque()  # due at the last check, not handled yet
-        self._timer: Timer | None = None
-        # The set's own method: a wrapper in Python would take four times as long.
-        self.discard: Callable[[Expiring], None] = self._waiting.discard
+        self._in_flight: list[Callable[[], Iterable[UpstreamQuery]]] = []
+        self._due: deque[UpstreamQuery] = deque()  # due at the last sweep, not handled yet
+        self.armed: Timer | None = None
 
-    def __len__(self) -> int:
-        return len(self._waiting)
+    def add(self, in_flight: Callable[[], Iterable[UpstreamQuery]]) -> None:
+        """Sweep the queries of one more transport: `in_flight` gives them."""
+        self._in_flight.append(in_flight)
 
-    def __contains__(self, waiting: Expiring) -> bool:
-        return waiting in self._waiting
+    def in_flight(self) -> Iterator[UpstreamQuery]:
+        """The queries in flight of all transports; one that was sent twice is there twice."""
+        for transport in self._in_flight:
+            yield from transport()
 
-    def add(self, waiting: Expiring) -> None:
-        self._waiting.add(waiting)
-        if self._timer is None:
-            self._timer = self._timers.call_later(self._period, self._sweep)
+    def arm(self) -> None:
+        """Start the timer, unless it runs."""
+        if self.armed is None:
+            self.armed = self._timers.call_later(self._period, self._sweep)
 
     def _sweep(self) -> None:
         now = self._timers.time()
         try:
             if not self._due:
-                self._due.extend(each for each in self._waiting if each.due <= now)
+                self._due.extend([query for query in self.in_flight() if query.due <= now])
             for _ in range(min(AT_ONCE, len(self._due))):
-                each = self._due.popleft()
-                if each in self._waiting:  # handling another one may have settled it
-                    each.on_due(now)
+                query = self._due.popleft()
+                if query.carrier is not None:  # handling another one may have settled it
+                    query.carrier.on_due(query, now)
         finally:
-            if not self._waiting:
-                self._due.clear()
-            pause = 0.0 if self._due else self._period
-            self._timer = self._timers.call_later(pause, self._sweep) if self._waiting else None
+            self.armed = None
+            if self._due:
+                self.armed = self._timers.call_later(0.0, self._sweep)
+            elif any(True for _ in self.in_flight()):
+                self.arm()

@@ -19,8 +19,7 @@ def is_reply(message: bytes, question: bytes) -> bool:
     A name in the question has no compression pointers, since no name precedes it, so octets can be compared. The caller
     compares the id.
     """
-    end = HEADER + len(question)
-    found = message[HEADER:end]
+    found = message[HEADER : HEADER + len(question)]
     if found != question:  # rare: most servers return the same octets
         if len(message) == HEADER:
             return _is_bare_error(message)

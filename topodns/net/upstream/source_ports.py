@@ -34,19 +34,16 @@ class SourcePorts:
         self._timer: asyncio.TimerHandle | None = None
         self.epoll = select.epoll()
 
-    @property
-    def available(self) -> bool:
-        """Whether `send` may use another socket: one is idle, or the budget has one left."""
-        return bool(self._idle) or self._budget.open < self._budget.most
+    def send(self, message: bytes) -> tuple[int, socket.SocketType] | None:
+        """Send a message from a random port. Returns its socket, which is connected, after the file descriptor.
 
-    def send(self, message: bytes) -> socket.SocketType:
-        """Send a message from a random port; returns its socket, which is connected. Raises OSError.
-
-        The socket belongs to the caller until `release` or `close_socket`.
+        None, without effect, if the budget has no socket left. Raises OSError. The socket belongs to the caller until
+        `release` or `close_socket`.
         """
         idle = self._idle
         if idle:
-            _, sock = idle.popitem()
+            found = idle.popitem()
+            _, sock = found
             self._used = True
             try:
                 sock.connect(self._peer)
@@ -54,26 +51,26 @@ class SourcePorts:
             except OSError:  # perhaps an ICMP error for its earlier query; a new socket has none
                 self.close_socket(sock)
             else:
-                return sock
-        return self._open(message)
+                return found
+        return self._open(message) if self._budget.open < self._budget.most else None
 
-    def _open(self, message: bytes) -> socket.SocketType:
+    def _open(self, message: bytes) -> tuple[int, socket.SocketType]:
         sock = socket.SocketType(self._family, _KIND, 0)  # the C base class of socket.socket, which costs less
         try:
             if self._source is not None:
                 sock.bind(self._source)
             sock.connect(self._peer)
             sock.send(message)
-            self.epoll.register(sock.fileno(), select.EPOLLIN)
+            descriptor = sock.fileno()
+            self.epoll.register(descriptor, select.EPOLLIN)
         except OSError:
             sock.close()
             raise
         self._budget.open += 1
-        return sock
+        return descriptor, sock
 
-    def release(self, sock: socket.SocketType) -> None:
+    def release(self, descriptor: int, sock: socket.SocketType) -> None:
         """Give the socket's port back; it is kept for a later query, or closed if KEPT are or the budget is short."""
-        descriptor = sock.fileno()
         if len(self._idle) >= KEPT or not self._budget.has_spare() or _connect(descriptor, _UNSPECIFIED, 16):
             self.close_socket(sock)
             return

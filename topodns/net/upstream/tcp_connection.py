@@ -5,14 +5,13 @@ It keeps its queries by id. Its owner chooses the connection for a query, and ha
 
 import asyncio
 import socket
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from topodns.dns.tcp_framing import PREFIX, MessageReader, frame
 from topodns.net.upstream.address import LOST, Counts, UpstreamLimits, failure_of
 from topodns.net.upstream.matching import HEADER, RandomIds, is_reply
 from topodns.query.deferred import Timer
-from topodns.query.upstream import Failure, OnReply
+from topodns.query.upstream import Failure, UpstreamQuery
 
 if TYPE_CHECKING:
     from topodns.net.upstream.dso_session import DsoSession, SessionUser
@@ -20,57 +19,8 @@ if TYPE_CHECKING:
 _OPENING: Final = 1 << 16  # added to the load until connected; more than the queries of any open connection
 _SILENT: Final = 1 << 17
 _IN_FLIGHT: Final = _OPENING - 1  # mask for the number of queries in the load
+_IDENT: Final = 2  # octets of a message id
 _UNIDIRECTIONAL: Final = b"\0\0"  # id of DSO messages without a response (RFC 8490 section 5.4.1)
-
-
-class PendingQuery:
-    """One query, which has a connection until it is settled.
-
-    `twin`: the hedged copy of this query over another connection.
-    """
-
-    __slots__ = (
-        *(
-            "on_reply",
-            "connection",
-            "deadline",
-            "due",
-            "heard",
-            "ident",
-            "message",
-            "owner",
-            "question",
-            "sends",
-            "twin",
-        ),
-    )
-
-    connection: "UpstreamConnection"
-    ident: bytes
-    heard: int  # number of replies on its connection when it was sent, or at the last `heard_since`
-
-    def __init__(
-        self, owner: "ConnectionOwner", message: bytes, question: bytes, deadline: float, on_reply: OnReply
-    ) -> None:
-        self.owner = owner
-        self.message = message
-        self.question = question
-        self.deadline = self.due = deadline
-        self.on_reply = on_reply
-        self.sends = 0
-        self.twin: PendingQuery | None = None
-
-    def on_due(self, now: float) -> None:
-        self.due = self.deadline
-        if now < self.deadline:
-            self.owner.slow(self, now)
-        else:
-            self.owner.expired(self)
-
-    def cancel(self) -> None:
-        """Stop waiting for the reply, as `Sent.cancel`; without effect after the reply."""
-        if self.connection.queries.get(self.ident) is self:
-            self.owner.cancelled(self)
 
 
 class ConnectionOwner(Protocol):
@@ -78,21 +28,8 @@ class ConnectionOwner(Protocol):
     events.
     """
 
-    @property
-    def settled(self) -> Callable[[PendingQuery], None]:
-        """The function to call with a query before its reply is delivered; the connection has removed the query."""
-
-    def answered(self, query: PendingQuery) -> None:
-        """Called after `settled` if the query has a twin, which is no longer needed."""
-
-    def slow(self, query: PendingQuery, now: float) -> None:
-        """The query has had no reply for `tcp_patience` seconds, and its deadline is later: it may be hedged."""
-
-    def expired(self, query: PendingQuery) -> None:
-        """The query has timed out: the owner gives it up and reports the failure."""
-
-    def cancelled(self, query: PendingQuery) -> None:
-        """The query is cancelled: its reply is no longer needed, and the owner gives it up without a report."""
+    def answered(self, query: UpstreamQuery) -> None:
+        """A reply to a query with a twin has arrived; its connection has removed it. The twin is no longer needed."""
 
     def strayed(self) -> None:
         """A message arrived that matches no query in flight."""
@@ -103,7 +40,7 @@ class ConnectionOwner(Protocol):
     def leaving(self, connection: "UpstreamConnection") -> None:
         """The connection takes no new queries from now on."""
 
-    def lost(self, connection: "UpstreamConnection", queries: list[PendingQuery], failure: Failure) -> None:
+    def lost(self, connection: "UpstreamConnection", queries: list[UpstreamQuery], failure: Failure) -> None:
         """The connection is lost, with these queries in flight, which the owner sends again or fails."""
 
 
@@ -130,13 +67,14 @@ class UpstreamConnection(asyncio.Protocol):
         self._loop = loop
         self._limits = limits
         self._counts = counts
-        self._settled = owner.settled
         self._draw = ids.draw
         # By the ids in use. None marks an abandoned query: its id is not reused, since a late reply could be taken for
         # the reply to another query.
-        self.queries: dict[bytes, PendingQuery | None] = {}
+        self.queries: dict[bytes, UpstreamQuery | None] = {}
         self._kept: set[bytes] = set()  # ids of operations of the session that go on after their response
         self._unsent: list[bytes] = []
+        # Open and not silent, takes queries, and has some of this turn of the loop.
+        self.is_filling = False
         self._reader = MessageReader()
         self._leaving = self._gone = False
         self._retired = False  # takes no queries, and stays open as long as a session needs it
@@ -151,26 +89,29 @@ class UpstreamConnection(asyncio.Protocol):
     def in_flight(self) -> int:
         return self.load & _IN_FLIGHT
 
-    def send(self, query: PendingQuery) -> None:
+    def send(self, query: UpstreamQuery) -> None:
         """Send this query under a free id, which must exist: with all others of this turn of the loop.
 
         On a connection that is not open yet, all wait until it is.
         """
-        ident = self._draw()
-        while ident in self.queries or ident in self._kept:
+        ident, queries = self._draw(), self.queries
+        while ident in queries or ident in self._kept:
             ident = self._draw()
-        self.queries[ident] = query
-        query.connection, query.ident, query.heard = self, ident, self.replies
+        queries[ident] = query
+        query.via, query.ident, query.heard = self, ident, self.replies
         query.sends += 1
         self.load += 1
         if self.is_open:
             self._counts.hits += 1
             if not self._unsent:
                 self._loop.call_soon(self._flush)
+                self.is_filling = not self.silent and not self._leaving
+            elif len(queries) >= self._limits.in_flight:
+                self.is_filling = False
         else:
             self._counts.misses += 1
         message = query.message
-        self._unsent.append(len(message).to_bytes(PREFIX, "big") + ident + message[2:])
+        self._unsent += ((_IDENT + len(message)).to_bytes(PREFIX, "big"), ident, message)
 
     def begin_session(self, user: "SessionUser") -> None:
         """Begin a DSO session, at once or when the connection is open. Called once at most."""
@@ -217,7 +158,7 @@ class UpstreamConnection(asyncio.Protocol):
         """Close at once, because the session has failed."""
         self.fail(LOST)
 
-    def heard_since(self, query: PendingQuery) -> bool:
+    def heard_since(self, query: UpstreamQuery) -> bool:
         """Whether a reply to any query has arrived here since `query` was sent, or since the last call with it."""
         before, query.heard = query.heard, self.replies
         return before != self.replies
@@ -226,9 +167,10 @@ class UpstreamConnection(asyncio.Protocol):
         """Note that queries wait and no reply comes: until one does, new queries get this connection last."""
         if not self.silent:
             self.silent = True
+            self.is_filling = False
             self.load += _SILENT
 
-    def give_up(self, query: PendingQuery) -> None:
+    def give_up(self, query: UpstreamQuery) -> None:
         """Abandon a query that has timed out.
 
         If no reply to any query has arrived since it was sent (`heard_since`), also take no new queries.
@@ -237,7 +179,7 @@ class UpstreamConnection(asyncio.Protocol):
             self.leave()
         self.forget(query)
 
-    def forget(self, query: PendingQuery) -> None:
+    def forget(self, query: UpstreamQuery) -> None:
         """Abandon a query.
 
         Its id stays in use until a late reply; with more than `limits.in_flight` / 2 such ids, take no new queries.
@@ -257,6 +199,7 @@ class UpstreamConnection(asyncio.Protocol):
     def _take_no_queries(self) -> None:
         if not self._leaving:
             self._leaving = True
+            self.is_filling = False
             self._owner.leaving(self)
 
     def fail(self, failure: Failure) -> None:
@@ -283,15 +226,16 @@ class UpstreamConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         for message in self._reader.receive_data(data):
-            query = self.queries.get(message[:2])
+            ident = message[:2]
+            query = self.queries.get(ident)
             if query is not None and is_reply(message, query.question):
-                del self.queries[query.ident]
+                del self.queries[ident]
                 self.load -= 1
                 self.replies += 1
                 if self.silent:
                     self.silent = False
                     self.load -= _SILENT
-                self._settled(query)
+                query.carrier = None
                 if query.twin is not None:
                     self._owner.answered(query)
                 query.on_reply(message)
@@ -308,7 +252,7 @@ class UpstreamConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._drop(failure_of(exc))
 
-    def _stray(self, query: PendingQuery | None, message: bytes) -> None:
+    def _stray(self, query: UpstreamQuery | None, message: bytes) -> None:
         """Hand a message that is no reply to a query in flight to the session, or count it.
 
         `query`: the query with its id; None if there is none: the id, if that of an abandoned query, is free again. A
@@ -325,6 +269,7 @@ class UpstreamConnection(asyncio.Protocol):
 
     def _flush(self) -> None:
         unsent, self._unsent = self._unsent, []
+        self.is_filling = False
         if unsent and not self._gone:
             self._transport.write(b"".join(unsent))
 
@@ -377,6 +322,7 @@ class UpstreamConnection(asyncio.Protocol):
         if self._gone:
             return
         self._gone = self._leaving = True
+        self.is_filling = False
         if self._timer is not None:
             self._timer.cancel()
         if self.session is not None:

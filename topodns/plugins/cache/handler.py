@@ -7,12 +7,12 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from topodns.dns.message import Ede, Flag, Query, Response, RRset
+from topodns.dns.message import Ede, Flag, Query, Response
 from topodns.dns.name import ROOT, Name, is_below_any, name_text
 from topodns.dns.rrtype import Rcode
 from topodns.memory.budget import SERVER
 from topodns.plugins.cache.counts import CacheCounts
-from topodns.plugins.cache.entry import CacheEntry, Sort, key_of
+from topodns.plugins.cache.entry import CacheEntry, Sort, address_rrset, key_of
 from topodns.plugins.cache.settings import Cache, Prefetch, ServeStale, zones_label
 from topodns.plugins.cache.store import Memory, Room, room_of
 from topodns.plugins.cache.ttl import is_positive
@@ -142,9 +142,23 @@ class ResponseCache:
         """Count a miss and cache this answer to the query if allowed. Returns it, without AD unless requested."""
         return self._arrived(key_of(query), query, client, resolution)
 
-    def longest_ttl(self, key: bytes, answer: tuple[RRset, ...], additional: tuple[RRset, ...] = ()) -> int | None:
-        """The longest TTL for an upstream's answer, as far as `push` limits it; None: no limit."""
-        return None if self.push is None else self.push.longest_ttl(key, answer, additional)
+    def positive_ttl(self, ttl: int) -> int:
+        """The TTL of a positive answer with this TTL, as far as `success` limits it."""
+        return self.memory.positive_ttl(ttl)
+
+    def keep_addresses(self, key: bytes, packed: bytes, ttl: int, recursion_desired: bool, client: bytes) -> int:
+        """`arrived` for a response that is an `AddressEntry` with this `packed`, and a TTL of `positive_ttl`.
+
+        Returns the TTL to send: a lower one if `push` limits it.
+        """
+        self.counts.misses += 1
+        if self.push is not None:
+            longest = self.push.longest_ttl(key, (address_rrset(packed, ttl),), ())
+            if longest is not None and longest < ttl:
+                ttl = longest
+        if ttl and recursion_desired:
+            self.memory.learn_addresses(key, packed, ttl, client)
+        return ttl
 
     def _covers(self, qname: Name) -> bool:
         return is_below_any(qname, self._origins)
@@ -175,8 +189,8 @@ class ResponseCache:
         if resolution.upstream and not resolution.facts and resolution.selection is None:
             response = resolution.response
             longest = None
-            if response.rcode in _REFRESHING:
-                longest = self.longest_ttl(key, response.answer, response.additional)
+            if self.push is not None and response.rcode in _REFRESHING:
+                longest = self.push.longest_ttl(key, response.answer, response.additional)
             return self.memory.learn(key, query, response, client.address, longest)
         self.memory.cap(resolution.response)
         return None

@@ -36,7 +36,8 @@ class SegmentedLru:
         self._capacity = capacity
         self._budget = budget
         budget.add(self)
-        self._probation: Segment = {}  # both ordered from the least recently used
+        # Both ordered from the least recently used, and never replaced.
+        self._probation: Segment = {}
         self._protected: Segment = {}
         self._max_protected = int(capacity * _PROTECTED_SHARE)
         self._batch = max(1, capacity // _BATCH_SHARE)
@@ -53,6 +54,11 @@ class SegmentedLru:
     def peek(self, key: bytes) -> CacheEntry | None:
         """The entry, even with an expired TTL, None if there is none. This does not count as a use."""
         return self._protected.get(key) or self._probation.get(key)
+
+    @property
+    def segments(self) -> tuple[Segment, Segment]:
+        """The entries by key, in two dictionaries that stay the same, for a lookup without a call. Only to be read."""
+        return self._probation, self._protected
 
     def __contains__(self, key: bytes) -> bool:
         return key in self._probation or key in self._protected

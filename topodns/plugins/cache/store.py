@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from topodns.dns.message import Flag, Query, Response, RRset
+from topodns.dns.message import Flag, Query, Response
 from topodns.dns.wire_format import DNSSEC_OK
 from topodns.memory.budget import Budget, MemoryLimits
 from topodns.plugins.cache.counts import CacheCounts
-from topodns.plugins.cache.entry import CacheEntry, Sort, pack, pack_plain
+from topodns.plugins.cache.entry import AddressEntry, CacheEntry, Sort, pack
 from topodns.plugins.cache.failures import FailureCache, FailureTable
 from topodns.plugins.cache.segmented_lru import SegmentedLru
 from topodns.plugins.cache.settings import Cache
@@ -54,6 +54,7 @@ class Memory:
         self.success = SegmentedLru(settings.success.capacity, room.success, counts.success)
         self.denial = SegmentedLru(settings.denial.capacity, room.denial, counts.denial)
         self.failure = FailureCache(room.failure, counts.denial)
+        self._success_segments, self._denial_segments = self.success.segments, self.denial.segments
         self._counts = counts
         self._rules = Rules(settings)
         self._timers = timers
@@ -94,24 +95,23 @@ class Memory:
 
     def knows(self, key: bytes) -> bool:
         """Whether there is an entry for the key, fresh or not; of failures only a fresh one."""
-        return key in self.success or key in self.denial or key in self.failure
+        # Each query that misses the packet cache comes here, so the tables are looked up without calls.
+        probation, protected = self._success_segments
+        if key in probation or key in protected:
+            return True
+        probation, protected = self._denial_segments
+        return key in probation or key in protected or (self.failure.until > 0 and key in self.failure)
 
-    def learn_plain(
-        self, key: bytes, rrset: RRset, flags: int, recursion_desired: bool, client: bytes, longest: int | None = None
-    ) -> int:
-        """`learn` for a response with only the RRset asked for, at a name that `disable` does not cover.
+    def positive_ttl(self, ttl: int) -> int:
+        """The TTL to send and keep for an answer with this TTL. A TTL of 0 is not raised."""
+        return self._rules.positive_ttl(ttl) if ttl else 0
 
-        Returns the TTL to send to the client, also if the response was not cached. A TTL of 0 is not raised or cached.
+    def learn_addresses(self, key: bytes, packed: bytes, ttl: int, client: bytes) -> None:
+        """Cache an `AddressEntry` with this `packed` and a TTL of `positive_ttl`, which is not 0.
+
+        Its name is none that `disable` covers. It is owned by this client.
         """
-        given = rrset.ttl
-        if not given:
-            return given
-        ttl = self._rules.positive_ttl(given)
-        if longest is not None and ttl > longest:
-            ttl = longest
-        if recursion_desired:
-            self._insert(key, CacheEntry(pack_plain(rrset, flags), _SUCCESS, ttl, self._timers.time()), client)
-        return ttl
+        self._insert(key, AddressEntry(packed, _SUCCESS, ttl, self._timers.time()), client)
 
     def cap(self, response: Response) -> None:
         """Lower the TTLs of a response that is not cached to the maximum."""
@@ -152,8 +152,11 @@ class Memory:
             self._counts.drops += 1
             return None
         if sort is _SUCCESS:
-            self.denial.remove(key)
-            self.failure.remove(key)
+            probation, protected = self._denial_segments
+            if key in probation or key in protected:
+                self.denial.remove(key)
+            if entry.born < self.failure.until:
+                self.failure.remove(key)
         elif sort is _DENIAL:
             self.failure.remove(key)
             if not self._prefer_positive:

@@ -1,5 +1,6 @@
 """Counters of `forward`, as plain numbers that are exported when the metrics are scraped."""
 
+from bisect import bisect_left
 from collections import defaultdict
 from math import inf
 
@@ -31,7 +32,9 @@ class UpstreamCounts:
         durations = self._by_rcode.get(rcode)
         if durations is None:
             durations = self._by_rcode[rcode] = Histogram(DURATION_BUCKETS)
-        durations.observe(seconds)
+        # `Histogram.observe`, written out because each forwarded query is counted here.
+        durations.counts[bisect_left(DURATION_BUCKETS, seconds)] += 1
+        durations.sum += seconds
 
     def replied_since(self, now: float) -> bool:
         """Whether replies to any directive have arrived since the previous call by any. `now` becomes `checked`."""

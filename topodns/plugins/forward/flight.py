@@ -7,7 +7,6 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from topodns.dns.message import Ede, EdeCode, Flag, RRset
@@ -18,12 +17,12 @@ from topodns.dns.wire_format import HEADER_SIZE, pack_question_tail
 from topodns.dns.wire_reader import WireError
 from topodns.plugins.forward.counts import ForwardCounts
 from topodns.plugins.forward.hedging import HedgeTimer
-from topodns.plugins.forward.messages import without_edns
+from topodns.plugins.forward.messages import has_edns, without_edns
 from topodns.plugins.forward.policy import Candidate, UpstreamPool
 from topodns.plugins.forward.sanitize import MAX_TTL, clean, extended_error, sane_ttl
 from topodns.plugins.forward.settings import Forward
 from topodns.query.deferred import Timers
-from topodns.query.upstream import Failure, Sent, Transport
+from topodns.query.upstream import Failure, Transport, UpstreamQuery
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +52,8 @@ DEADLINE: Final = 4.0  # seconds for the whole flight: a stub resolver with a ti
 # `max_connect_attempts 0` nothing else limits the rate of attempts.
 PAUSE: Final = 0.1
 
-_PASSED_ON: Final = Flag.AA | Flag.TC | Flag.RA | Flag.AD
+PASSED_ON: Final = Flag.AA | Flag.TC | Flag.RA | Flag.AD  # flags of a reply that clients get
+
 _WITHOUT_EDNS: Final = frozenset({Rcode.FORMERR, Rcode.NOTIMP, Rcode.BADVERS})
 _ALL_DOWN: Final = "all upstreams are down"
 _NO_REPLY: Final = "no upstream has answered in time"
@@ -76,33 +76,50 @@ class FlightContext:
     may_hedge: Callable[[], bool] = lambda: True  # whether a hedged attempt may be made now
 
 
-def take_plain(
-    context: FlightContext, candidate: Candidate, question: bytes, started: float, data: bytes
-) -> tuple[int, RRset] | None:
-    """The flags and the RRset of a plain reply (`read_plain`), which needs no cleaning; it is counted. None for others.
+class Attempt(UpstreamQuery):
+    """One attempt of an exchange: its query to one upstream over one transport."""
 
-    The flags are those that a client gets. `started`: the time at which the query was sent, in monotonic seconds.
-    """
-    plain = read_plain(data, question)
+    __slots__ = ("candidate", "started", "transport")
+
+    candidate: Candidate
+    transport: Transport
+    started: float  # monotonic seconds
+
+
+def take_plain(context: FlightContext, attempt: Attempt, data: bytes) -> Answer | None:
+    """The answer of a plain reply (`read_plain`), which needs no cleaning; it is counted. None for other replies."""
+    plain = read_plain(data, attempt.question)
     if plain is None:
         return None
-    counts = candidate.counts
-    counts.replied(0, context.timers.time() - started)
-    if candidate.health.suspected or not counts.reachable:
-        candidate.health.answered()
+    candidate = attempt.candidate
+    candidate.answered(0, context.timers.time() - attempt.started)
     flags, rrset = plain
     if rrset.ttl > MAX_TTL:
         rrset = rrset._replace(ttl=sane_ttl(rrset.ttl))
-    return flags & _PASSED_ON, rrset
-
-
-def plain_answer(flags: int, rrset: RRset, upstream: str) -> Answer:
-    """The answer of a plain reply, from `take_plain`."""
-    return Answer(0, flags, (rrset,), (), (), None, upstream, False, True)
+    return Answer(0, flags & PASSED_ON, (rrset,), (), (), None, candidate.name, False, True)
 
 
 Key = tuple[bytes, bool]
-"""Identity of a flight: the message, and whether it goes over TCP (rather than UDP) to upstreams without TLS."""
+"""Identity of a flight: the message (without its id), and whether it goes over TCP (rather than UDP) to upstreams
+without TLS.
+"""
+
+
+class _OfFlight(Attempt):
+    """An attempt whose result goes to its flight."""
+
+    __slots__ = ("_flight",)
+
+    def __init__(
+        self, flight: "Flight", candidate: Candidate, transport: Transport, message: bytes, question: bytes, now: float
+    ) -> None:
+        self.message, self.question = message, question
+        self.carrier = self.twin = None
+        self.candidate, self.transport, self.started = candidate, transport, now
+        self._flight = flight
+
+    def on_reply(self, result: bytes | Failure) -> None:
+        self._flight.on_reply(self, result)
 
 
 class Flight(ABC):
@@ -126,7 +143,7 @@ class Flight(ABC):
         self._question = question
         self._dnssec_ok = dnssec_ok
         self._tried: list[Candidate] = []  # candidates asked in this round
-        self._sent: tuple[Sent, ...] = ()  # exchanges in progress, and possibly some that are finished
+        self._sent: tuple[Attempt, ...] = ()  # attempts in progress, and possibly some that are finished
         self._pending = 0  # attempts in progress
         self._failed = 0  # failed attempts
         self._problems: dict[str, str] | None = None  # upstream -> its latest problem
@@ -161,13 +178,12 @@ class Flight(ABC):
         if context.hedge_timer is not None and not self.over:
             context.hedge_timer.watch(self, now)
 
-    def resume(self, asked: float, candidate: Candidate, sent: Sent | None) -> None:
+    def resume(self, asked: float, attempt: Attempt) -> None:
         """Go on, instead of `start`, with a first attempt that was made elsewhere; its result goes to `on_reply`."""
         self._deadline = asked + self._context.deadline
-        self._tried.append(candidate)
+        self._tried.append(attempt.candidate)
         self._pending = 1
-        if sent is not None:
-            self._sent = (sent,)
+        self._sent = (attempt,)
 
     def hedge(self) -> bool:
         """Hedge, as no answer has come in time: suspect the upstreams asked, and ask one more if `may_hedge`.
@@ -226,9 +242,9 @@ class Flight(ABC):
         message, tcp = self.key
         self._ask(candidate, candidate.transports[tcp], message, self._context.timers.time())
 
-    def _ask_again(self, candidate: Candidate, transport: Transport, message: bytes) -> None:
+    def _ask_again(self, attempt: Attempt, transport: Transport, message: bytes) -> None:
         """Ask the same upstream again: over TCP after a truncated reply, or without EDNS after an EDNS error."""
-        self._ask(candidate, transport, message, self._context.timers.time())
+        self._ask(attempt.candidate, transport, message, self._context.timers.time())
 
     def _ask(self, candidate: Candidate, transport: Transport, message: bytes, now: float) -> None:
         self._tried.append(candidate)
@@ -236,67 +252,66 @@ class Flight(ABC):
         if left < timeout:
             timeout = max(left, 0.0)
         self._pending += 1
-        on_reply = partial(self.on_reply, candidate, transport, message, now)
-        sent = candidate.upstream.exchange(message, self._question, transport, timeout, on_reply)
-        if sent is not None and not self.over:
-            self._sent = (*self._sent, sent) if self._sent else (sent,)
+        attempt = _OfFlight(self, candidate, transport, message, self._question, now)
+        candidate.upstream.exchange(attempt, transport, timeout, now)
+        if attempt.carrier is not None and not self.over:
+            self._sent = (*self._sent, attempt) if self._sent else (attempt,)
 
-    def on_reply(
-        self, candidate: Candidate, transport: Transport, message: bytes, started: float, result: bytes | Failure
-    ) -> None:
+    def on_reply(self, attempt: Attempt, result: bytes | Failure) -> None:
         """Handle the result of one attempt, which may arrive long after another attempt has ended the flight."""
         self._pending -= 1
         try:
             if not isinstance(result, bytes):
-                self._fail(candidate, result.problem, result.timed_out)
-            elif not self._take_plain(candidate, started, result):
-                self._read(candidate, transport, message, started, result)
+                self._fail(attempt.candidate, result.problem, result.timed_out)
+            elif not self._take_plain(attempt, result):
+                self._read(attempt, result)
         except Exception:  # the waiting clients still get an answer
-            log.exception("bug: the response of %s for %s", candidate.name, name_text(wire_labels(self._question)))
+            name = name_text(wire_labels(self._question))
+            log.exception("bug: the response of %s for %s", attempt.candidate.name, name)
             if not self.over:
                 self._give_up()
 
-    def _read(self, candidate: Candidate, transport: Transport, message: bytes, started: float, data: bytes) -> None:
+    def _read(self, attempt: Attempt, data: bytes) -> None:
+        candidate = attempt.candidate
         if len(data) == HEADER_SIZE:
-            self._read_bare(candidate, transport, message, data[3] & 0x0F)
+            self._read_bare(attempt, data[3] & 0x0F)
             return
         try:
             reply = read_reply(data)
         except WireError as unreadable:
             self._fail(candidate, f"reply that cannot be read: {unreadable}", False)
             return
-        candidate.counts.replied(reply.rcode, self._context.timers.time() - started)
-        candidate.health.answered()
+        candidate.answered(reply.rcode, self._context.timers.time() - attempt.started)
         if self.over:
             return
         if not self._is_of_our_question(reply):
             self._fail(candidate, "reply to another question", False)
-        elif reply.flags & Flag.TC and transport is _UDP and self._context.settings.prefer_udp:
-            self._ask_again(candidate, _TCP, message)
-        elif reply.rcode in _WITHOUT_EDNS and message[11]:  # ARCOUNT: it had EDNS (RFC 6891 sections 6.1.3 and 7)
-            self._ask_again(candidate, transport, without_edns(message, self._question))
+        elif reply.flags & Flag.TC and attempt.transport is _UDP and self._context.settings.prefer_udp:
+            self._ask_again(attempt, _TCP, attempt.message)
+        elif reply.rcode in _WITHOUT_EDNS and has_edns(attempt.message):  # RFC 6891 sections 6.1.3 and 7
+            self._ask_again(attempt, attempt.transport, without_edns(attempt.message, self._question))
         else:
             self._accept(candidate, reply)
 
-    def _read_bare(self, candidate: Candidate, transport: Transport, message: bytes, rcode: int) -> None:
+    def _read_bare(self, attempt: Attempt, rcode: int) -> None:
         """Handle a reply that is only a header: often FORMERR of a server that does not support EDNS."""
-        candidate.health.answered()
+        attempt.candidate.health.answered()
         if self.over:
             return
-        if rcode in _WITHOUT_EDNS and message[11]:
-            self._ask_again(candidate, transport, without_edns(message, self._question))
+        if rcode in _WITHOUT_EDNS and has_edns(attempt.message):
+            self._ask_again(attempt, attempt.transport, without_edns(attempt.message, self._question))
         else:
-            self._fail(candidate, f"{rcode_text(rcode)} without a question", False)
+            self._fail(attempt.candidate, f"{rcode_text(rcode)} without a question", False)
 
-    def _take_plain(self, candidate: Candidate, started: float, data: bytes) -> bool:
+    def _take_plain(self, attempt: Attempt, data: bytes) -> bool:
         """Shortcut for most replies, which need neither `clean` nor failover: end the flight. False: no such reply."""
         # DNSSEC records follow the answer, so a reply with DO needs `clean`.
         if self.over or self._dnssec_ok or self._context.settings.failover:
             return False
-        plain = take_plain(self._context, candidate, self._question, started, data)
-        if plain is None:
+        answer = take_plain(self._context, attempt, data)
+        if answer is None:
             return False
-        self._finish(plain_answer(*plain, candidate.name))
+        self._finish(answer)
         return True
 
     def _is_of_our_question(self, reply: UpstreamReply) -> bool:
@@ -310,7 +325,7 @@ class Flight(ABC):
             self._fail(candidate, f"reply that is of no use: {useless}", False)
             return
         ede = None if reply.edns is None else extended_error(reply.edns)
-        flags = reply.flags & _PASSED_ON
+        flags = reply.flags & PASSED_ON
         answer = Answer(reply.rcode, flags, records, authority, additional, ede, candidate.name)
         if reply.rcode in self._context.settings.failover:
             self._failover_answer = answer

@@ -7,12 +7,12 @@ from typing import Final
 from topodns.dns.message import Ede, EdeCode, Query, Response
 from topodns.dns.name import ROOT, Name, is_below_any
 from topodns.dns.rrtype import Rcode
-from topodns.dns.wire_format import HEADER_SIZE, QUESTION_TAIL_SIZE
+from topodns.dns.wire_format import QUESTION_TAIL_SIZE
 from topodns.plugins.forward.counts import ForwardCounts
 from topodns.plugins.forward.flight import DEADLINE, Answer, FlightContext
 from topodns.plugins.forward.hedging import HEDGE_AFTER, HedgeTimer, hedges
 from topodns.plugins.forward.limits import InFlight
-from topodns.plugins.forward.messages import Options, Outgoing
+from topodns.plugins.forward.messages import QUESTION_AT, Options, Outgoing
 from topodns.plugins.forward.policy import UpstreamPool
 from topodns.plugins.forward.settings import Forward
 from topodns.plugins.forward.single_flight import SharedFlight, SingleFlight
@@ -100,7 +100,7 @@ class Forwarding:
             self._counts.max_concurrent_rejects += 1
             return Resolution(Response(Rcode.REFUSED, flags=0, ede=_TOO_MANY), "forward", _CLIENT)
         message = self.outgoing.question_message(query)
-        question = message[HEADER_SIZE : HEADER_SIZE + len(query.spelling) + QUESTION_TAIL_SIZE]
+        question = message[QUESTION_AT : QUESTION_AT + len(query.spelling) + QUESTION_TAIL_SIZE]
         dnssec_ok = query.edns is not None and query.edns.dnssec_ok
         awaited = AwaitedAnswer(client.address)
         if not single_flight.join(message, question, dnssec_ok, client.transport == "udp", awaited, client.asked):

@@ -4,12 +4,11 @@ from collections.abc import Callable
 from math import inf
 from typing import Final
 
-from topodns.dns.wire_format import HEADER_SIZE
 from topodns.plugins.forward.counts import UpstreamCounts
-from topodns.plugins.forward.messages import probe_message
+from topodns.plugins.forward.messages import QUESTION_AT, probe_message
 from topodns.plugins.forward.settings import HealthCheck
 from topodns.query.deferred import Timer, Timers
-from topodns.query.upstream import Failure, Transport, Upstream
+from topodns.query.upstream import Failure, Transport, Upstream, UpstreamQuery
 
 PROBE_TIMEOUT: Final = 1.0  # seconds, as in CoreDNS
 MIN_INTERVAL: Final = 0.1  # seconds between probes: `health_check 0` must not flood the upstream
@@ -34,7 +33,7 @@ class UpstreamHealth:
     ) -> None:
         self._upstream = upstream
         self._transport = transport
-        self._message = probe_message(check)
+        self.message = probe_message(check)
         self._interval = max(check.interval, MIN_INTERVAL)
         self._max_fails = max_fails
         self._timers = timers
@@ -93,10 +92,10 @@ class UpstreamHealth:
             self._timer.cancel()
 
     def _probe(self) -> None:
-        message = self._message
-        self._upstream.exchange(message, message[HEADER_SIZE:], self._transport, PROBE_TIMEOUT, self._probed)
+        self._upstream.exchange(_Probe(self), self._transport, PROBE_TIMEOUT, self._timers.time())
 
-    def _probed(self, result: bytes | Failure) -> None:
+    def probed(self, result: bytes | Failure) -> None:
+        """Take the result of a probe."""
         if isinstance(result, bytes):
             self._probing = False
             self.answered()
@@ -109,3 +108,17 @@ class UpstreamHealth:
         self._changed()
         if not self._closed:
             self._timer = self._timers.call_later(self._interval, self._probe)
+
+
+class _Probe(UpstreamQuery):
+    """One query of a health check."""
+
+    __slots__ = ("_health",)
+
+    def __init__(self, health: UpstreamHealth) -> None:
+        self.message, self.question = health.message, health.message[QUESTION_AT:]
+        self.carrier = self.twin = None
+        self._health = health
+
+    def on_reply(self, result: bytes | Failure) -> None:
+        self._health.probed(result)

@@ -11,7 +11,7 @@ from topodns.net.upstream.address import UdpSockets, UpstreamLimits
 from topodns.net.upstream.client import Carrier, Connections, DnsUpstream, open_upstream
 from topodns.plugins.forward.hedging import hedges
 from topodns.plugins.forward.settings import Forward, UpstreamAddress, UpstreamTransport
-from topodns.query.upstream import OnReply, Sent, Transport
+from topodns.query.upstream import Transport, UpstreamQuery
 
 if TYPE_CHECKING:
     from topodns.net.upstream.dso_session import SessionUser
@@ -32,15 +32,14 @@ class LazyUpstream:
         # Created now, so that an unreadable certificate is an error of the Corefile.
         self._tls = _tls_context(settings) if address.transport is UpstreamTransport.TLS else None
         self.opened: DnsUpstream | None = None
-        self._carriers: Mapping[Transport, Carrier] = {}
+        self.carriers: Mapping[Transport, Carrier] = {}  # once opened
 
-    def exchange(
-        self, message: bytes, question: bytes, transport: Transport, timeout: float, on_reply: OnReply
-    ) -> Sent | None:
-        carrier = self._carriers.get(transport)
+    def exchange(self, query: UpstreamQuery, transport: Transport, timeout: float, now: float) -> None:
+        carrier = self.carriers.get(transport)
         if carrier is not None:
-            return carrier.exchange(message, question, timeout, on_reply)
-        return (self.opened or self._open()).exchange(message, question, transport, timeout, on_reply)
+            carrier.exchange(query, timeout, now)
+        else:
+            (self.opened or self._open()).exchange(query, transport, timeout, now)
 
     def begin_session(self, user: "SessionUser") -> bool:
         """Begin a DSO session over TCP or TLS, as `TcpCarrier.begin_session`."""
@@ -51,7 +50,7 @@ class LazyUpstream:
         asyncio.get_running_loop().call_later(LINGER, self._close)
 
     def _close(self) -> None:
-        self._carriers = {}
+        self.carriers = {}
         if self.opened is not None:
             self.opened.close()
 
@@ -73,7 +72,7 @@ class LazyUpstream:
             counts=self._counts,
             sockets=self._sockets,
         )
-        self._carriers = self.opened.carriers
+        self.carriers = self.opened.carriers
         return self.opened
 
 

@@ -24,17 +24,15 @@ class InFlight:
     """
 
     __slots__ = (
-        *("_by_client", "_by_number", "_max_per_client", "_max_total", "_most", "dropped_by_client"),
-        *("dropped_in_total", "preempted", "total"),
+        *("_by_client", "_max_per_client", "_max_total", "_ranking", "dropped_by_client", "dropped_in_total"),
+        *("preempted", "total"),
     )
 
     def __init__(self, max_total: int = MAX_TOTAL, max_per_client: int = MAX_PER_CLIENT) -> None:
         self._max_per_client = max_per_client
         self._max_total = max_total
         self._by_client: dict[bytes, dict[Waiter, None]] = {}  # the newest last
-        # The clients with two or more waiting queries, by that number: most have one and need not be moved about.
-        self._by_number: list[dict[bytes, None]] = [{}, {}]
-        self._most = 1  # the largest number of one client's waiting queries, at least 1
+        self._ranking: Ranking | None = None  # since all places were taken, until half of them are free
         self.total = 0
         self.dropped_in_total = 0  # by the limit in total
         self.dropped_by_client = 0  # by the limit per client
@@ -58,24 +56,17 @@ class InFlight:
             return False
         if free <= 0:
             # Between two clients that would have equally many, the waiting query stays: an exchange gains nothing.
-            if self._most <= waiting + 1:
+            if self._ranked().most <= waiting + 1:
                 return False
             self._preempt()
             return self.enter(waiter)  # preempting has side effects: check everything again
         self.total += 1
         if mine is None:
             self._by_client[address] = {waiter: None}
-            return True
-        mine[waiter] = None
-        by_number = self._by_number
-        if waiting > 1:
-            del by_number[waiting][address]
-        waiting += 1
-        if waiting > self._most:
-            self._most = waiting
-            if waiting == len(by_number):
-                by_number.append({})
-        by_number[waiting][address] = None
+        else:
+            mine[waiter] = None
+        if self._ranking is not None:
+            self._ranking.move(address, waiting, waiting + 1)
         return True
 
     def leave(self, waiter: Waiter) -> None:
@@ -84,16 +75,12 @@ class InFlight:
         address = waiter.address
         mine = self._by_client[address]
         del mine[waiter]
-        waiting = len(mine)
-        if not waiting:
+        if not mine:
             del self._by_client[address]
-            return
-        level = self._by_number[waiting + 1]
-        del level[address]
-        if waiting > 1:
-            self._by_number[waiting][address] = None
-        if not level and self._most == waiting + 1:
-            self._most = waiting
+        if self._ranking is not None:
+            self._ranking.move(address, len(mine) + 1, len(mine))
+            if 2 * self.total < self._max_total:
+                self._ranking = None
 
     def note_drop(self, address: bytes) -> None:
         """Count a query of this client that `enter` refused, by the limit that was the reason."""
@@ -103,9 +90,48 @@ class InFlight:
         else:
             self.dropped_in_total += 1
 
+    def _ranked(self) -> "Ranking":
+        ranking = self._ranking
+        if ranking is None:
+            ranking = self._ranking = Ranking()
+            for address, waiters in self._by_client.items():
+                ranking.move(address, 0, len(waiters))
+        return ranking
+
     def _preempt(self) -> None:
-        address = next(iter(self._by_number[self._most]))
-        newest = next(reversed(self._by_client[address]))
+        newest = next(reversed(self._by_client[self._ranked().first()]))
         self.leave(newest)
         self.preempted += 1
         newest.preempt()
+
+
+class Ranking:
+    """Clients by the number of their waiting queries.
+
+    It is needed only while all places are taken. `InFlight` then makes it, in 1 ms for 4,096 clients, and keeps it
+    until half of the places are free, so that a query does not pay for it at other times.
+    """
+
+    __slots__ = ("_by_number", "most")
+
+    def __init__(self) -> None:
+        self._by_number: list[dict[bytes, None]] = [{}]  # index 0 stays empty
+        self.most = 0  # the largest number of one client's waiting queries
+
+    def move(self, address: bytes, before: int, now: int) -> None:
+        """The client had `before` waiting queries and has `now`; 0: it is not here."""
+        by_number = self._by_number
+        if before:
+            del by_number[before][address]
+        if now:
+            while now >= len(by_number):
+                by_number.append({})
+            by_number[now][address] = None
+            if now > self.most:
+                self.most = now
+        while self.most and not by_number[self.most]:
+            self.most -= 1
+
+    def first(self) -> bytes:
+        """Of the clients with the most waiting queries, the one that has had so many for the longest time."""
+        return next(iter(self._by_number[self.most]))

@@ -1,11 +1,21 @@
-"""Messages to upstreams: built anew, so that only the question and some flags of a client's query are passed on."""
+"""Messages to upstreams: built anew, so that only the question and some flags of a client's query are passed on.
+
+All are without their id, which the transport adds.
+"""
 
 from typing import Final
 
 from topodns.dns.message import Flag, Query
 from topodns.dns.name import name_wire
 from topodns.dns.rrtype import RRClass, RRType
-from topodns.dns.wire_format import DNSSEC_OK, pack_header, pack_option_head, pack_question_tail, pack_root_record_head
+from topodns.dns.wire_format import (
+    DNSSEC_OK,
+    HEADER_SIZE,
+    pack_header_without_id,
+    pack_option_head,
+    pack_question_tail,
+    pack_root_record_head,
+)
 from topodns.plugins.forward.settings import HealthCheck
 
 Options = tuple[tuple[int, bytes], ...]
@@ -13,10 +23,13 @@ Options = tuple[tuple[int, bytes], ...]
 
 PAYLOAD_SIZE: Final = 1232  # our own UDP payload size, whatever the client's is (RFC 9715)
 
+QUESTION_AT: Final = HEADER_SIZE - 2  # offset of the question section
+
+_ARCOUNT_AT: Final = QUESTION_AT - 2
 _COPIED: Final = Flag.RD | Flag.AD | Flag.CD  # all flags with a meaning in a query (RFC 4035 3.2, RFC 6840 5.7)
 # For each set of copied flags, the header of a query without and with an OPT record.
 _HEADERS: Final = {
-    flags: (pack_header(0, flags, 1, 0, 0, 0), pack_header(0, flags, 1, 0, 0, 1))
+    flags: (pack_header_without_id(flags, 1, 0, 0, 0), pack_header_without_id(flags, 1, 0, 0, 1))
     for flags in (rd | ad | cd for rd in (0, Flag.RD) for ad in (0, Flag.AD) for cd in (0, Flag.CD))
 }
 
@@ -36,7 +49,7 @@ class Outgoing:
         self._opts = ((plain if options else b"", b""), (plain, dnssec_ok))
 
     def question_message(self, query: Query) -> bytes:
-        """The query for an upstream: id 0, the name in lower case, RD, AD, CD and DO as in the client's query."""
+        """The query for an upstream: the name in lower case, RD, AD, CD and DO as in the client's query."""
         edns = query.edns
         # Length octets are below 64, so bytes.lower leaves them alone.
         question = query.spelling.lower() + pack_question_tail(query.qtype, query.qclass)
@@ -52,14 +65,19 @@ class Outgoing:
         return self._opts[edns][dnssec_ok]
 
 
+def has_edns(message: bytes) -> bool:
+    """Whether the message has an OPT record: no message to an upstream has any other record."""
+    return message[QUESTION_AT - 1] != 0
+
+
 def without_edns(message: bytes, question: bytes) -> bytes:
     """`message`, whose question section is `question`, without an OPT record."""
-    return message[:10] + b"\0\0" + question
+    return message[:_ARCOUNT_AT] + b"\0\0" + question
 
 
 def probe_message(check: HealthCheck) -> bytes:
     """The query of a health check: `domain IN NS`."""
-    header = pack_header(0, Flag.RD if check.recursion_desired else 0, 1, 0, 0, 0)
+    header = pack_header_without_id(Flag.RD if check.recursion_desired else 0, 1, 0, 0, 0)
     return header + name_wire(check.domain) + pack_question_tail(RRType.NS, RRClass.IN)
 
 

@@ -21,6 +21,13 @@ class Candidate:
     health: UpstreamHealth
     counts: UpstreamCounts
 
+    def answered(self, rcode: int, seconds: float) -> None:
+        """Count a reply that took `seconds`; the upstream is reachable."""
+        counts = self.counts
+        counts.replied(rcode, seconds)
+        if self.health.suspected or not counts.reachable:
+            self.health.answered()
+
 
 Choice = Callable[[Sequence[Candidate]], Candidate]
 """Picks one of the given candidates, of which there is at least one."""

@@ -131,6 +131,24 @@ ANSWERS: dict[str, Behaviour] = {
     "cut short": says("www.example. 300 IN A 192.0.2.7", flags=Flag.TC),
     "more than fits": says(*[f"www.example. 300 IN A 192.0.2.{n}" for n in range(1, 90)]),
     "no answer": refuses,
+    "several addresses": says(*[f"www.example. 300 IN A 192.0.2.{n}" for n in range(1, 6)]),
+    "an address twice": says(*["www.example. 300 IN A 192.0.2.7"] * 2),
+    "addresses of two TTLs, the last one": says(
+        *["www.example. 300 IN A 192.0.2.7"] * 3, "www.example. 299 IN A 192.0.2.8"
+    ),
+    "a TTL of a week": says("www.example. 604800 IN A 192.0.2.7"),
+    "a TTL of a week and a second": says("www.example. 604801 IN A 192.0.2.7"),
+    "an address of the other type": says("www.example. 300 IN AAAA 2001:db8::7"),
+    "both types": says("www.example. 300 IN A 192.0.2.7", "www.example. 300 IN AAAA 2001:db8::7"),
+    "an address of another name": says("ww.example. 300 IN A 192.0.2.7"),
+    "another class": says("www.example. 300 CH A 192.0.2.7"),
+    "a wildcard's name in another case": says("WWW.example. 300 IN A 192.0.2.7"),
+}
+
+
+NOT_KEPT = {
+    *("a TTL of 0", "a long TTL", "nothing", "no such name", "a failure", "no answer", "cut short"),
+    *("an address of the other type", "an address of another name", "another class"),
 }
 
 
@@ -142,21 +160,82 @@ OPTS = st.sampled_from([None, Opt(), Opt(size=0), Opt(size=4096), Opt(flags=DO),
 @given(
     opt=OPTS,
     flags=st.sampled_from([0, RD, RD | AD, RD | CD, RD | AD | CD]),
-    directives=st.sampled_from(["cache 30", "", "cache 30 {\nkeepttl\n}"]),
+    directives=st.sampled_from(
+        [
+            *("cache 30", "", "cache 30 {\nkeepttl\n}", "loadbalance", "cache 30\nloadbalance"),
+            *("loadbalance {\nprefer 192.0.2.4/31\n}", "cache {\nsuccess 100 3600 400\n}"),
+        ]
+    ),
+    qtype=st.sampled_from(["A", "AAAA"]),
     udp=st.booleans(),
     origin=st.sampled_from([".", "example.", "www.example."]),
     options=st.sampled_from([(), IDENTITY]),
 )
 def test_fast_path_and_chain_give_the_same_octets_and_counts(
-    answer: str, opt: Opt | None, flags: int, directives: str, udp: bool, origin: str, options: Options
+    answer: str, opt: Opt | None, flags: int, directives: str, qtype: str, udp: bool, origin: str, options: Options
 ) -> None:
-    data = query("www.example. A", opt, flags)
+    data = query(f"www.example. {qtype}", opt, flags)
     fast, chain = (Resolver(each, ANSWERS[answer], directives, udp, origin, options) for each in (True, False))
     for _ in range(3):  # the second time from the cache
         replies = [resolver.ask(data) for resolver in (fast, chain)]
         assert replies[0] == replies[1]
     assert fast.counted == chain.counted
     assert fast.upstream.asked == chain.upstream.asked
+
+
+PLAIN = [
+    *(WWW, ANSWERS["several addresses"]),
+    says("www.example. 60 IN AAAA 2001:db8::7", "www.example. 60 IN AAAA 2001:db8::8"),
+    says("www.example. 300 IN A 192.0.2.7", authority=["example. 300 IN NS ns.example."], opt=Opt()),
+]
+
+
+@hypothesis.settings(max_examples=400, deadline=None)
+@given(data=st.data(), plain=st.sampled_from(PLAIN), udp=st.booleans(), cached=st.booleans(), opt=OPTS)
+def test_a_reply_with_any_octets_changed_is_treated_alike_by_fast_path_and_chain(
+    data: st.DataObject, plain: Behaviour, udp: bool, cached: bool, opt: Opt | None
+) -> None:
+    def changed(message: bytes) -> bytes:
+        whole = plain(message)
+        assert isinstance(whole, bytes)
+        octets = bytearray(whole)
+        for _ in range(data.draw(st.integers(1, 3))):
+            at = data.draw(st.integers(2, len(octets) - 1))
+            kind = data.draw(st.sampled_from(["set", "flip", "cut", "insert"]))
+            if kind == "set":
+                octets[at] = data.draw(st.sampled_from([0, 1, 2, 4, 5, 12, 16, 28, 41, 0x80, 0xC0, 0xFF]))
+            elif kind == "flip":
+                octets[at] ^= 1 << data.draw(st.integers(0, 7))
+            elif kind == "insert":
+                octets.insert(at, data.draw(st.integers(0, 255)))
+            elif at > 12:
+                del octets[at:]
+        return bytes(octets)
+
+    asked = query(f"www.example. {'AAAA' if plain is PLAIN[2] else 'A'}", opt)
+    replies: list[bytes] = []
+
+    def recorded(message: bytes) -> bytes:
+        replies.append(changed(message))
+        return replies[-1]
+
+    directives = "cache 30\nloadbalance" if cached else "loadbalance"
+    fast = Resolver(True, recorded, directives, udp)
+    answers = [fast.ask(asked) for _ in range(2)]
+    again = iter(replies)
+    chain = Resolver(False, lambda message: next(again), directives, udp)
+    assert [chain.ask(asked) for _ in range(2)] == answers
+    assert (chain.counted, chain.upstream.asked) == (fast.counted, fast.upstream.asked)
+
+
+def test_heads_of_records_of_one_type_are_not_those_of_the_other() -> None:
+    """A reply that answers a question for A with an AAAA record is not relayed, whatever was relayed before."""
+    both = says("www.example. 300 IN AAAA 2001:db8::7")
+    fast, chain = (Resolver(way, both, "") for way in (True, False))
+    for qtype in ("AAAA", "A", "AAAA", "A"):
+        data = query(f"www.example. {qtype}")
+        replies = [resolver.ask(data) for resolver in (fast, chain)]
+        assert replies[0] == replies[1]
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
@@ -170,8 +249,7 @@ def test_a_variant_gets_the_octets_of_the_chain(answer: str, udp: bool) -> None:
         data = query(f"{name} A", rng.choice((None, Opt(options=options), Opt(options=options, flags=DO))))
         chain.handler.table.clear()
         assert ready.ask_ready(data) == chain.ask(data)
-    kept = answer not in ("a TTL of 0", "a long TTL", "nothing", "no such name", "a failure", "no answer", "cut short")
-    assert (ready.variants > 0) == kept
+    assert (ready.variants > 0) == (answer not in NOT_KEPT)
 
 
 NAMES = [

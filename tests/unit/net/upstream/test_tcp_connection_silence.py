@@ -15,7 +15,7 @@ from topodns.net.upstream.deadlines import Deadlines
 from topodns.net.upstream.matching import RandomIds
 from topodns.net.upstream.tcp_connection import UpstreamConnection
 from topodns.net.upstream.tcp_transport import TcpCarrier
-from topodns.query.upstream import Failure, Sent
+from topodns.query.upstream import Failure, UpstreamQuery
 
 
 class Loop:
@@ -77,6 +77,21 @@ class Line:
         return [message[13 : 13 + message[12]].decode() for message in self.asked]
 
 
+class Asked(UpstreamQuery):
+    """A query whose results are noted."""
+
+    __slots__ = ("_results",)
+
+    def __init__(self, name: str, results: list[bytes | Failure]) -> None:
+        message = query(f"{name}.example A")
+        self.message, self.question = message[2:], message[HEADER_SIZE:]
+        self.carrier = self.twin = None
+        self._results = results
+
+    def on_reply(self, result: bytes | Failure) -> None:
+        self._results.append(result)
+
+
 class Scene:
     """A carrier with `lines` to its upstream, and what came of each name that it was asked for."""
 
@@ -92,14 +107,18 @@ class Scene:
         endpoint = resolve_endpoint("192.0.2.1", 53, None, "", "")
         self.carrier = TcpCarrier(as_loop, endpoint, settings, self.deadlines, RandomIds(), self.counts)
 
-    def ask(self, *names: str, timeout: float = 2.0) -> Sent | None:
-        sent = None
+    def ask(self, *names: str, timeout: float = 2.0) -> Asked:
+        """Ask for each name, in a turn of the loop of its own. Returns the query of the last one."""
         for name in names:
-            message = query(f"{name}.example A", ident=0)
-            on_reply = self.on_reply.setdefault(name, [])
-            sent = self.carrier.exchange(message, message[HEADER_SIZE:], timeout, on_reply.append)
+            asked = Asked(name, self.on_reply.setdefault(name, []))
+            self.carrier.exchange(asked, timeout, self.timers.time())
             self.settle()
-        return sent
+        return asked
+
+    @property
+    def in_flight(self) -> int:
+        """The number of queries without a result, those sent twice counted twice."""
+        return len(list(self.deadlines.in_flight()))
 
     def settle(self) -> None:
         """Connections that were wanted are open, and all octets written have arrived."""
@@ -118,12 +137,14 @@ class Scene:
 
 
 def two_lines(**limits: Any) -> Scene:
-    """Two connections, of which the first has been used and both are open."""
+    """Two open connections, of which the second has been used last, so that the next query takes the first."""
     scene = Scene(**limits)
-    scene.ask("x", "y")
-    for line in scene.lines:
-        line.answer()
+    for names in ("xy", "z"):
+        scene.ask(*names)
+        for line in scene.lines:
+            line.answer()
     assert len(scene.lines) == 2
+    assert scene.carrier._filling is scene.lines[1].connection
     return scene
 
 
@@ -138,7 +159,7 @@ def test_a_query_on_a_silent_connection_is_sent_again_over_the_other_one() -> No
     assert second.names == ["a", "c"]
     second.answer()
     assert all(scene.answered(name) for name in "abcd")
-    assert (scene.counts.resent, scene.counts.timed_out, len(scene.deadlines)) == (2, 0, 0)
+    assert (scene.counts.resent, scene.counts.timed_out, scene.in_flight) == (2, 0, 0)
 
 
 def test_all_that_waits_there_is_sent_again_as_soon_as_one_query_has_waited_for_half_a_second() -> None:
@@ -271,7 +292,7 @@ def test_the_loss_of_one_of_the_two_connections_leaves_the_query_with_the_other(
         assert scene.on_reply["a"] == []
         scene.lines[1 - lost].answer()
         assert scene.answered("a")
-        assert len(scene.deadlines) == 0
+        assert scene.in_flight == 0
 
 
 def test_a_query_without_any_reply_times_out_once() -> None:
@@ -279,7 +300,7 @@ def test_a_query_without_any_reply_times_out_once() -> None:
     scene.ask("a")
     scene.advance(2.1)
     assert scene.on_reply["a"] == [Failure("i/o timeout", timed_out=True)]
-    assert (scene.counts.timed_out, len(scene.deadlines)) == (1, 0)
+    assert (scene.counts.timed_out, scene.in_flight) == (1, 0)
 
 
 def test_no_more_queries_are_under_way_twice_than_allowed() -> None:
@@ -298,18 +319,63 @@ def test_a_query_that_is_cancelled_is_forgotten_wherever_it_was_sent() -> None:
     for waits in (0.1, 0.7):
         scene = two_lines()
         sent = scene.ask("a")
-        assert sent is not None
         scene.advance(waits)
         sent.cancel()
         sent.cancel()
         for line in scene.lines:
             line.answer()
-        assert (scene.on_reply["a"], len(scene.deadlines)) == ([], 0)
+        assert (scene.on_reply["a"], scene.in_flight) == ([], 0)
         assert all(line.connection.in_flight == 0 for line in scene.lines)
         sent = scene.ask("b")
         for line in scene.lines:
             line.answer()
         assert scene.answered("b")
-        assert sent is not None
         sent.cancel()
         assert all(line.connection.in_flight == 0 for line in scene.lines)
+
+
+def test_queries_of_one_turn_of_the_loop_take_one_connection_and_the_next_turn_s_the_other() -> None:
+    scene = two_lines()
+    for turn in ("ab", "cd"):
+        for name in turn:
+            asked = Asked(name, scene.on_reply.setdefault(name, []))
+            scene.carrier.exchange(asked, 2.0, scene.timers.time())
+        scene.settle()
+    assert sorted(line.names for line in scene.lines) == [["a", "b"], ["c", "d"]]
+
+
+def test_a_full_connection_takes_no_more_queries_of_the_turn() -> None:
+    scene = two_lines(in_flight=2)
+    results = []
+    for name in "abcde":
+        results.append(scene.on_reply.setdefault(name, []))
+        scene.carrier.exchange(Asked(name, results[-1]), 2.0, scene.timers.time())
+    scene.settle()
+    assert sorted(line.names for line in scene.lines) == [["a", "b"], ["c", "d"]]
+    assert results[4] == [Failure("too many queries in flight", timed_out=False)]
+
+
+def test_a_query_that_another_one_s_failure_cancels_is_not_sent_again() -> None:
+    scene = Scene(connections=1)
+    other = Asked("other", scene.on_reply.setdefault("other", []))
+
+    class Cancels(Asked):
+        __slots__ = ()
+
+        def on_reply(self, result: bytes | Failure) -> None:
+            other.cancel()
+
+    def lose_all() -> None:
+        for connection in list(scene.carrier._connections):
+            connection.fail(LOST)
+        scene.settle()
+
+    scene.carrier.exchange(Cancels("cancels", []), 2.0, scene.timers.time())
+    scene.settle()
+    lose_all()
+    lose_all()  # it has been sent three times: with the next loss it fails
+    scene.carrier.exchange(other, 2.0, scene.timers.time())
+    scene.settle()
+    lose_all()
+    assert [name for line in scene.lines for name in line.names].count("other") == 1
+    assert (scene.on_reply["other"], scene.in_flight) == ([], 0)

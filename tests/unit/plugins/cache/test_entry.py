@@ -5,7 +5,15 @@ import pytest
 from tests.support.query_builders import ask
 from topodns.dns.message import Edns, Flag, Option, Query, Response, RRset
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.plugins.cache.entry import CacheEntry, Sort, key_of, pack, pack_plain
+from topodns.plugins.cache.entry import (
+    AddressEntry,
+    CacheEntry,
+    Sort,
+    address_entry_head,
+    address_rrset,
+    key_of,
+    pack,
+)
 
 ADDRESS = RRset(b"", RRType.A, 300, (bytes(4), b"\1\2\3\4"))
 AUTHORITY = RRset(b"\7example\0", RRType.NS, 7, (b"\2ns\0",))
@@ -31,11 +39,20 @@ def test_an_entry_gives_the_response_back_with_one_ttl_and_aa() -> None:
     )
 
 
-def test_a_plain_response_is_packed_as_any_other() -> None:
-    plain = RRset(b"", 1, 300, ADDRESS.rdatas, 1)
-    packed = pack_plain(plain, Flag.RA | Flag.AA), pack(Response(answer=(ADDRESS,), flags=Flag.RA))
-    short, long = (CacheEntry(each, Sort.SUCCESS, 300, 0.0).response(300) for each in packed)
-    assert short == long == Response(answer=(ADDRESS,), flags=Flag.RA | Flag.AA)
+@pytest.mark.parametrize("flags", [0, Flag.RA, Flag.RA | Flag.AD, Flag.AA | Flag.RA | Flag.TC])
+@pytest.mark.parametrize(
+    "rrset",
+    [
+        RRset(b"", RRType.A, 300, (b"\1\2\3\4",)),
+        RRset(b"", RRType.A, 300, (bytes(4), b"\1\2\3\4", bytes(4))),
+        RRset(b"", RRType.AAAA, 300, (bytes(16), bytes(range(16)))),
+    ],
+)
+def test_an_entry_of_addresses_gives_the_response_that_any_other_entry_gives(rrset: RRset, flags: int) -> None:
+    packed = address_entry_head(flags, rrset.rtype) + b"".join(rrset.rdatas)
+    general = CacheEntry(pack(Response(answer=(rrset,), flags=flags)), Sort.SUCCESS, 300, 0.0)
+    assert AddressEntry(packed, Sort.SUCCESS, 300, 0.0).response(12) == general.response(12)
+    assert address_rrset(packed, 300) == rrset
 
 
 def test_age_and_remaining_ttl_are_in_whole_seconds() -> None:

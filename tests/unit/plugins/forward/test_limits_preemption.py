@@ -10,6 +10,7 @@ from tests.support.scripted_upstream import silent, whatever
 from tests.unit.dnsserver.fast_forward.test_relay import Resolver
 from topodns.dns.rrtype import RCODE_NAMES
 from topodns.plugins.forward.limits import InFlight
+from topodns.plugins.forward.single_flight import LoneFlight
 from topodns.query.deferred import Outcome, pursue
 from topodns.query.plugin import Dropped, Resolution
 
@@ -129,8 +130,8 @@ def test_a_dropped_question_gets_no_reply_and_is_counted_by_fast_path_and_chain(
     replies["late"] = resolver.handler.answer(query("late.example. A"), bytes((10, 240, 0, 4)), 1000)
     assert resolver.in_flight.preempted == 1
     for reply in replies.values():
-        assert isinstance(reply, Outcome)
-        reply.then(dropped.append)
+        assert isinstance(reply, (Outcome, LoneFlight))
+        reply.deliver_to(lambda place, result: dropped.append(result), None)
     assert dropped == [None]
     resolver.timers.advance(0.2)
     assert len([reply for reply in dropped if reply is not None]) == 6

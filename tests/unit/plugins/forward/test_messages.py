@@ -9,16 +9,15 @@ from tests.support.dns_messages import ECS, KEEPALIVE, NODE_IDENTITY
 from tests.support.query_builders import ask
 from topodns.dns.message import Edns, Flag, Option, Query
 from topodns.dns.rrtype import RRClass, RRType
-from topodns.dns.wire_format import HEADER_SIZE
-from topodns.plugins.forward.messages import Outgoing, probe_message, without_edns
+from topodns.plugins.forward.messages import QUESTION_AT, Outgoing, has_edns, probe_message, without_edns
 from topodns.plugins.forward.settings import HealthCheck
 
 RD, AD, CD, AA, TC, RA = Flag.RD, Flag.AD, Flag.CD, Flag.AA, Flag.TC, Flag.RA
 
 
-def test_the_question_leaves_in_lower_case_with_the_id_0() -> None:
+def test_the_question_leaves_in_lower_case_and_its_id_is_the_transport_s() -> None:
     message = Outgoing().question_message(ask("WWW.Example.ORG", RRType.AAAA))
-    assert message == b"\0\0\x01\0\0\x01\0\0\0\0\0\0\x03www\x07example\x03org\0\0\x1c\0\x01"
+    assert message == b"\x01\0\0\x01\0\0\0\0\0\0\x03www\x07example\x03org\0\0\x1c\0\x01"
 
 
 @pytest.mark.parametrize(
@@ -26,12 +25,12 @@ def test_the_question_leaves_in_lower_case_with_the_id_0() -> None:
     [(0, 0), (RD, RD), (AD, AD), (CD, CD), (RD | AD | CD, RD | AD | CD), (RD | AA | TC | RA | 0x40, RD)],
 )
 def test_of_the_header_only_rd_ad_and_cd_are_copied(asked: int, sent: int) -> None:
-    assert struct.unpack_from("!H", Outgoing().question_message(ask("a.example", flags=asked)), 2) == (sent,)
+    assert struct.unpack_from("!H", Outgoing().question_message(ask("a.example", flags=asked))) == (sent,)
 
 
 def opt(query: Query, *options: tuple[int, bytes]) -> tuple[int, int, list[tuple[int, bytes]]] | None:
     """Payload size, TTL field and options of the OPT record that leaves."""
-    records = DNSRecord.parse(Outgoing(options).question_message(query)).ar
+    records = DNSRecord.parse(b"id" + Outgoing(options).question_message(query)).ar
     if not records:
         return None
     (record,) = records
@@ -69,7 +68,9 @@ def test_options_of_our_own_leave_also_for_a_client_without_edns(edns: Edns | No
 def test_without_edns_the_message_is_as_if_the_client_had_none(options: tuple[tuple[int, bytes], ...]) -> None:
     query = ask("a.example", edns=Edns(1232, 0, True))
     plain = Outgoing().question_message(ask("a.example"))
-    assert without_edns(Outgoing(options).question_message(query), plain[HEADER_SIZE:]) == plain
+    assert without_edns(Outgoing(options).question_message(query), plain[QUESTION_AT:]) == plain
+    assert has_edns(Outgoing(options).question_message(query))
+    assert not has_edns(plain)
 
 
 def test_equal_questions_are_equal_messages_however_they_are_spelled() -> None:
@@ -98,9 +99,9 @@ def test_a_field_that_can_change_an_answer_changes_the_message(other: Query) -> 
 @pytest.mark.parametrize(
     ("check", "message"),
     [
-        (HealthCheck(), b"\0\0\x01\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01"),
-        (HealthCheck(recursion_desired=False), b"\0\0\0\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01"),
-        (HealthCheck(domain=("a", "example")), b"\0\0\x01\0\0\x01\0\0\0\0\0\0\x01a\x07example\0\0\x02\0\x01"),
+        (HealthCheck(), b"\x01\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01"),
+        (HealthCheck(recursion_desired=False), b"\0\0\0\x01\0\0\0\0\0\0\0\0\x02\0\x01"),
+        (HealthCheck(domain=("a", "example")), b"\x01\0\0\x01\0\0\0\0\0\0\x01a\x07example\0\0\x02\0\x01"),
     ],
 )
 def test_a_probe_asks_for_the_ns_of_a_name(check: HealthCheck, message: bytes) -> None:

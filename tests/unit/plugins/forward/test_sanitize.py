@@ -25,7 +25,7 @@ def reply(
     qtype: int = RRType.A,
     name: str = "www.example.org",
 ) -> UpstreamReply:
-    message = Outgoing().question_message(ask(name, qtype))
+    message = b"id" + Outgoing().question_message(ask(name, qtype))
     return read_reply(says(*answer, authority=authority, additional=additional)(message))
 
 

@@ -90,7 +90,6 @@ def test_cleaning_clean_records_changes_nothing(reply: UpstreamReply, dnssec_ok:
 
 def test_a_real_reply_is_kept_whole() -> None:
     lines = "www.example.org. 300 IN CNAME a.example.", "a.example. 60 IN A 192.0.2.7"
-    reply = read_reply(
-        says(*lines, authority=["example. 60 IN NS ns.example."])(Outgoing().question_message(ask("www.example.org")))
-    )
+    message = b"id" + Outgoing().question_message(ask("www.example.org"))
+    reply = read_reply(says(*lines, authority=["example. 60 IN NS ns.example."])(message))
     assert clean(reply, True) == (reply.answer, reply.authority, reply.additional)

@@ -4,15 +4,15 @@ import gc
 import weakref
 from collections.abc import Callable
 
+from tests.support.deferred_results import at_once
 from tests.support.forward_with_upstreams import ForwardScene
 from tests.support.query_builders import ask, client
 from tests.support.scripted_upstream import garbage, refuses, says, silent, whatever
-from topodns.dns.message import RRset
 from topodns.dns.rrtype import Rcode
-from topodns.dns.wire_format import HEADER_SIZE
 from topodns.plugins.forward.flight import DEADLINE, Answer
 from topodns.plugins.forward.hedging import HEDGE_AFTER
 from topodns.plugins.forward.limits import InFlight
+from topodns.plugins.forward.messages import QUESTION_AT
 from topodns.plugins.forward.settings import UpstreamPolicy
 from topodns.plugins.forward.single_flight import LoneFlight
 
@@ -20,40 +20,46 @@ QUERY = ask("www.example.org")
 
 
 class Alone(LoneFlight):
-    """Notes what comes of it, and when."""
+    """Notes what comes of it, and when. A plain reply is relayed if `relays`."""
 
-    __slots__ = ("__weakref__", "_now", "answer", "plain", "preempted", "seconds")
+    __slots__ = ("__weakref__", "_now", "answer", "preempted", "relays", "seconds")
 
-    def __init__(self, scene: ForwardScene, question: bytes, address: bytes) -> None:
-        super().__init__(scene.forwarding.single_flight, question, address, scene.timers.time())
+    def __init__(self, scene: ForwardScene, address: bytes, relays: bool) -> None:
+        self.message = scene.forwarding.outgoing.question_message(QUERY)
+        self.question = self.message[QUESTION_AT:]
+        self.address = address
+        self.started = scene.timers.time()
+        self.settled = False
+        self.carrier = self.twin = self.flight = self.deliver = None
         self._now: Callable[[], float] = scene.timers.time
         self.answer: Answer | None = None
-        self.plain: tuple[int, RRset] | None = None
         self.preempted = False
+        self.relays = relays
         self.seconds = -1.0
 
     def on_answer(self, answer: Answer) -> None:
         self.answer = answer
-        self._end()
+        self._end_with(b"answer")
 
-    def on_plain(self, flags: int, rrset: RRset) -> None:
-        self.plain = (flags, rrset)
-        self._end()
+    def relayed(self, data: bytes) -> bytes | None:
+        assert data[12:].startswith(self.question)
+        return b"relayed" if self.relays else None
 
     def preempt(self) -> None:
         self.preempted = True
         self.leave()
         self.settle(None)
 
-    def _end(self) -> None:
-        self.seconds = self._now() - self.asked
-        self.settle(b"")
+    def _end_with(self, reply: bytes) -> None:
+        self.seconds = self._now() - self.started
+        self.settle(reply)
 
 
-def alone(scene: ForwardScene, address: bytes = bytes((10, 240, 0, 1)), taken: bool = True) -> Alone:
-    message = scene.forwarding.outgoing.question_message(QUERY)
-    waiter = Alone(scene, message[HEADER_SIZE:], address)
-    assert scene.forwarding.single_flight.join_alone(message, waiter.question, True, waiter, waiter.asked) is taken
+def alone(
+    scene: ForwardScene, address: bytes = bytes((10, 240, 0, 1)), taken: bool = True, relays: bool = False
+) -> Alone:
+    waiter = Alone(scene, address, relays)
+    assert scene.forwarding.single_flight.join_alone(waiter, True) is taken
     return waiter
 
 
@@ -62,11 +68,30 @@ def nothing_is_left(scene: ForwardScene) -> bool:
     return (single_flight.flights, single_flight.waiting, scene.in_flight.total) == ({}, 0, 0)
 
 
-def test_a_plain_reply_comes_without_a_flight() -> None:
+def test_a_relayed_reply_comes_without_a_flight_or_an_answer() -> None:
+    scene = ForwardScene(whatever)
+    waiter = alone(scene, relays=True)
+    assert at_once(waiter) == b"relayed"
+    assert (waiter.answer, waiter.flight) == (None, None)
+    assert nothing_is_left(scene)
+
+
+def test_the_reply_is_delivered_whether_it_comes_before_or_after_it_is_wanted() -> None:
+    for delay in (0.0, 0.1):
+        scene = ForwardScene(whatever)
+        scene.upstreams[0].delay = delay
+        waiter = alone(scene, relays=True)
+        delivered: list[tuple[object, bytes | None]] = []
+        waiter.deliver_to(lambda place, reply: delivered.append((place, reply)), "peer")  # noqa: B023
+        scene.timers.advance(delay)
+        assert delivered == [("peer", b"relayed")]
+
+
+def test_a_plain_reply_that_is_not_relayed_comes_without_a_flight() -> None:
     scene = ForwardScene(whatever)
     waiter = alone(scene)
-    assert waiter.plain is not None
-    assert waiter.plain[1].rdatas == (bytes((192, 0, 2, 7)),)
+    assert waiter.answer is not None
+    assert waiter.answer.answer[0].rdatas == (bytes((192, 0, 2, 7)),)
     assert waiter.flight is None
     assert nothing_is_left(scene)
     assert scene.counts.upstream("192.0.2.1:53").durations["NOERROR"].count() == 1
@@ -90,7 +115,7 @@ def test_a_reply_that_is_not_plain_is_the_answer_of_a_flight() -> None:
     scene = ForwardScene(says(rcode=Rcode.NXDOMAIN))
     waiter = alone(scene)
     assert waiter.answer is not None
-    assert (waiter.answer.rcode, waiter.plain) == (Rcode.NXDOMAIN, None)
+    assert waiter.answer.rcode == Rcode.NXDOMAIN
     assert nothing_is_left(scene)
 
 
@@ -145,7 +170,7 @@ def test_preempted_it_cancels_its_exchange() -> None:
     scene.ask(ask("third.example.org"), client("10.240.0.2"))
     assert (waiter.preempted, scene.in_flight.preempted, scene.in_flight.total) == (True, 1, 2)
     scene.timers.advance(DEADLINE + 0.1)
-    assert (waiter.answer, waiter.plain) == (None, None)
+    assert waiter.answer is None
     assert nothing_is_left(scene)
 
 
