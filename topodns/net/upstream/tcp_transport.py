@@ -1,8 +1,8 @@
 """Queries over TCP or TLS: a few pipelined connections to one upstream, opened on demand.
 
 The age of a connection is limited, so that new backends of a Service are found. The queries of a lost connection are
-sent again at once over the other one, and if that is lost too, over a new one. The queries of a silent connection are
-hedged: sent over the other one too, and the first reply counts.
+sent again at once over the other one, and if that is lost too, each over one without other queries (`isolation`). The
+queries of a silent connection are hedged: sent over the other one too, and the first reply counts.
 """
 
 import asyncio
@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from topodns.net.upstream.address import BUSY, LOST, TIMED_OUT, Counts, UpstreamEndpoint, UpstreamLimits, failure_of
 from topodns.net.upstream.deadlines import Deadlines
+from topodns.net.upstream.isolation import IsolatedConnections
 from topodns.net.upstream.matching import RandomIds
 from topodns.net.upstream.retransmission import Retransmission, separate
-from topodns.net.upstream.tcp_connection import UpstreamConnection
+from topodns.net.upstream.tcp_connection import ConnectionOwner, UpstreamConnection
 from topodns.query.upstream import Failure, UpstreamQuery
 
 if TYPE_CHECKING:
     from topodns.net.upstream.dso_session import SessionUser
 
-_SENDS: Final = 3  # of one query at most: over one connection, the other one, and a new one
+_SENDS: Final = 3  # of one query at most: over one connection, the other one, and one without other queries
 _TLS_SHUTDOWN: Final = 1.0  # seconds for the upstream to complete the TLS shutdown
 
 
@@ -55,11 +56,12 @@ class TcpCarrier:
         self._next_instead = 0.0  # likewise at a replacement for a silent one
         self._twins = 0  # hedged queries
         self._closing = False
+        self._isolated = IsolatedConnections(self, loop.time)
         deadlines.add(self._in_flight)
 
     @property
     def open_sockets(self) -> int:
-        return len(self._connections) + len(self._leaving)
+        return len(self._connections) + len(self._leaving) + self._isolated.open_sockets
 
     def exchange(self, query: UpstreamQuery, timeout: float, now: float) -> None:
         """Send a query, as `Upstream.exchange`. Its `on_reply` gets BUSY at once if all connections are full."""
@@ -100,6 +102,7 @@ class TcpCarrier:
         self._closing = True
         for connection in (*self._connections, *self._leaving):
             connection.leave()
+        self._isolated.close()
 
     def on_due(self, query: UpstreamQuery, now: float) -> None:
         """Hedge the query, at its deadline give it up."""
@@ -131,11 +134,11 @@ class TcpCarrier:
 
         The connection is then silent; if it was before, only this query is hedged. At most `sent_twice` queries are
         hedged at a time. If a reply to another query has arrived, `query` becomes due again after `tcp_patience`.
-        Without effect on a hedged one.
+        Without effect on a hedged one, and on one that may not be sent again.
         """
-        connection: UpstreamConnection = query.via
-        if query.twin is not None:
+        if query.twin is not None or query.sends >= _SENDS or query.via is self._isolated:
             return
+        connection: UpstreamConnection = query.via
         if connection.heard_since(query):
             query.due = min(query.deadline, now + self._limits.tcp_patience)
             return
@@ -183,9 +186,13 @@ class TcpCarrier:
             if query.twin is not None:
                 self._continue_with_twin(query)
                 continue
+            if query.sends == _SENDS - 1 and connection.is_open and not self._closing:
+                self.counts.resent += 1
+                self._isolated.send(query)
+                continue
             other = self._another(query, connection)
             if other is None:
-                self._fail(query, failure)
+                self.fail(query, failure)
             else:
                 self.counts.resent += 1
                 other.send(query)
@@ -278,7 +285,8 @@ class TcpCarrier:
                 best = connection
         return best
 
-    def _fail(self, query: UpstreamQuery, failure: Failure) -> None:
+    def fail(self, query: UpstreamQuery, failure: Failure) -> None:
+        """End a query in flight with this failure."""
         query.carrier = None
         self.counts.timed_out += failure.timed_out
         query.on_reply(failure)
@@ -288,17 +296,23 @@ class TcpCarrier:
             for query in connection.queries.values():
                 if query is not None:
                     yield query
+        yield from self._isolated.in_flight()
 
     def _open(self, timeout: float) -> UpstreamConnection:
-        """Begin to open a connection. If that fails or takes too long, its queries go to another open one, or fail.
+        """Begin to open a connection for any queries."""
+        connection = self.open_for(self, timeout)
+        self._connections.append(connection)
+        return connection
+
+    def open_for(self, owner: ConnectionOwner, timeout: float) -> UpstreamConnection:
+        """Begin to open a connection. If that fails or takes too long, it is `lost` with its queries.
 
         The time is that of the query that needs it, but at least `limits.connect`: other queries may soon wait for it
         too, and a query sent again may have almost no time left.
         """
         seconds = max(timeout, self._limits.connect)
         age = uniform(self._limits.max_age / 2, self._limits.max_age)
-        connection = UpstreamConnection(self, self._loop, self._limits, self._ids, self.counts, age)
-        self._connections.append(connection)
+        connection = UpstreamConnection(owner, self._loop, self._limits, self._ids, self.counts, age)
         attempt = self._loop.create_task(self._attempt(connection, seconds), name=f"connect to {self._endpoint.name}")
         self._attempts.add(attempt)
         attempt.add_done_callback(self._attempts.discard)

@@ -1,0 +1,114 @@
+"""Connections with one query at a time, for queries that were in flight on two connections when these were lost.
+
+Some servers close a connection at a query that they do not want to answer (a response policy with DROP, a query that
+makes them fail), and so lose all others on it. Which one it was is not known. In isolation it loses no other query a
+third time.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Final, Protocol
+
+from topodns.net.upstream.address import Counts
+from topodns.net.upstream.tcp_connection import UpstreamConnection
+from topodns.query.upstream import Failure, UpstreamQuery
+
+MOST: Final = 8  # connections at a time; further queries wait for one
+
+
+class Opener(Protocol):
+    """Opens connections and fails queries (`TcpCarrier`)."""
+
+    counts: Counts
+
+    def open_for(self, owner: "IsolatedConnections", timeout: float) -> UpstreamConnection:
+        """A connection of this owner, which takes queries at once. Attempts to open it for at least `timeout`."""
+
+    def fail(self, query: UpstreamQuery, failure: Failure) -> None:
+        """End a query with this failure."""
+
+
+class IsolatedConnections:
+    """The isolated connections of one transport. Implements `ConnectionOwner`.
+
+    It is the `via` of a query that waits for a connection.
+    """
+
+    def __init__(self, opener: Opener, time: Callable[[], float]) -> None:
+        self._opener = opener
+        self._time = time
+        self._connections: set[UpstreamConnection] = set()
+        self._leaving: set[UpstreamConnection] = set()
+        self._waiting: dict[UpstreamQuery, None] = {}
+        self._closing = False
+
+    @property
+    def open_sockets(self) -> int:
+        return len(self._connections) + len(self._leaving)
+
+    def send(self, query: UpstreamQuery) -> None:
+        """Send a query, for the last time, over a connection without another one: at once, or when there is one."""
+        self._waiting[query] = None
+        query.via = self
+        self._send_waiting()
+
+    def in_flight(self) -> Iterator[UpstreamQuery]:
+        """The queries without a result, those that wait for a connection included."""
+        yield from self._waiting
+        for connection in (*self._connections, *self._leaving):
+            for query in connection.queries.values():
+                if query is not None:
+                    yield query
+
+    def close(self) -> None:
+        """Close the connections as soon as their queries have a result, those that wait included."""
+        self._closing = True
+        for connection in tuple(self._connections):
+            connection.leave()
+
+    def forget(self, query: UpstreamQuery) -> None:
+        """Abandon a query that waits for a connection."""
+        self._waiting.pop(query, None)
+
+    give_up = forget
+
+    def answered(self, query: UpstreamQuery) -> None:
+        """A query here has no twin."""
+
+    def strayed(self) -> None:
+        self._opener.counts.strays += 1
+
+    def idle(self, connection: UpstreamConnection) -> None:
+        self._send_waiting()
+
+    def leaving(self, connection: UpstreamConnection) -> None:
+        self._connections.discard(connection)
+        self._leaving.add(connection)
+
+    def lost(self, connection: UpstreamConnection, queries: list[UpstreamQuery], failure: Failure) -> None:
+        self._connections.discard(connection)
+        self._leaving.discard(connection)
+        for query in queries:
+            if query.carrier is not None:
+                self._opener.fail(query, failure)
+        self._send_waiting()
+
+    def _send_waiting(self) -> None:
+        while self._waiting:
+            query = next(iter(self._waiting))
+            connection = self._free(query.deadline - self._time())
+            if connection is None:
+                return
+            del self._waiting[query]
+            connection.send(query)
+            if self._closing:
+                connection.leave()
+
+    def _free(self, timeout: float) -> UpstreamConnection | None:
+        for connection in self._connections:
+            if not connection.in_flight:
+                return connection
+        if len(self._connections) + len(self._leaving) >= MOST:
+            return None
+        connection = self._opener.open_for(self, timeout)
+        self._connections.add(connection)
+        return connection
