@@ -1,172 +1,23 @@
 """Parses plain questions for the fast path: A or AAAA, class IN, in lower case, EDNS without options or none.
 
-Nearly all questions of a cluster differ only in their first label; the rest of the name, the type and the OPT record
-(the tail of the message) repeat. So a tail is parsed once, and found by its octets from then on.
+Nearly all questions of a cluster differ only in their first label; the rest of the message (its tail) repeats. So a
+tail is parsed once, and found by its octets from then on.
 """
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
-from topodns.dns.message import Flag
 from topodns.dns.name import MAX_LABEL, MAX_WIRE
-from topodns.dns.response_reader import plain_flags
-from topodns.dns.rrtype import ADDRESS_TYPES, RRClass, RRType
-from topodns.dns.wire_format import (
-    DNSSEC_OK,
-    HEADER_SIZE,
-    MAX_MESSAGE,
-    MIN_UDP_PAYLOAD,
-    POINTER_RECORD_HEAD_SIZE,
-    QNAME_POINTER,
-    QUESTION_TAIL_SIZE,
-    pack_header_without_id,
-    pack_question_tail,
-    pack_root_record_head,
-)
+from topodns.dns.rrtype import ADDRESS_TYPES, RRClass
+from topodns.dns.wire_format import HEADER_SIZE, QUESTION_TAIL_SIZE, pack_question_tail, reply_limit
 from topodns.dnsserver.fast_forward.eligibility import FastRoute, FastRoutes
-from topodns.plugins.cache.entry import address_entry_head
-from topodns.plugins.forward.flight import PASSED_ON
-from topodns.plugins.forward.sanitize import MAX_TTL
+from topodns.dnsserver.fast_forward.tail import Tail
+from topodns.dnsserver.plain_question import HEADS, OPT_BEGIN, OPT_ENDS
 from topodns.query.counters import Cell
 
-_FLAGS: Final = [rd | ad | cd for rd in (0, Flag.RD) for ad in (0, Flag.AD) for cd in (0, Flag.CD)]
 _MAX_KNOWN: Final = 512  # tails kept, of some 600 octets each
-_MAX_HEADS: Final = 32  # reply heads kept for each tail
-_MAX_RECORDS: Final = 1024  # record heads kept for each fast route and type
-_TTL_AT: Final = 6  # offset of the TTL in a record whose owner is a pointer
-_TTL_END: Final = 10
-
-
-HEADS: Final = {pack_header_without_id(flags, 1, 0, 0, opt): (flags, opt) for flags in _FLAGS for opt in (0, 1)}
-"""The rest of a plain question's header after its id -> its flags, and the number of OPT records that follow."""
 
 # Address records: all of one size, without names in them. Other types are too rare to be worth it.
 _TYPES: Final = {pack_question_tail(rtype, RRClass.IN): rtype for rtype in ADDRESS_TYPES}
-OPT_BEGIN: Final = b"\0\0\x29"
-# An OPT record after its payload size: no extended rcode, version 0, no options -> the DO bit.
-OPT_ENDS: Final = {b"\0\0\0\0\0\0": 0, b"\0\0\x80\0\0\0": DNSSEC_OK}
-
-
-_ANSWERED: Final = Flag.RD | Flag.CD  # flags that the reply copies from the question
-_SIZES: Final = {RRType.A: 4, RRType.AAAA: 16}  # octets of the RDATA
-
-
-class ReplyHead(NamedTuple):
-    """The head of a plain reply: for these flags and numbers of records of the upstream's."""
-
-    header: bytes  # of the reply to the client, after its id
-    records: int  # in the answer section, 1 or more
-    entry_head: bytes  # of the cache's entry (`plugins.cache.entry.address_entry_head`)
-
-
-class RecordHead(NamedTuple):
-    """The head of an answer record of the upstream's: the octets before its RDATA, to which the pointer belongs."""
-
-    ttl: int  # seconds, to be sent to the client; `push` may lower it further
-    octets: bytes  # of the record to the client, with this TTL
-
-
-class Tail:
-    """A parsed tail (the octets of a plain question after its first label) under one header: what all such questions
-    have in common, and their replies.
-    """
-
-    __slots__ = (
-        *("_balancer", "alone", "available", "cache", "cells", "dnssec_ok", "fast_route", "flags", "guard", "header"),
-        *("heads", "key_end", "opt", "qtype", "question_end", "rdlength", "record_size", "record_start", "records"),
-        *("recursion_desired", "reply_opt", "single_flight"),
-    )
-
-    def __init__(
-        self, fast_route: FastRoute, flags: int, qtype: int, opt: bytes, limit: int, cells: dict[int, Cell]
-    ) -> None:
-        """`flags`: RD, AD and CD of the question. `opt`: its OPT record or b"". `limit`: most octets of the reply."""
-        outgoing = fast_route.forwarding.outgoing
-        bits = OPT_ENDS[opt[5:]] if opt else 0
-        self.fast_route = fast_route
-        self.guard = fast_route.guard
-        self.cache = fast_route.cache
-        self.single_flight = fast_route.forwarding.single_flight
-        self.flags = flags
-        self.recursion_desired = bool(flags & Flag.RD)
-        self.qtype = qtype
-        self.dnssec_ok = bool(bits)
-        # Whether a query can be its own flight.
-        self.alone = not bits and not self.single_flight.context.settings.failover
-        self.question_end = -len(opt) or None  # end of the question section in the message, for a slice
-        # A cached answer may serve a later client that wants AD, so ask for it, as `cache` does off the fast path.
-        seen = 0 if self.cache is None else Flag.AD
-        self.header = outgoing.header(flags | seen, bool(opt))  # of the message to the upstream, which has no id
-        self.opt = outgoing.opt(bool(opt), self.dnssec_ok)  # likewise
-        # The end of the key that `plugins.cache.entry.key_of` makes.
-        self.key_end = (flags & Flag.CD | bits).to_bytes(2, "big")
-        self.available = limit - HEADER_SIZE - len(opt)  # octets for question and answer
-        self.heads: dict[bytes, ReplyHead] = {}  # by flags, QDCOUNT and ANCOUNT of the upstream's reply
-        self.records = fast_route.records[qtype]  # RecordHead by the octets of the upstream's
-        # Of each record before and after its TTL.
-        self.record_start = QNAME_POINTER.to_bytes(2, "big") + pack_question_tail(qtype, RRClass.IN)
-        self.rdlength = _SIZES[qtype].to_bytes(2, "big")
-        self.record_size = POINTER_RECORD_HEAD_SIZE + _SIZES[qtype]
-        self.reply_opt = pack_root_record_head(0, RRType.OPT, fast_route.payload_size, bits, 0) if opt else b""
-        self._balancer = fast_route.balancer
-        self.cells = cells  # counter cells of the replies, by the size buckets of question and reply
-
-    def read_head(self, octets: bytes) -> ReplyHead | None:
-        """The head for these flags, QDCOUNT and ANCOUNT of a reply, also kept for later ones; None if it is not plain:
-        not NOERROR, truncated, or without an answer.
-        """
-        flags, count = plain_flags(octets), int.from_bytes(octets[4:], "big")
-        if flags is None or not count:
-            return None
-        flags &= PASSED_ON
-        shown = flags
-        if self.cache is not None and not self.flags & Flag.AD and not self.dnssec_ok:
-            shown &= ~Flag.AD  # as `cache` does: AD is for those who ask for it (RFC 6840 section 5.8)
-        header = pack_header_without_id(
-            shown | Flag.QR | self.flags & _ANSWERED, 1, count, 0, 1 if self.reply_opt else 0
-        )
-        head = ReplyHead(header, count, address_entry_head(flags, self.qtype))
-        if len(self.heads) >= _MAX_HEADS:  # an upstream may send any
-            self.heads.clear()
-        self.heads[octets] = head
-        return head
-
-    def read_record(self, octets: bytes) -> RecordHead | None:
-        """The head for these octets before the RDATA of a record, also kept for later ones; None if it is not plain:
-        not an address of the question's type at its name, or with a TTL above the maximum.
-        """
-        ttl = int.from_bytes(octets[_TTL_AT:_TTL_END], "big")
-        if octets != self.record_start + octets[_TTL_AT:_TTL_END] + self.rdlength or ttl > MAX_TTL:
-            return None
-        if self.cache is not None:
-            ttl = self.cache.positive_ttl(ttl)
-        if len(self.records) >= _MAX_RECORDS:
-            self.records.clear()
-        head = self.records[octets] = RecordHead(ttl, self.record_head(ttl))
-        return head
-
-    def record_head(self, ttl: int) -> bytes:
-        """The octets before the RDATA of a record for the client."""
-        return self.record_start + ttl.to_bytes(4, "big") + self.rdlength
-
-    def rdatas(self, upstream: bytes, at: int, records: int) -> list[bytes] | None:
-        """The RDATAs of so many records, which the message has room for, from offset `at` on.
-
-        None if they are no RRset with the head of the first record, or if `loadbalance` orders them by more than
-        chance.
-        """
-        if self._balancer is not None and not self._balancer.round_robin:
-            return None
-        head, rdatas = upstream[at : at + POINTER_RECORD_HEAD_SIZE], []
-        for start in range(at, at + records * self.record_size, self.record_size):
-            if not upstream.startswith(head, start):
-                return None
-            rdatas.append(upstream[start + POINTER_RECORD_HEAD_SIZE : start + self.record_size])
-        return rdatas
-
-    def in_order(self, rdatas: Sequence[bytes]) -> Sequence[bytes]:
-        """The RDATAs in the order for one client."""
-        return rdatas if self._balancer is None else self._balancer.ordered(rdatas, len(rdatas))
 
 
 class Tails:
@@ -203,9 +54,7 @@ class Tails:
         return tail
 
     def _tail(self, fast_route: FastRoute, flags: int, qtype: int, opt: bytes) -> Tail:
-        limit = MAX_MESSAGE
-        if self._udp:
-            limit = max(MIN_UDP_PAYLOAD, min(opt[3] << 8 | opt[4], fast_route.payload_size)) if opt else MIN_UDP_PAYLOAD
+        limit = reply_limit(self._udp, opt[3] << 8 | opt[4] if opt else 0, fast_route.payload_size)
         cells = self._cells.setdefault((fast_route.label, qtype, bool(opt) and bool(OPT_ENDS[opt[5:]])), {})
         return Tail(fast_route, flags, qtype, opt, limit, cells)
 

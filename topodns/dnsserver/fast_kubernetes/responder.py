@@ -28,9 +28,9 @@ from topodns.dns.wire_format import (
     pack_root_record_head,
     reply_limit,
 )
-from topodns.dnsserver.fast_forward.question import HEADS, OPT_BEGIN, OPT_ENDS
 from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
 from topodns.dnsserver.packet_cache.table import PacketCache
+from topodns.dnsserver.plain_question import HEADS, OPT_BEGIN, OPT_ENDS
 from topodns.plugins.kubernetes.plain_answers import SVC, PlainAnswer
 from topodns.query.client_claim import MAX_NODE_NAME, read_claim
 from topodns.query.counters import BUCKET_OF_SIZE, TYPE_LABELS, Cell, QueryCounters, ReplyKind

@@ -10,6 +10,7 @@ from typing import Final
 from topodns.dns.message import Option, Query
 from topodns.dns.rrtype import members
 from topodns.dns.wire_format import HEADER_SIZE, OPTION_HEAD_SIZE, QUESTION_TAIL_SIZE, ROOT_RECORD_HEAD_SIZE
+from topodns.dnsserver.plain_question import OPT_BEGIN
 
 NAME_AT: Final = HEADER_SIZE - 2  # offset of the question's name in a message without its id
 
@@ -21,7 +22,6 @@ _MAX_OPTIONS: Final = 8  # a message with more options is no variant and takes t
 _COUNTS: Final = slice(2, NAME_AT)  # QDCOUNT, ANCOUNT, NSCOUNT and ARCOUNT
 _BARE: Final = b"\0\1\0\0\0\0\0\0"  # counts of one question and no record
 _WITH_OPT: Final = b"\0\1\0\0\0\0\0\1"  # and of one question and an OPT record
-_OPT_BEGIN: Final = b"\0\0\x29"  # the root as owner, and the type
 
 BEHIND_NAME: Final = (1 + QUESTION_TAIL_SIZE, 1 + QUESTION_TAIL_SIZE + ROOT_RECORD_HEAD_SIZE)
 """Octets of a message in its plain form from the last one of the name on, without and with an OPT record."""
@@ -61,7 +61,7 @@ def plain_form(message: bytes) -> bytes | None:
     if counts == _WITH_OPT:
         end = name_end + QUESTION_TAIL_SIZE
         at = end + ROOT_RECORD_HEAD_SIZE
-        if message[end : end + len(_OPT_BEGIN)] != _OPT_BEGIN or not _has_unread_options(message, at):
+        if message[end : end + len(OPT_BEGIN)] != OPT_BEGIN or not _has_unread_options(message, at):
             return None
         return message[:NAME_AT] + message[NAME_AT:name_end].lower() + message[name_end : at - 2] + _NO_OPTIONS
     if counts == _BARE and len(message) == name_end + QUESTION_TAIL_SIZE:
