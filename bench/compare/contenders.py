@@ -5,13 +5,12 @@ that topodns's has the line `topology`. NSD, BIND and unbound have the same name
 forward the others.
 """
 
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from bench.compare.interpreters import find_interpreters
+from bench.compare.interpreters import find_interpreters, image_interpreter
 from bench.compare.loads import Method, Row
 from bench.proc import free_port
 from bench.programs import find_coredns, find_debian
@@ -153,7 +152,7 @@ def server_corefile(api_url: str, upstream: int, metrics: int, ours: bool) -> st
 
 def find_contenders(names: StaticNames, say: Callable[[str], None]) -> list[Contender]:
     """topodns, CoreDNS, and those of Debian's servers that are installed; `say` gets a line for each that is not."""
-    found = [_of_corefile(TOPODNS, (sys.executable, "-m", "topodns"), ours=True)]
+    found = [_of_corefile(TOPODNS, (*image_interpreter().command, "-m", "topodns"), ours=True)]
     if coredns := find_coredns(say):
         found.append(_of_corefile(coredns.title, ("env", "GOMAXPROCS=1", coredns.path), ours=False))
     return [*found, *_static(names, say)]

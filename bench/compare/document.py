@@ -18,9 +18,9 @@ LATENCY: Final = "bench-compare: latency"
 MACHINE: Final = "bench-compare: machine"
 QUOTED: Final = "bench-compare: quoted"  # in README.md
 QUOTED_ROWS: Final = {
-    Row.HOT: "repeated queries",
-    Row.NAMES_ONCE: "the first query of a name",
-    Row.FORWARDED_UDP: "a name outside that is forwarded over UDP",
+    Row.KEYS: "repeated queries where topology keys decide",
+    Row.SERVICES_ONCE: "the first query for a Service",
+    Row.FORWARDED_UDP: "a name outside the cluster that is forwarded over UDP",
 }
 MISSING: Final = "-"
 PLOT_TITLE: Final = "CPU of an answer in microseconds, least to greatest of all rounds, on a logarithmic scale"
@@ -94,7 +94,7 @@ def quotation(table: str) -> str:
     ratios = ratios_to_peer(table)
     quoted = [f"{ratios[row.value]} for {what}" for row, what in QUOTED_ROWS.items()]
     figures = f"{', '.join(quoted[:-1])}, {quoted[-1]}"
-    head = f"CPU of an answer relative to CoreDNS {COREDNS}, where less than 1 is less"
+    head = f"CPU of an answer on one core, relative to CoreDNS {COREDNS} (below 1: less CPU)"
     return wrapped(f"{head}: {figures} ([all rows]({DOCUMENT})).")
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,6 +21,7 @@ from tests.support.interpreters import interpreter_root, wheels_of, why_no_inter
 NEWER: Final = ("3.13", "3.14")
 DEBIAN: Final = Path("/usr/bin/python3")  # which the image has too
 
+_DEBIAN_COMMAND: Final = ("env", f"PYTHONPATH={ROOT}:{sysconfig.get_path('purelib')}", DEBIAN)
 _BYTECODE: Final = CACHE / "bytecode"
 _LOADER: Final = "usr/lib64/ld-linux-x86-64.so.2"
 _LIBRARIES: Final = "usr/lib/x86_64-linux-gnu"
@@ -32,12 +34,18 @@ class Interpreter(NamedTuple):
     command: tuple[str | Path, ...]
 
 
+@cache
+def image_interpreter() -> Interpreter:
+    """The interpreter that the image has: Debian's, if it is here and runs topodns; else the one that runs this."""
+    found = _running(_DEBIAN_COMMAND, "Debian's Python", lambda line: None)
+    return next(found, Interpreter(f"Python {platform.python_version()}", (sys.executable,)))
+
+
 def find_interpreters(say: Callable[[str], None]) -> Iterator[Interpreter]:
     """The interpreters from the oldest to the newest; `say` gets a line for each that is not installed."""
     yield Interpreter(f"Python {platform.python_version()}", (sys.executable,))
     if DEBIAN.resolve() != Path(sys.executable).resolve():
-        libraries = sysconfig.get_path("purelib")
-        yield from _running(("env", f"PYTHONPATH={ROOT}:{libraries}", DEBIAN), "Debian's Python", say)
+        yield from _running(_DEBIAN_COMMAND, "Debian's Python", say)
     problem = why_no_interpreters()
     if problem:
         say(f"no newer interpreters: {problem}")

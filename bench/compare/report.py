@@ -1,6 +1,5 @@
 """The figures of all rounds as text for each part of the documents, and the update of these documents."""
 
-import platform
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -21,6 +20,7 @@ from bench.compare.document import (
     wrapped,
 )
 from bench.compare.figures import Spread, median_latency
+from bench.compare.interpreters import image_interpreter
 from bench.compare.loads import Row
 from bench.compare.machine import description
 from bench.compare.plot import Line, svg
@@ -36,7 +36,7 @@ _PEER: Final = f"CoreDNS {COREDNS}"
 
 def beside_servers(found: Found, servers: Sequence[str], rounds: int) -> Texts:
     """The texts about topodns beside the other servers."""
-    own = f"topodns by Python {platform.python_version()}"
+    own = f"topodns by {image_interpreter().title}"
     return {
         MACHINE: _conditions(found, rounds, f"; {own}"),
         CPU: with_plot(cpu_table(found.figures, servers, TOPODNS, _PEER, FLOOR)),
