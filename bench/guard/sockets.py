@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from topodns.dns.tcp_framing import MessageReader, frame
 from topodns.net.udp_drops import DatagramCounts
 
 SLOTS: Final = 64
@@ -36,11 +37,32 @@ class StandingLoop(asyncio.AbstractEventLoop):
 
     def __init__(self) -> None:
         self.readers: dict[int, Callable[..., object]] = {}
+        self.streams: list[UpstreamStream] = []
         self._soon: list[tuple[Callable[..., object], tuple[object, ...]]] = []
         self.later: list[tuple[Callable[..., object], tuple[object, ...]]] = []
 
     def time(self) -> float:
         return NOW
+
+    def get_debug(self) -> bool:
+        return False
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        raise AssertionError(context)
+
+    def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> "asyncio.Task[Any]":
+        return asyncio.Task(coro, loop=self, name=name)
+
+    async def create_connection(self, protocol_factory: Any, *args: Any, **_: object) -> Any:
+        """A connection to the upstream over TCP, open at once."""
+        connection = protocol_factory()
+        stream = UpstreamStream(connection)
+        self.streams.append(stream)
+        connection.connection_made(stream)
+        return stream, connection
+
+    def call_at(self, when: float, callback: Callable[..., object], *args: object, **_: object) -> Any:
+        return self.call_later(when - NOW, callback, *args)
 
     def call_later(self, delay: float, callback: Callable[..., object], *args: object, **_: object) -> Any:
         self.later.append((callback, args))
@@ -134,6 +156,35 @@ class MemoryTransport(asyncio.Transport):
         """Without effect."""
 
 
+class UpstreamStream(asyncio.Transport):
+    """The transport of a connection to the upstream, and the upstream at its other end."""
+
+    def __init__(self, connection: asyncio.Protocol) -> None:
+        super().__init__({"socket": self})
+        self.connection = connection
+        self._reader = MessageReader()
+        self._written: list[bytes] = []
+
+    def setsockopt(self, *_: object) -> None:
+        """No options."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._written.append(bytes(data))
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def abort(self) -> None:
+        """Nothing is open."""
+
+    close = abort
+
+    def replies(self) -> bytes:
+        """The replies to the queries written so far, framed, in one piece."""
+        written, self._written = b"".join(self._written), []
+        return b"".join(frame(_reply_to(message)) for message in self._reader.receive_data(written))
+
+
 class Upstream:
     """A DNS server on loopback that answers when it is called: one address record, with a TTL of 300 seconds."""
 
@@ -147,9 +198,7 @@ class Upstream:
         """Answer so many queries, and wait until the replies are at the sockets of this epoll (a descriptor)."""
         for _ in range(number):
             message, peer = self._sock.recvfrom(4096)
-            question = message[12 : message.index(b"\0", 12) + 5]
-            record = b"\xc0\x0c\0\1\0\1\0\0\1\x2c\0\4\xc0\0\2\7"
-            self._sock.sendto(message[:2] + b"\x81\x80\0\1\0\1\0\0\0\0" + question + record, peer)
+            self._sock.sendto(_reply_to(message), peer)
         with select.epoll.fromfd(os.dup(epoll)) as waiting:
             deadline = time.monotonic() + _WITHIN
             while len(waiting.poll(0.1, SLOTS)) < number:
@@ -157,3 +206,10 @@ class Upstream:
 
     def close(self) -> None:
         self._sock.close()
+
+
+def _reply_to(message: bytes) -> bytes:
+    """The reply of the upstream to a query: one address record."""
+    question = message[12 : message.index(b"\0", 12) + 5]
+    record = b"\xc0\x0c\0\1\0\1\0\0\1\x2c\0\4\xc0\0\2\7"
+    return message[:2] + b"\x81\x80\0\1\0\1\0\0\0\0" + question + record

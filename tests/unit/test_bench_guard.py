@@ -27,7 +27,7 @@ def test_two_runs_make_the_same_calls() -> None:
         for _ in range(2)
     )
     assert first.stdout == second.stdout
-    assert "forwarded: never asked" in first.stdout
+    assert "forwarded over TCP: never asked" in first.stdout
 
 
 def test_a_path_made_slower_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,7 +41,7 @@ def test_a_path_made_slower_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Relay, "__call__", slower)
     after = counts()
-    path = "server, forwarded: never asked"
+    path = "server, forwarded over UDP: never asked"
     assert after[path] == pytest.approx(before[path] + 16, abs=1)
     more = f"{(after[path] / before[path] - 1) * 100:.0f}% more"
     assert f"{path}: {after[path]} calls per query, {more}; the figure is {before[path]}" in [*problems(after, before)]

@@ -152,7 +152,7 @@ class ResponseCache:
         Returns the TTL to send: a lower one if `push` limits it.
         """
         self.counts.misses += 1
-        if self.push is not None:
+        if self.push is not None and self.push.limits(key):
             longest = self.push.longest_ttl(key, (address_rrset(packed, ttl),), ())
             if longest is not None and longest < ttl:
                 ttl = longest

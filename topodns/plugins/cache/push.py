@@ -158,6 +158,11 @@ class PushSubscriptions:
             known.used = int(now)
         return (cached_fact(subject),)
 
+    def limits(self, key: bytes) -> bool:
+        """Whether `longest_ttl` may limit the TTL of an answer for this key."""
+        known = self._table.get(key[:-2])
+        return known is not None and known.is_live
+
     def longest_ttl(self, key: bytes, answer: Sequence[RRset], additional: Sequence[RRset]) -> int | None:
         """The longest TTL for an upstream's answer for this key, with these sections; None: no limit.
 
