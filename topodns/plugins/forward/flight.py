@@ -57,6 +57,7 @@ PASSED_ON: Final = Flag.AA | Flag.TC | Flag.RA | Flag.AD  # flags of a reply tha
 _WITHOUT_EDNS: Final = frozenset({Rcode.FORMERR, Rcode.NOTIMP, Rcode.BADVERS})
 _ALL_DOWN: Final = "all upstreams are down"
 _NO_REPLY: Final = "no upstream has answered in time"
+_UNREACHED: Final = "no upstream could be reached"
 _UNUSABLE: Final = "no upstream has given an answer that can be used"
 _UDP, _TCP = Transport.UDP, Transport.TCP  # attribute access on an Enum is slow
 
@@ -132,7 +133,7 @@ class Flight(ABC):
 
     __slots__ = (
         *("_context", "_deadline", "_dnssec_ok", "_failed", "_failover_answer", "_pending", "_problems", "_question"),
-        *("_reached", "_sent", "_tried", "key", "over"),
+        *("_reached", "_replied", "_sent", "_tried", "key", "over"),
     )
 
     def __init__(self, context: FlightContext, key: Key, question: bytes, dnssec_ok: bool) -> None:
@@ -148,6 +149,7 @@ class Flight(ABC):
         self._failed = 0  # failed attempts
         self._problems: dict[str, str] | None = None  # upstream -> its latest problem
         self._reached = False  # some attempt failed otherwise than by a timeout
+        self._replied = False  # some upstream replied
         self._failover_answer: Answer | None = None  # with an rcode of `failover`; used if no upstream has a better one
 
     @abstractmethod
@@ -263,7 +265,9 @@ class Flight(ABC):
         try:
             if not isinstance(result, bytes):
                 self._fail(attempt.candidate, result.problem, result.timed_out)
-            elif not self._take_plain(attempt, result):
+                return
+            self._replied = True
+            if not self._take_plain(attempt, result):
                 self._read(attempt, result)
         except Exception:  # the waiting clients still get an answer
             name = name_text(wire_labels(self._question))
@@ -360,7 +364,7 @@ class Flight(ABC):
         if self._problems is None:
             text, problem = _ALL_DOWN, f"{_ALL_DOWN}: {names}"
         else:
-            text = _UNUSABLE if self._reached else _NO_REPLY
+            text = _UNUSABLE if self._replied else _UNREACHED if self._reached else _NO_REPLY
             problem = "; ".join(f"{name}: {problem}" for name, problem in self._problems.items())
         code = EdeCode.NETWORK_ERROR if self._reached else EdeCode.NO_REACHABLE_AUTHORITY
         ede = Ede(code, problem if self._context.names_upstreams else text)
