@@ -1,41 +1,72 @@
 """Index of the objects of one kind by address. Where a client is, is decided in `topology.client_locator`."""
 
-from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator
+from bisect import bisect_left, insort
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
 
-from topodns.cluster.model import ObjectKey
+Key = TypeVar("Key", bound=tuple[Any, ...])
 
 
-class AddressIndex:
-    """The keys of the objects with each address. A single key is stored without a tuple: there may be 150,000."""
+class AddressIndex(Generic[Key]):
+    """The keys of the objects with each address, in order; a key is a tuple, and its first field a namespace.
+
+    A single key is stored without a list: there may be 150,000. Users of one namespace can have any number of objects
+    with the address of another one's: a change of one object costs little for each of its addresses, however many
+    others have them.
+    """
 
     def __init__(self) -> None:
-        self._keys: dict[bytes, ObjectKey | tuple[ObjectKey, ...]] = {}
+        self._keys: dict[bytes, Key | list[Key]] = {}
 
-    def keys(self, address: bytes) -> tuple[ObjectKey, ...]:
-        """The keys of the objects with this address, ordered by namespace and name."""
-        held = self._keys.get(address, ())
-        return (held,) if isinstance(held, ObjectKey) else held
+    def keys(self, address: bytes) -> tuple[Key, ...]:
+        """The keys of the objects with this address, in order."""
+        return tuple(self._held(address))
 
-    def shared(self, addresses: Iterable[bytes]) -> Iterator[tuple[ObjectKey, ...]]:
-        """For each of these addresses that several objects have: the keys of the objects."""
-        for held in map(self._keys.get, addresses):
-            if held is not None and not isinstance(held, ObjectKey):
-                yield held
+    def first_of_namespaces(self, address: bytes, most: int, besides: str = "") -> Iterator[Key]:
+        """The first `most` keys of each namespace with this address, in order; none of `besides`, unless that is ""."""
+        held = self._held(address)
+        start = 0
+        while start < len(held):
+            namespace = held[start][0]
+            end = bisect_left(held, (namespace + "\0",), start) if start + 1 < len(held) else start + 1
+            if not besides or namespace != besides:
+                yield from held[start : min(end, start + most)]
+            start = end
 
-    def move(self, key: ObjectKey, old: Collection[bytes], new: Collection[bytes]) -> None:
+    def shared(self, addresses: Iterable[bytes]) -> Iterator[tuple[bytes, Sequence[Key]]]:
+        """Those of these addresses that several objects have, each with the keys of the objects: a live view."""
+        for address in addresses:
+            held = self._keys.get(address)
+            if isinstance(held, list):
+                yield address, held
+
+    def move(self, key: Key, old: Collection[bytes], new: Collection[bytes]) -> None:
         """Change the addresses of an object from `old` (those of its previous `move`, or none) to `new`."""
         for address in set(old).difference(new):
-            keys = self.keys(address)
-            at = bisect_left(keys, key)
-            self._store(address, keys[:at] + keys[at + 1 :])
+            self._remove(address, key)
         for address in set(new).difference(old):
-            keys = self.keys(address)
-            at = bisect_left(keys, key)
-            self._store(address, (*keys[:at], key, *keys[at:]))
+            self._add(address, key)
 
-    def _store(self, address: bytes, keys: tuple[ObjectKey, ...]) -> None:
-        if keys:
-            self._keys[address] = keys if len(keys) > 1 else keys[0]
+    def _held(self, address: bytes) -> Sequence[Key]:
+        held = self._keys.get(address)
+        if held is None:
+            return ()
+        return held if isinstance(held, list) else (held,)
+
+    def _remove(self, address: bytes, key: Key) -> None:
+        held = self._keys[address]
+        if not isinstance(held, list):
+            del self._keys[address]
+            return
+        del held[bisect_left(held, key)]
+        if len(held) == 1:
+            self._keys[address] = held[0]
+
+    def _add(self, address: bytes, key: Key) -> None:
+        held = self._keys.get(address)
+        if held is None:
+            self._keys[address] = key
+        elif isinstance(held, list):
+            insort(held, key)
         else:
-            self._keys.pop(address, None)
+            self._keys[address] = sorted((held, key))

@@ -18,7 +18,7 @@ class ExternalIndex:
 
     def __init__(self) -> None:
         self.serial = 0
-        self._by_address = AddressIndex()
+        self._by_address: AddressIndex[ObjectKey] = AddressIndex()
 
     def at(self, address: bytes) -> tuple[ObjectKey, ...]:
         """The Services with this packed external address, ordered by namespace and name."""

@@ -6,7 +6,7 @@ Endpoints into slices, and where both exist the real slice has more information.
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import groupby, islice, repeat
+from itertools import repeat
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeGuard
 
@@ -49,13 +49,21 @@ _entry_fields: Final[Callable[[Endpoint], tuple[Any, ...]]] = attrgetter(
 )
 
 
+class _Place(NamedTuple):
+    """The key of a slice in the index of addresses: of an address, the slices of one Service are side by side."""
+
+    namespace: str
+    service_name: str
+    key: ObjectKey
+
+
 class SliceTable:
     """An index over `slices`, a mapping that the caller maintains: it calls `replace` after each change of it."""
 
     def __init__(self, slices: Mapping[tuple[str, str], EndpointSlice]) -> None:
         self._slices = slices
         self._of_owner: dict[SliceOwner, tuple[EndpointSlice, ...]] = {}
-        self._addresses = AddressIndex()
+        self._addresses: AddressIndex[_Place] = AddressIndex()
         # Large slices that were searched: endpoint by address, or the slice itself if endpoints share an address.
         self._places: dict[ObjectKey, dict[bytes, Endpoint] | EndpointSlice] = {}
 
@@ -67,35 +75,17 @@ class SliceTable:
     def shares_address(self, one: EndpointSlice) -> bool:
         """Whether an address of a held slice may be twice in it, or also in another slice of the same Service.
 
-        Never False wrongly. True without looking further for an imported slice, which is not indexed by address, and
-        for an address in more than 100 slices of which at least 100 are of its namespace.
+        True without looking for an imported slice, which is not indexed by address.
         """
         addresses = {endpoint.address for endpoint in one.endpoints}
-        if one.imported or len(addresses) < len(one.endpoints):
-            return True
-        neighbours: set[ObjectKey] = set()
-        for keys in self._addresses.shared(addresses):
-            if len(keys) > MOST:
-                first = bisect_left(keys, (one.namespace, ""))
-                keys = keys[first : first + MOST]
-                if len(keys) == MOST and keys[-1].namespace == one.namespace:
-                    return True
-            neighbours.update(keys)
-        others = (self._slices[key] for key in neighbours if key.namespace == one.namespace and key != one.key)
-        return any(other.service_name == one.service_name and not other.imported for other in others)
+        return one.imported or len(addresses) < len(one.endpoints) or any(self._copied(one.key, one, addresses))
 
     def keys_with_address(self, address: bytes, most: int = MOST, besides: str = "") -> Iterator[ObjectKey]:
-        """The keys of the slices with this address, by namespace and name: of each namespace the first `most`.
+        """The keys of the slices with this address: of each namespace the first `most`, by Service and name.
 
         None of the namespace `besides`, unless that is "". Imported slices, and those of no Service, are not indexed.
         """
-        keys = self._addresses.keys(address)
-        if len(keys) == 1 and not besides:
-            yield keys[0]
-            return
-        for namespace, of_namespace in groupby(keys, attrgetter("namespace")):
-            if namespace != besides:
-                yield from islice(of_namespace, most)
+        return (place.key for place in self._addresses.first_of_namespaces(address, most, besides))
 
     def some_with(self, addresses: Iterable[bytes]) -> Iterator[ObjectKey]:
         """The keys of slices with one of these addresses, at most 10 per namespace and address; some more than once.
@@ -129,7 +119,7 @@ class SliceTable:
         facts = address_facts({entry[0] for _, entry in before ^ after})
         facts.update([service_fact(*owner.key) for owner in owners])
         if old is not None and new is not None and old.generation != new.generation:
-            facts |= address_facts(self._copies(key, new))
+            facts |= address_facts(self._copied(key, new, _addresses(new)))
         services = frozenset([owner.key for owner in owners])
         return SliceChange(services, frozenset(facts), _placements(old), _placements(new))
 
@@ -159,11 +149,12 @@ class SliceTable:
     def _entries(self, owners: set[SliceOwner]) -> set[_AddressEntry]:
         return {entry for owner in owners for one in self.of_owner(owner) for entry in _entries(one)}
 
-    def _copies(self, key: ObjectKey, one: EndpointSlice) -> Iterator[bytes]:
-        """The addresses of a slice that another slice of its Service has: the generation decides between copies."""
-        for address in _addresses(one):
-            keys = self._addresses.keys(address)
-            if len(keys) > 1 and any(owner_of(self._slices[other]) == owner_of(one) for other in keys if other != key):
+    def _copied(self, key: ObjectKey, one: EndpointSlice, addresses: Iterable[bytes]) -> Iterator[bytes]:
+        """Those of the addresses of a held slice that another slice of its Service has."""
+        place = _place_of(key, one)
+        for address, places in self._addresses.shared(addresses):
+            at = bisect_left(places, place)
+            if any(other != place and other[:2] == place[:2] for other in places[max(0, at - 1) : at + 2]):
                 yield address
 
     def _move(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
@@ -173,8 +164,14 @@ class SliceTable:
             self._place(owner_of(new), None, new)
         self._places.pop(key, None)
         before, after = _addresses(old), _addresses(new)
-        if before != after:
-            self._addresses.move(key, before, after)
+        if old is not None and new is not None and old.service_name == new.service_name:
+            if before != after:
+                self._addresses.move(_place_of(key, new), before, after)
+            return
+        if old is not None:
+            self._addresses.move(_place_of(key, old), before, ())
+        if new is not None:
+            self._addresses.move(_place_of(key, new), (), after)
 
     def _place(self, owner: SliceOwner, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
         slices = [one for one in self._of_owner.pop(owner, ()) if one is not old]
@@ -188,6 +185,10 @@ class SliceTable:
 def owner_of(one: EndpointSlice) -> SliceOwner:
     """The Service or ServiceImport of a slice; its name is "" if the slice has none."""
     return SliceOwner(ObjectKey(one.namespace, one.service_name), one.imported)
+
+
+def _place_of(key: ObjectKey, one: EndpointSlice) -> _Place:
+    return _Place(one.namespace, one.service_name, key)
 
 
 def _is_local(one: EndpointSlice | None) -> TypeGuard[EndpointSlice]:

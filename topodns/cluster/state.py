@@ -102,8 +102,8 @@ class ClusterState:
         self._stateful_sets: Store[StatefulSet] = {}
         self._slice_table = SliceTable(self._slices)
         self.unchecked_slices = set()
-        self._cluster_ips = AddressIndex()
-        self._pod_ips = AddressIndex()
+        self._cluster_ips: AddressIndex[ObjectKey] = AddressIndex()
+        self._pod_ips: AddressIndex[ObjectKey] = AddressIndex()
         self._policies: dict[ObjectKey, Policy | InvalidPolicy] = {}  # of headless Services, parsed when applied
         self._notices: dict[ObjectKey, str] = {}
         self._backends = BackendsTable(self._slice_table, self.node, terminating_fallback, pod_names)

@@ -63,7 +63,8 @@ class PendingWrites:
         self._uncertain: set[ObjectKey] = set()  # those whose last write may have taken effect
         self._written: dict[ObjectKey, float] = {}  # when, within the last window
         self._recent: deque[tuple[float, ObjectKey]] = deque()  # `_written` in order of time
-        self._holders = AddressIndex()  # of each address, the locators that have or may have it at the API server
+        # Of each address, the locators that have or may have it at the API server.
+        self._holders: AddressIndex[ObjectKey] = AddressIndex()
         self._held: dict[ObjectKey, tuple[bytes, ...]] = {}
         self._waiting = _Waiting()
 

@@ -85,7 +85,7 @@ class Projection:
         self._pods: dict[ObjectKey, PlacedPod] = {}
         self._nodes: dict[str, PlacedNode] = {}
         self._pods_of_node: dict[str, set[ObjectKey]] = {}
-        self._claims = AddressIndex()
+        self._claims: AddressIndex[ObjectKey] = AddressIndex()
 
     @property
     def pods(self) -> int:
