@@ -6,7 +6,8 @@ from typing import Final
 from topodns.cluster.backends import Backends, SliceMembers
 from topodns.cluster.endpoints import NodeOf
 from topodns.cluster.model import EndpointSlice, ObjectKey
-from topodns.cluster.slice_index import SliceOwner, SliceTable
+from topodns.cluster.owned_slices import SliceOwner
+from topodns.cluster.slice_index import SliceTable
 
 _Part = tuple[bool, str]  # (imported, cluster id); "" is all clusters
 

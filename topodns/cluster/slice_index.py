@@ -1,17 +1,13 @@
-"""EndpointSlices by their Service and by the addresses in them.
-
-Slices made from v1 Endpoints (`mirrored`) count only if their Service has no other slice: the control plane mirrors
-Endpoints into slices, and where both exist the real slice has more information.
-"""
+"""EndpointSlices by their Service (`cluster.owned_slices`) and by the addresses in them."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import repeat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeGuard
 
 from topodns.cluster.address_index import AddressIndex
 from topodns.cluster.model import Endpoint, EndpointSlice, ObjectKey
+from topodns.cluster.owned_slices import OwnedSlices, SliceOwner, owner_of
 from topodns.cluster.pod_cidr_proof import Placement
 from topodns.dependency import Fact, address_facts, service_fact
 
@@ -20,13 +16,6 @@ SOME: Final = 10  # slices per namespace that are checked after a change of one 
 _LARGE: Final = 100  # endpoints; the EndpointSlice controller's default limit
 
 _address: Final = attrgetter("address")
-
-
-class SliceOwner(NamedTuple):
-    """The Service or, if `imported`, the ServiceImport of a slice: the two may have the same name."""
-
-    key: ObjectKey
-    imported: bool = False
 
 
 class SliceChange(NamedTuple):
@@ -62,15 +51,14 @@ class SliceTable:
 
     def __init__(self, slices: Mapping[tuple[str, str], EndpointSlice]) -> None:
         self._slices = slices
-        self._of_owner: dict[SliceOwner, tuple[EndpointSlice, ...]] = {}
+        self._owned = OwnedSlices()
         self._addresses: AddressIndex[_Place] = AddressIndex()
         # Large slices that were searched: endpoint by address, or the slice itself if endpoints share an address.
         self._places: dict[ObjectKey, dict[bytes, Endpoint] | EndpointSlice] = {}
 
     def of_owner(self, owner: SliceOwner) -> tuple[EndpointSlice, ...]:
-        """The slices that count for a Service or ServiceImport, ordered by name: mirrored ones only without others."""
-        slices = self._of_owner.get(owner, ())
-        return tuple(one for one in slices if not one.mirrored) or slices
+        """The slices that count for a Service or ServiceImport, ordered by name (see `OwnedSlices.counted`)."""
+        return self._owned.counted(owner)
 
     def shares_address(self, one: EndpointSlice) -> bool:
         """Whether an address of a held slice may be twice in it, or also in another slice of the same Service.
@@ -112,11 +100,10 @@ class SliceTable:
     def replace(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> SliceChange:
         """Update the index: a slice was added (old None), changed, or removed (new None)."""
         owners = {owner_of(one) for one in (old, new) if one is not None and one.service_name}
-        whole = self._any_mirrored(owners) or (new is not None and new.mirrored)
-        before = self._entries(owners) if whole else _entries(old)
+        before = self._counted(old, owners)
         self._move(key, old, new)
-        after = self._entries(owners) if whole else _entries(new)
-        facts = address_facts({entry[0] for _, entry in before ^ after})
+        after = self._counted(new, owners)
+        facts = address_facts({entry[0] for _, entry in _entries(before, after) ^ _entries(after, before)})
         facts.update([service_fact(*owner.key) for owner in owners])
         if old is not None and new is not None and old.generation != new.generation:
             facts |= address_facts(self._copied(key, new, _addresses(new)))
@@ -126,11 +113,10 @@ class SliceTable:
     def _holders(self, address: bytes, besides: str) -> Iterator[tuple[ObjectKey, Endpoint, int]]:
         for key in self.keys_with_address(address, besides=besides):
             one = self._slices[key]
-            owner = owner_of(one)
-            if one.mirrored and not self.of_owner(owner)[0].mirrored:
-                continue
-            for endpoint in self._endpoints_at(key, one, address):
-                yield owner.key, endpoint, one.generation
+            if self._owned.counts(one):
+                service = owner_of(one).key
+                for endpoint in self._endpoints_at(key, one, address):
+                    yield service, endpoint, one.generation
 
     def _endpoints_at(self, key: ObjectKey, one: EndpointSlice, address: bytes) -> Iterable[Endpoint]:
         """The endpoints of a slice with this address. Most slices are small enough for a linear search."""
@@ -143,11 +129,10 @@ class SliceTable:
                 return (places[address],) if address in places else ()
         return [endpoint for endpoint in one.endpoints if endpoint.address == address]
 
-    def _any_mirrored(self, owners: set[SliceOwner]) -> bool:
-        return any(one.mirrored for owner in owners for one in self._of_owner.get(owner, ()))
-
-    def _entries(self, owners: set[SliceOwner]) -> set[_AddressEntry]:
-        return {entry for owner in owners for one in self.of_owner(owner) for entry in _entries(one)}
+    def _counted(self, one: EndpointSlice | None, owners: set[SliceOwner]) -> list[EndpointSlice]:
+        """The slice, if it is not mirrored, and of these owners the mirrored slices that count."""
+        mirrored = [each for owner in owners for each in self._owned.mirrored(owner)]
+        return mirrored if one is None or one.mirrored else [one, *mirrored]
 
     def _copied(self, key: ObjectKey, one: EndpointSlice, addresses: Iterable[bytes]) -> Iterator[bytes]:
         """Those of the addresses of a held slice that another slice of its Service has."""
@@ -159,9 +144,9 @@ class SliceTable:
 
     def _move(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
         if old is not None:
-            self._place(owner_of(old), old, None)
+            self._owned.remove(old)
         if new is not None:
-            self._place(owner_of(new), None, new)
+            self._owned.add(new)
         self._places.pop(key, None)
         before, after = _addresses(old), _addresses(new)
         if old is not None and new is not None and old.service_name == new.service_name:
@@ -172,19 +157,6 @@ class SliceTable:
             self._addresses.move(_place_of(key, old), before, ())
         if new is not None:
             self._addresses.move(_place_of(key, new), (), after)
-
-    def _place(self, owner: SliceOwner, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
-        slices = [one for one in self._of_owner.pop(owner, ()) if one is not old]
-        if new is not None:
-            slices.append(new)
-            slices.sort(key=lambda one: one.name)
-        if slices and owner.key.name:
-            self._of_owner[owner] = tuple(slices)
-
-
-def owner_of(one: EndpointSlice) -> SliceOwner:
-    """The Service or ServiceImport of a slice; its name is "" if the slice has none."""
-    return SliceOwner(ObjectKey(one.namespace, one.service_name), one.imported)
 
 
 def _place_of(key: ObjectKey, one: EndpointSlice) -> _Place:
@@ -210,5 +182,8 @@ def _placements(one: EndpointSlice | None) -> frozenset[Placement]:
     return frozenset([(each.address, each.node_name) for each in one.endpoints if each.node_name and each.pod_name])
 
 
-def _entries(one: EndpointSlice | None) -> set[_AddressEntry]:
-    return set(zip(repeat(owner_of(one).key), map(_entry_fields, one.endpoints))) if _is_local(one) else set()
+def _entries(slices: Sequence[EndpointSlice], besides: Sequence[EndpointSlice]) -> set[_AddressEntry]:
+    """Of each endpoint in these slices, without the slices that are also in `besides`."""
+    changed = [one for one in slices if not any(one is other for other in besides)]
+    local = ((owner_of(one).key, one.endpoints) for one in changed if _is_local(one))
+    return {(key, fields) for key, endpoints in local for fields in map(_entry_fields, endpoints)}

@@ -35,8 +35,9 @@ from topodns.cluster.model import (
     kind_of,
 )
 from topodns.cluster.node_index import NodeIndex, facts_of_change
+from topodns.cluster.owned_slices import SliceOwner
 from topodns.cluster.replica import Journal, Keyed
-from topodns.cluster.slice_index import SliceOwner, SliceTable
+from topodns.cluster.slice_index import SliceTable
 from topodns.cluster.soa_serial import counts_in_serial
 from topodns.dependency import EVERYTHING, Fact, address_facts, namespace_fact, node_fact, service_fact
 
@@ -67,6 +68,7 @@ class ClusterState:
     serial: int  # SOA serial: Unix seconds of the last change that counts in CoreDNS; 0 before any
     nodes: NodeIndex
     locators: LocatorIndex
+    slice_table: SliceTable
     unchecked_slices: set[ObjectKey]  # changed, or an address in them did; `topology.contradictions` empties it
     external: ExternalIndex
     revision: int  # grows with every change; results derived from the state are valid for one revision
@@ -100,13 +102,13 @@ class ClusterState:
         self._slices: Store[EndpointSlice] = {}
         self._pods: Store[Pod] = {}
         self._stateful_sets: Store[StatefulSet] = {}
-        self._slice_table = SliceTable(self._slices)
+        self.slice_table = SliceTable(self._slices)
         self.unchecked_slices = set()
         self._cluster_ips: AddressIndex[ObjectKey] = AddressIndex()
         self._pod_ips: AddressIndex[ObjectKey] = AddressIndex()
         self._policies: dict[ObjectKey, Policy | InvalidPolicy] = {}  # of headless Services, parsed when applied
         self._notices: dict[ObjectKey, str] = {}
-        self._backends = BackendsTable(self._slice_table, self.node, terminating_fallback, pod_names)
+        self._backends = BackendsTable(self.slice_table, self.node, terminating_fallback, pod_names)
         self._built = self._backends.built
         self._unbuilt: set[ObjectKey] = set()  # Services with a policy whose Backends are outdated and not built again
         self.namespaces: Mapping[tuple[str, str], Namespace] = MappingProxyType(self._namespaces)  # live, as below
@@ -211,10 +213,6 @@ class ClusterState:
     def keys(self, kind: Kind) -> list[tuple[str, str]]:
         return list(self._tables[kind].store)
 
-    def slices(self, owner: SliceOwner) -> tuple[EndpointSlice, ...]:
-        """The effective slices of a Service or ServiceImport, ordered by name (see `SliceTable.of_owner`)."""
-        return self._slice_table.of_owner(owner)
-
     @property
     def known(self) -> frozenset[Kind]:
         """The needed kinds that were listed; without the denied ones."""
@@ -264,7 +262,7 @@ class ClusterState:
         while self._unbuilt:
             key = self._unbuilt.pop()
             policy = self._policies.get(key)
-            endpoints = sum(len(one.endpoints) for one in self.slices(SliceOwner(key)))
+            endpoints = sum(len(one.endpoints) for one in self.slice_table.of_owner(SliceOwner(key)))
             if isinstance(policy, Policy) and 0 < endpoints <= _SMALL:
                 self.backends(key).index(policy.labels)
                 yield
@@ -279,7 +277,7 @@ class ClusterState:
 
         Without those in the namespace `besides` (see `SliceTable.with_address`).
         """
-        return self._slice_table.with_address(address, besides)
+        return self.slice_table.with_address(address, besides)
 
     def node(self, name: str) -> Node | None:
         """The Node of this name; without a Node object, one that has only the labels of its NodeLocator."""
@@ -365,7 +363,7 @@ class ClusterState:
         return {service_fact(*key)}
 
     def _take_slice(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> Collection[Fact]:
-        change = self._slice_table.replace(key, old, new)
+        change = self.slice_table.replace(key, old, new)
         for owner in change.owners:
             self._backends.invalidate_slice(owner, key.name)
             if owner in self._policies:
@@ -374,13 +372,13 @@ class ClusterState:
         if change.before != change.after:
             self.nodes.move_endpoints(change.before, change.after, key.namespace)
             moved = {address for address, _ in change.before ^ change.after}
-            self.unchecked_slices.update(self._slice_table.some_with(moved))
+            self.unchecked_slices.update(self.slice_table.some_with(moved))
         return change.facts
 
     def _take_pod(self, key: ObjectKey, old: Pod | None, new: Pod | None) -> Collection[Fact]:
         old_ips, new_ips = (pod.ips if pod is not None else () for pod in (old, new))
         self._pod_ips.move(key, old_ips, new_ips)
-        self.unchecked_slices.update(self._slice_table.some_with({*old_ips, *new_ips}))
+        self.unchecked_slices.update(self.slice_table.some_with({*old_ips, *new_ips}))
         self.locators.recheck((*old_ips, *new_ips))
         return address_facts((*old_ips, *new_ips, *self.nodes.move_pod(old, new)))
 

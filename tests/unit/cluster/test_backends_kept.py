@@ -27,7 +27,7 @@ from topodns.cluster.model import (
     Service,
     Upserted,
 )
-from topodns.cluster.slice_index import SliceOwner
+from topodns.cluster.owned_slices import SliceOwner
 from topodns.cluster.state import ClusterState
 from topodns.topology.keys import key_reader
 
@@ -140,7 +140,9 @@ def test_after_any_changes_backends_are_as_if_all_slices_were_merged_anew(
         elif use == "all" and isinstance(state.policies.get(DB), Policy):
             with pytest.MonkeyPatch.context() as patched:
                 patched.setattr(backends_module, "_MAX_SLICES", -1)  # one segment of all slices
-                fresh = Backends(state.slices(SliceOwner(DB)), state.node, terminating_fallback, pod_names)
+                fresh = Backends(
+                    state.slice_table.of_owner(SliceOwner(DB)), state.node, terminating_fallback, pod_names
+                )
             assert not fresh.members
             assert all_of(state.backends(DB)) == all_of(fresh)
 

@@ -3,7 +3,8 @@
 from tests.support.model_builders import endpoint, endpoint_slice
 from topodns.cluster.backends_table import BackendsTable
 from topodns.cluster.model import EndpointSlice, ObjectKey
-from topodns.cluster.slice_index import SliceOwner, SliceTable
+from topodns.cluster.owned_slices import SliceOwner
+from topodns.cluster.slice_index import SliceTable
 
 WEB = SliceOwner(ObjectKey("default", "web"))
 

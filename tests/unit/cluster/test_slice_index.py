@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from tests.support.model_builders import endpoint, endpoint_slice, packed
 from topodns.cluster.model import EndpointSlice, ObjectKey
-from topodns.cluster.slice_index import MOST, SliceOwner, SliceTable
+from topodns.cluster.owned_slices import SliceOwner
+from topodns.cluster.slice_index import MOST, SliceTable
 from topodns.dependency import address_fact, service_fact
 
 WEB = SliceOwner(ObjectKey("default", "web"))

@@ -46,3 +46,29 @@ def test_a_change_of_a_slice_takes_no_more_for_thousands_of_copies_in_slices_of_
         return calls(state, newer, replace(newer, generation=3, endpoints=()), replace(newer, generation=4))
 
     assert copied(2000) <= copied(20) * 1.1
+
+
+@pytest.mark.parametrize("mirrored", [False, True], ids=["", "mirrored from Endpoints"])
+@pytest.mark.parametrize("ready", [True, False], ids=["ready", "not ready"])
+def test_a_change_takes_no_more_for_thousands_of_slices_of_the_same_service(mirrored: bool, ready: bool) -> None:
+    def one(number: int, generation: int = 0) -> EndpointSlice:
+        address = endpoint(f"10.0.{number >> 8}.{number & 255}", "n1", ready=ready)
+        made = endpoint_slice("web", address, name=f"web-{number:04}")
+        return replace(made, generation=generation, mirrored=mirrored)
+
+    def among(slices: int) -> int:
+        state = state_of(*map(one, range(slices)))
+        return calls(state, one(7, 1), replace(one(3, 1), service_name="other"), one(3, 2), one(9000))
+
+    assert among(3000) <= among(30) * 1.1
+
+
+def test_where_a_real_slice_comes_a_bounded_number_of_mirrored_ones_is_looked_at() -> None:
+    def hidden(slices: int) -> int:
+        mirrored = (
+            replace(endpoint_slice("web", endpoint(f"10.0.{each >> 8}.{each & 255}"), name=f"m{each}"), mirrored=True)
+            for each in range(slices)
+        )
+        return calls(state_of(*mirrored), endpoint_slice("web", endpoint("10.1.0.1")))
+
+    assert hidden(1000) <= hidden(30) * 1.1

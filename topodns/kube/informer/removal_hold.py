@@ -11,7 +11,7 @@ from typing import Final
 
 from topodns.cluster.decode.stream import Event
 from topodns.cluster.model import Deleted, EndpointSlice, ObjectKey, Upserted
-from topodns.cluster.slice_index import SliceOwner, owner_of
+from topodns.cluster.owned_slices import SliceOwner, owner_of
 from topodns.cluster.state import ClusterState
 
 MAX_HOLD: Final = 0.2  # seconds that an event is held back at most
@@ -87,10 +87,10 @@ class RemovalHold:
         service = self._state.service(*owner)
         if service is None or not service.headless:
             return False
-        return _any_ready(self._state.slices(owner)) and not self._ready_after(owner, [event])
+        return _any_ready(self._state.slice_table.of_owner(owner)) and not self._ready_after(owner, [event])
 
     def _ready_after(self, owner: SliceOwner, events: Iterable[Event]) -> bool:
-        slices = {one.key: one for one in self._state.slices(owner)}
+        slices = {one.key: one for one in self._state.slice_table.of_owner(owner)}
         for event in events:
             match event.change:
                 case Upserted(EndpointSlice() as one):
