@@ -60,6 +60,14 @@ class SliceTable:
         """The slices that count for a Service or ServiceImport, ordered by name (see `OwnedSlices.counted`)."""
         return self._owned.counted(owner)
 
+    def ready(self, owner: SliceOwner) -> int:
+        """The number of slices with a ready endpoint (see `OwnedSlices.ready`)."""
+        return self._owned.ready(owner)
+
+    def counts(self, one: EndpointSlice) -> bool:
+        """Whether a held slice counts (see `OwnedSlices.counts`)."""
+        return self._owned.counts(one)
+
     def shares_address(self, one: EndpointSlice) -> bool:
         """Whether an address of a held slice may be twice in it, or also in another slice of the same Service.
 

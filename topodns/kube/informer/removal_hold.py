@@ -1,20 +1,23 @@
 """Delays the removal of a headless Service's last ready endpoint, so that no query sees the Service empty meanwhile.
 
 When the control plane moves endpoints from one EndpointSlice to another, a watch may deliver the removal before the
-addition. Events of the Service that follow within MAX_HOLD are applied together with the removal.
+addition. Events of the Service that follow within MAX_HOLD are applied together with the removal. Services do not
+influence each other: their slices may belong to users who do not trust each other.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from topodns.cluster.decode.stream import Event
 from topodns.cluster.model import Deleted, EndpointSlice, ObjectKey, Upserted
-from topodns.cluster.owned_slices import SliceOwner, owner_of
+from topodns.cluster.owned_slices import SliceOwner, has_ready, owner_of
 from topodns.cluster.state import ClusterState
 
 MAX_HOLD: Final = 0.2  # seconds that an event is held back at most
+MAX_EVENTS: Final = 100  # of one Service that are held back: they are applied in one turn of the loop
+MAX_ENDPOINTS: Final = 10_000  # in these events; to apply so many takes about 15 ms
 
 
 @dataclass(slots=True)
@@ -22,7 +25,15 @@ class _Held:
     """The held events of one Service in order of arrival, beginning with the one that empties it."""
 
     release: asyncio.TimerHandle
+    ready: int  # slices with a ready endpoint after these events
+    endpoints: int = 0
     events: list[Event] = field(default_factory=list)
+    ready_after: dict[ObjectKey, bool] = field(default_factory=dict)  # of the slices in these events
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the Service has a ready endpoint again, or the events are as many as are held back."""
+        return self.ready > 0 or len(self.events) >= MAX_EVENTS or self.endpoints >= MAX_ENDPOINTS
 
 
 class RemovalHold:
@@ -35,28 +46,27 @@ class RemovalHold:
         self._state = state
         self._apply = apply
         self._held: dict[SliceOwner, _Held] = {}
-        self._queued: dict[ObjectKey, EndpointSlice] = {}  # the slices after the held events
+        self._queued: dict[ObjectKey, EndpointSlice] = {}  # the last versions in held events
 
     def submit(self, event: Event) -> None:
         """Apply an event of a watch, at once or together with later ones of its Service."""
         if not self._held and _has_ready(event.change):  # most events: the slice itself has a ready endpoint
             self._apply(event)
             return
-        owners = self._owners(event.change)
-        if len(owners) != 1:
-            self.flush()  # unknown slice, or one that changes its Service: keep the order
+        versions = self._versions(event.change)
+        owners = set(map(owner_of, versions))
+        if len(owners) != 1:  # an unknown slice, or one that changes its Service: keep the order
+            for owner in owners & self._held.keys():
+                self._release(owner)
             self._apply(event)
             return
         (owner,) = owners
-        held = self._held.get(owner)
-        if held is None and not self._empties(owner, event):
+        held = self._held.get(owner) or self._begun(owner, event)
+        if held is None:
             self._apply(event)
             return
-        held = held or self._hold(owner)
-        held.events.append(event)
-        if isinstance(event.change, Upserted) and isinstance(event.change.object, EndpointSlice):
-            self._queued[event.change.object.key] = event.change.object
-        if self._ready_after(owner, held.events):
+        self._add(held, event, versions)
+        if held.is_over:
             self._release(owner)
 
     def flush(self) -> None:
@@ -64,10 +74,27 @@ class RemovalHold:
         for owner in list(self._held):
             self._release(owner)
 
-    def _hold(self, owner: SliceOwner) -> _Held:
+    def _begun(self, owner: SliceOwner, event: Event) -> _Held | None:
+        """A new hold, yet without events, if this one takes a headless Service's last ready endpoint; else None."""
+        service = self._state.service(*owner)
+        if service is None or not service.headless or _has_ready(event.change):
+            return None
+        ready = self._state.slice_table.ready(owner)
+        if ready != 1 or not self._is_ready(_key(event.change)):
+            return None
         release = asyncio.get_running_loop().call_later(MAX_HOLD, self._release, owner)
-        held = self._held[owner] = _Held(release)
+        held = self._held[owner] = _Held(release, ready)
         return held
+
+    def _add(self, held: _Held, event: Event, versions: list[EndpointSlice]) -> None:
+        key = _key(event.change)
+        before = held.ready_after.get(key)
+        after = held.ready_after[key] = _has_ready(event.change)
+        held.ready += after - (self._is_ready(key) if before is None else before)
+        held.endpoints += max(len(one.endpoints) for one in versions)
+        held.events.append(event)
+        if isinstance(event.change, Upserted):
+            self._queued[key] = versions[-1]
 
     def _release(self, owner: SliceOwner) -> None:
         """Apply the held events in one turn of the loop, so that no query is answered between them."""
@@ -77,27 +104,17 @@ class RemovalHold:
             self._queued.pop(_key(event.change), None)
             self._apply(event)
 
-    def _owners(self, change: Upserted | Deleted) -> set[SliceOwner]:
+    def _versions(self, change: Upserted | Deleted) -> list[EndpointSlice]:
+        """The last known version of a slice before an event, if there is one, and that in the event."""
         key = _key(change)
         before = self._queued.get(key) or self._state.held("EndpointSlice", key)
         after = change.object if isinstance(change, Upserted) else None
-        return {owner_of(one) for one in (before, after) if isinstance(one, EndpointSlice)}
+        return [one for one in (before, after) if isinstance(one, EndpointSlice)]
 
-    def _empties(self, owner: SliceOwner, event: Event) -> bool:
-        service = self._state.service(*owner)
-        if service is None or not service.headless:
-            return False
-        return _any_ready(self._state.slice_table.of_owner(owner)) and not self._ready_after(owner, [event])
-
-    def _ready_after(self, owner: SliceOwner, events: Iterable[Event]) -> bool:
-        slices = {one.key: one for one in self._state.slice_table.of_owner(owner)}
-        for event in events:
-            match event.change:
-                case Upserted(EndpointSlice() as one):
-                    slices[one.key] = one
-                case Deleted(_, key):
-                    slices.pop(key, None)
-        return _any_ready(slices.values())
+    def _is_ready(self, key: ObjectKey) -> bool:
+        """Whether the state has this slice, and with a ready endpoint that counts."""
+        one = self._state.held("EndpointSlice", key)
+        return isinstance(one, EndpointSlice) and has_ready(one) and self._state.slice_table.counts(one)
 
 
 def _key(change: Upserted | Deleted) -> ObjectKey:
@@ -105,8 +122,4 @@ def _key(change: Upserted | Deleted) -> ObjectKey:
 
 
 def _has_ready(change: Upserted | Deleted) -> bool:
-    return isinstance(change, Upserted) and isinstance(change.object, EndpointSlice) and _any_ready((change.object,))
-
-
-def _any_ready(slices: Iterable[EndpointSlice]) -> bool:
-    return any(endpoint.ready for one in slices for endpoint in one.endpoints)
+    return isinstance(change, Upserted) and isinstance(change.object, EndpointSlice) and has_ready(change.object)

@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 import pytest
 
+from bench.guard.counting import Calls
 from tests.support.model_builders import endpoint, endpoint_slice, service
 from tests.support.virtual_event_loop import run_virtually
 from topodns.cluster.decode.stream import Event
@@ -12,6 +14,7 @@ from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, ObjectK
 from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
+from topodns.kube.informer.removal_hold import MAX_EVENTS
 from topodns.kube.informer.state_writer import StateWriter
 
 ONE, TWO = endpoint("10.0.0.1"), endpoint("10.0.0.2")
@@ -130,6 +133,76 @@ def test_a_slice_that_goes_to_another_service_does_not_wait() -> None:
         setup.put(endpoint_slice("other", ONE, name="web-1"))
 
     assert [at for at, _ in got(story)] == [0.0]
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        Upserted(endpoint_slice("y", ONE, name="x-1", namespace="evil")),
+        Deleted("EndpointSlice", ObjectKey("evil", "unknown")),
+        Upserted(endpoint_slice("other", ONE, name="other-1")),
+        Deleted("EndpointSlice", ObjectKey("default", "unknown")),
+    ],
+    ids=["relabelled", "unknown", "of another Service", "unknown in the namespace"],
+)
+def test_slices_of_others_that_come_and_go_end_no_hold(elsewhere: Upserted | Deleted) -> None:
+    async def story(setup: Setup) -> None:
+        for name in ("x", "other"):
+            setup.put(endpoint_slice(name, ONE, name=f"{name}-1", namespace="evil" if name == "x" else "default"))
+        setup.seen.clear()
+        await deleted(setup)
+        setup.writer.apply("EndpointSlice", Event(elsewhere, ""))
+
+    assert [(at, addresses) for at, addresses in got(story) if addresses != "1"] == [(0.2, "")]
+
+
+def test_a_slice_that_comes_back_for_another_service_stays_although_its_removal_was_held() -> None:
+    async def story(setup: Setup) -> None:
+        await deleted(setup)
+        setup.put(endpoint_slice("other", TWO, name="web-1"))
+        await asyncio.sleep(0.5)
+        assert setup.state.held("EndpointSlice", ("default", "web-1")) is not None
+
+    assert got(story)[0] == (0.0, "")
+
+
+@pytest.mark.parametrize(("held", "at"), [(MAX_EVENTS - 1, 0.2), (MAX_EVENTS, 0.0)])
+def test_so_many_events_of_a_service_are_held_and_no_more(held: int, at: float) -> None:
+    async def story(setup: Setup) -> None:
+        await deleted(setup)
+        for number in range(held - 1):
+            setup.put(endpoint_slice("web", UNREADY, name=f"web-{number + 2}"))
+
+    assert {round(each, 6) for each, _ in got(story)} == {at}
+
+
+def test_large_slices_are_held_up_to_ten_thousand_endpoints() -> None:
+    many = [endpoint(f"10.1.{number >> 8}.{number & 255}", ready=False) for number in range(2000)]
+
+    async def story(setup: Setup) -> None:
+        await deleted(setup)
+        for number in range(5):
+            setup.put(endpoint_slice("web", *many, name=f"web-{number + 2}"))
+
+    assert {at for at, _ in got(story)} == {0.0}
+
+
+def test_a_removal_among_thousands_of_slices_takes_no_more_than_among_few() -> None:
+    def among(slices: int) -> int:
+        counted = Calls()
+
+        async def story() -> None:
+            setup = Setup()
+            for number in range(slices):
+                setup.put(endpoint_slice("web", UNREADY, name=f"web-{number + 2}"))
+            counted.count(partial(setup.put, endpoint_slice("web", UNREADY)))
+            counted.count(partial(setup.put, endpoint_slice("web", UNREADY, name="web-9")))
+            counted.count(partial(setup.delete, "web-10"))
+
+        run_virtually(story())
+        return counted.total
+
+    assert among(3000) <= among(30) * 1.1
 
 
 def test_a_list_does_not_wait_and_comes_after_held_removals() -> None:
