@@ -1,20 +1,21 @@
 """All endpoints of one Service: merged from its slices, split by family, port and name.
 
 Built lazily, on the first use after a change of the Service's slices or of the labels of its endpoints' Nodes. A change
-of one slice leaves the members of the others to the next Backends (`cluster.backends_table`), as long as no address is
-in two slices or twice in one: then a slice's members depend on that slice alone.
+of one slice leaves the members of the others to the next Backends (`cluster.backends_table`), except those that share
+an address with another slice (`cluster.slice_members`).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
 from operator import attrgetter
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 from topodns.cluster.endpoint_names import undashed
 from topodns.cluster.endpoints import EMPTY_GROUP, Group, NodeOf, Pool, Segment, group_of, identity_of
 from topodns.cluster.model import Endpoint, EndpointPort, EndpointSlice
 from topodns.cluster.port_index import EVERYWHERE, PortIndex
+from topodns.cluster.slice_members import Sharers, SliceMembers, distinct_endpoints, members_of_slices, split
 
 T = TypeVar("T")
 
@@ -22,22 +23,8 @@ _ADDRESS_TYPES: Final = frozenset({"IPv4", "IPv6"})  # FQDN has no addresses to 
 _FAMILIES: Final = (4, 6)
 _MANY: Final = 100  # addresses; unions of fewer are not cached but made again for each answer
 _MAX_DERIVED: Final = 1000  # cached groups and unions that are derived from others
-_MAX_SLICES: Final = 1000  # with members of their own: a lookup asks each slice, and a tenant may make tiny ones
 
-_address: Final = attrgetter("address")
-_ready: Final = attrgetter("ready")
 _slice_endpoints: Final = attrgetter("endpoints")
-
-
-class SliceMembers(NamedTuple):
-    """The ready endpoints of one slice, by family; None: there are none of that family."""
-
-    slice: EndpointSlice
-    ipv4: Segment | None
-    ipv6: Segment | None
-
-    def of(self, family: int) -> Segment | None:
-        return self.ipv4 if family == 4 else self.ipv6
 
 
 class Backends:
@@ -51,7 +38,7 @@ class Backends:
 
     pools: Mapping[int, Pool]  # the ready endpoints by family: 4 and 6
     has_ready: bool  # in any family; a headless Service without ready endpoints is NXDOMAIN
-    members: tuple[SliceMembers, ...]  # of each slice that is read; empty for one slice, and if several were merged
+    members: tuple[SliceMembers, ...]  # of each slice that is read; empty for one slice, and by `terminating_fallback`
 
     def __init__(
         self,
@@ -60,22 +47,18 @@ class Backends:
         terminating_fallback: bool,
         pod_names: bool = False,
         kept: Mapping[str, SliceMembers] | None = None,
-        shares_address: Callable[[EndpointSlice], bool] | None = None,
+        sharers: Sharers | None = None,
     ) -> None:
-        """`kept`: members of earlier Backends of this Service, by name of the slice.
-
-        They are used for slices that have not changed since, unless `shares_address` is true of a changed or new one.
-        """
+        """`kept`: members of earlier Backends of this Service, by name of the slice (see `members_of_slices`)."""
         self._slices = tuple(each for each in slices if each.address_type in _ADDRESS_TYPES)
         self._node_of = node
         self._pod_names = pod_names
-        members = _kept_members(self._slices, kept, shares_address) if kept and shares_address else None
-        self.members = members if members is not None else _members(self._slices)
-        pools = {family: self._pool(_segments(self.members, family)) for family in _FAMILIES}
-        if not self.members or (terminating_fallback and not _any_ready(pools)):
+        self.members = members_of_slices(self._slices, kept, sharers)
+        self._distinct = not any([one.shared for one in self.members])  # whether no address occurs twice
+        pools = {family: self._pool(_segments(self.members, family), self._distinct) for family in _FAMILIES}
+        if terminating_fallback and not _any_ready(pools):
             self.members = ()
-            merged = _split(_all_ready(_merged(self._slices), terminating_fallback))
-            segments = [() if each is None else (each,) for each in merged]
+            segments = [() if each is None else (each,) for each in split(_terminating(self._slices, self._distinct))]
             pools = {family: self._pool(some) for family, some in zip(_FAMILIES, segments, strict=True)}
         if len(self.members) == 1:
             self.members = ()  # no other slice could use it, nor differ in ports
@@ -131,7 +114,7 @@ class Backends:
         key = (family, endpoint_name.lower())
         pool = self._name_pools.get(key)
         if pool is None:
-            pool = self._name_pools[key] = self._pool((Segment(group.endpoints),), group)
+            pool = self._name_pools[key] = Pool((Segment(group.endpoints),), self._node_of, group)
         return pool
 
     def exposing(self, family: int, port: EndpointPort, group: Group) -> Group:
@@ -206,7 +189,7 @@ class Backends:
     def _of_slices(self, family: int, number: int) -> Pool:
         """The ready endpoints of a family in the slices of the set with this number."""
         pool = self.pools[family]
-        if self.members:
+        if self.members and self._distinct:
             some = [self.members[at].of(family) for at in self._port_index.places(number)]
             segments = [each for each in some if each is not None]
             return pool if len(segments) == len(pool.segments) else self._pool(segments)
@@ -216,49 +199,11 @@ class Backends:
         whole = len(members) == len(endpoints)
         return pool if whole else self._pool((Segment(tuple(endpoints[at] for at in members)),))
 
-    def _pool(self, segments: Sequence[Segment], everyone: Group | None = None) -> Pool:
-        return Pool(segments, self._node_of, everyone)
+    def _pool(self, segments: Sequence[Segment], distinct: bool = True) -> Pool:
+        return Pool(segments, self._node_of, distinct=distinct)
 
 
 _EMPTY_POOL: Final = Pool((), lambda _name: None)
-
-
-def _members(slices: Sequence[EndpointSlice]) -> tuple[SliceMembers, ...]:
-    """The members of each slice; empty if there are too many slices, or endpoints with the same address."""
-    if len(slices) > _MAX_SLICES:
-        return ()
-    addresses = list(map(_address, chain.from_iterable(map(_slice_endpoints, slices))))
-    if len(set(addresses)) < len(addresses):
-        return ()
-    return tuple(map(_members_of, slices))
-
-
-def _kept_members(
-    slices: Sequence[EndpointSlice],
-    kept: Mapping[str, SliceMembers],
-    shares_address: Callable[[EndpointSlice], bool],
-) -> tuple[SliceMembers, ...] | None:
-    """The members of each slice: from `kept` if the slice has not changed since, else built anew.
-
-    None if `shares_address` is true of a slice that is not in `kept` or has changed, or if there are too many slices.
-    """
-    if len(slices) > _MAX_SLICES:
-        return None
-    members: list[SliceMembers] = []
-    for one in slices:
-        known = kept.get(one.name)
-        if known is None or known.slice is not one:
-            if shares_address(one):
-                return None
-            known = _members_of(one)
-        members.append(known)
-    return tuple(members)
-
-
-def _members_of(one: EndpointSlice) -> SliceMembers:
-    endpoints = one.endpoints
-    ready = endpoints if all(map(_ready, endpoints)) else tuple(each for each in endpoints if each.ready)
-    return SliceMembers(one, *_split(ready))
 
 
 def _segments(members: Sequence[SliceMembers], family: int) -> tuple[Segment, ...]:
@@ -270,33 +215,10 @@ def _any_ready(pools: Mapping[int, Pool]) -> bool:
     return any(pool.everyone.endpoints for pool in pools.values())
 
 
-def _merged(slices: Iterable[EndpointSlice]) -> list[Endpoint]:
-    """The distinct endpoints, at their first position; of copies a ready one, then that of the highest generation."""
-    best: dict[tuple[bytes, str], tuple[bool, int, Endpoint]] = {}
-    for one in slices:
-        for endpoint in one.endpoints:
-            identity = identity_of(endpoint)
-            rival = best.get(identity)
-            if rival is None or (endpoint.ready, one.generation) > rival[:2]:
-                best[identity] = (endpoint.ready, one.generation, endpoint)
-    return [endpoint for _, _, endpoint in best.values()]
-
-
-def _all_ready(endpoints: Sequence[Endpoint], terminating_fallback: bool) -> tuple[Endpoint, ...]:
-    ready = tuple([endpoint for endpoint in endpoints if endpoint.ready])
-    if ready or not terminating_fallback:
-        return ready
-    return tuple([endpoint for endpoint in endpoints if endpoint.serving and endpoint.terminating])
-
-
-def _split(endpoints: tuple[Endpoint, ...]) -> tuple[Segment | None, Segment | None]:
-    """The endpoints of each family, IPv4 first; None for a family without any."""
-    lengths = set(map(len, map(_address, endpoints)))
-    if len(lengths) < 2:
-        segment = Segment(endpoints)
-        return segment if 4 in lengths else None, segment if 16 in lengths else None
-    four, six = (tuple([each for each in endpoints if len(each.address) == length]) for length in (4, 16))
-    return Segment(four), Segment(six)
+def _terminating(slices: Sequence[EndpointSlice], distinct: bool) -> tuple[Endpoint, ...]:
+    """The endpoints that serve while terminating; `distinct`: whether no address occurs twice."""
+    each_slice = map(_slice_endpoints, slices) if distinct else distinct_endpoints(slices)
+    return tuple([each for each in chain.from_iterable(each_slice) if each.serving and each.terminating])
 
 
 def _union(groups: Iterable[Group]) -> tuple[bytes, ...]:

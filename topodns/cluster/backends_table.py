@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
-from topodns.cluster.backends import Backends, SliceMembers
+from topodns.cluster.backends import Backends
 from topodns.cluster.endpoints import NodeOf
 from topodns.cluster.model import EndpointSlice, ObjectKey
 from topodns.cluster.owned_slices import SliceOwner
 from topodns.cluster.slice_index import SliceTable
+from topodns.cluster.slice_members import SliceMembers
 
 _Part = tuple[bool, str]  # (imported, cluster id); "" is all clusters
 
@@ -71,5 +72,4 @@ class BackendsTable:
         self._kept.clear()
 
     def _build(self, slices: Sequence[EndpointSlice], kept: dict[str, SliceMembers] | None = None) -> Backends:
-        shares_address = self._slices.shares_address
-        return Backends(slices, self._node, self._terminating_fallback, self._pod_names, kept, shares_address)
+        return Backends(slices, self._node, self._terminating_fallback, self._pod_names, kept, self._slices.sharers)

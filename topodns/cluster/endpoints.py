@@ -49,7 +49,7 @@ EMPTY_GROUP: Final = Group(())
 
 
 class Segment:
-    """Ready endpoints of one family: of one slice, or of several merged, for example as they share an address.
+    """Ready endpoints of one family and, usually, of one slice.
 
     Its indexes are built on first use and valid until a label of its endpoints' Nodes changes.
     """
@@ -148,9 +148,14 @@ class Pool:
 
     everyone: Group
 
-    def __init__(self, segments: Sequence[Segment], node_of: NodeOf, everyone: Group | None = None) -> None:
-        """No address is in two segments. `everyone`: the group of all their endpoints, if the caller has it."""
-        self.everyone = everyone if everyone is not None else _everyone(segments)
+    def __init__(
+        self, segments: Sequence[Segment], node_of: NodeOf, everyone: Group | None = None, distinct: bool = True
+    ) -> None:
+        """No endpoint is in two segments. `everyone`: the group of all of them, if the caller has it.
+
+        `distinct`: whether no address is in two segments either.
+        """
+        self.everyone = everyone if everyone is not None else _everyone(segments, distinct)
         self.segments = segments
         self._node_of = node_of
         self._by_label: dict[str, _Index] = {}
@@ -287,13 +292,13 @@ def group_of(endpoints: Iterable[Endpoint]) -> Group:
     return Group(members) if members else EMPTY_GROUP
 
 
-def _everyone(segments: Sequence[Segment]) -> Group:
+def _everyone(segments: Sequence[Segment], distinct: bool) -> Group:
     if len(segments) == 1:
         return group_of(segments[0].endpoints)
     endpoints: list[Endpoint] = []
     for segment in segments:
         endpoints += segment.endpoints
-    return Group(tuple(endpoints), distinct=True) if endpoints else EMPTY_GROUP
+    return Group(tuple(endpoints), distinct) if endpoints else EMPTY_GROUP
 
 
 def _label_of(node: Node | None, endpoint: Endpoint, key: str) -> str | None:

@@ -39,10 +39,11 @@ _entry_fields: Final[Callable[[Endpoint], tuple[Any, ...]]] = attrgetter(
 
 
 class _Place(NamedTuple):
-    """The key of a slice in the index of addresses: of an address, the slices of one Service are side by side."""
+    """The key of a slice in the index of addresses: of an address, slices that count together are side by side."""
 
     namespace: str
     service_name: str
+    mirrored: bool
     key: ObjectKey
 
 
@@ -68,13 +69,15 @@ class SliceTable:
         """Whether a held slice counts (see `OwnedSlices.counts`)."""
         return self._owned.counts(one)
 
-    def shares_address(self, one: EndpointSlice) -> bool:
-        """Whether an address of a held slice may be twice in it, or also in another slice of the same Service.
+    def sharers(self, one: EndpointSlice) -> set[str]:
+        """The names of a held slice and of others of its Service with an address of it; empty if it shares none.
 
-        True without looking for an imported slice, which is not indexed by address.
+        Of each address the two next to it by name. An address that is twice in the slice is shared. Not for imported
+        slices, which are not indexed by address.
         """
         addresses = {endpoint.address for endpoint in one.endpoints}
-        return one.imported or len(addresses) < len(one.endpoints) or any(self._copied(one.key, one, addresses))
+        names = {key.name for _, keys in self._copies(one.key, one, addresses) for key in keys}
+        return names | {one.name} if names or len(addresses) < len(one.endpoints) else names
 
     def keys_with_address(self, address: bytes, most: int = MOST, besides: str = "") -> Iterator[ObjectKey]:
         """The keys of the slices with this address: of each namespace the first `most`, by Service and name.
@@ -114,7 +117,7 @@ class SliceTable:
         facts = address_facts({entry[0] for _, entry in _entries(before, after) ^ _entries(after, before)})
         facts.update([service_fact(*owner.key) for owner in owners])
         if old is not None and new is not None and old.generation != new.generation:
-            facts |= address_facts(self._copied(key, new, _addresses(new)))
+            facts |= address_facts(address for address, _ in self._copies(key, new, _addresses(new)))
         services = frozenset([owner.key for owner in owners])
         return SliceChange(services, frozenset(facts), _placements(old), _placements(new))
 
@@ -142,13 +145,17 @@ class SliceTable:
         mirrored = [each for owner in owners for each in self._owned.mirrored(owner)]
         return mirrored if one is None or one.mirrored else [one, *mirrored]
 
-    def _copied(self, key: ObjectKey, one: EndpointSlice, addresses: Iterable[bytes]) -> Iterator[bytes]:
-        """Those of the addresses of a held slice that another slice of its Service has."""
+    def _copies(
+        self, key: ObjectKey, one: EndpointSlice, addresses: Iterable[bytes]
+    ) -> Iterator[tuple[bytes, list[ObjectKey]]]:
+        """Those of the addresses of a held slice that others of its Service have, with the two next to it by name."""
         place = _place_of(key, one)
         for address, places in self._addresses.shared(addresses):
             at = bisect_left(places, place)
-            if any(other != place and other[:2] == place[:2] for other in places[max(0, at - 1) : at + 2]):
-                yield address
+            beside = places[max(0, at - 1) : at + 2]
+            others = [other.key for other in beside if other != place and other[:3] == place[:3]]
+            if others:
+                yield address, others
 
     def _move(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
         if old is not None:
@@ -157,7 +164,7 @@ class SliceTable:
             self._owned.add(new)
         self._places.pop(key, None)
         before, after = _addresses(old), _addresses(new)
-        if old is not None and new is not None and old.service_name == new.service_name:
+        if old is not None and new is not None and _place_of(key, old) == _place_of(key, new):
             if before != after:
                 self._addresses.move(_place_of(key, new), before, after)
             return
@@ -168,7 +175,7 @@ class SliceTable:
 
 
 def _place_of(key: ObjectKey, one: EndpointSlice) -> _Place:
-    return _Place(one.namespace, one.service_name, key)
+    return _Place(one.namespace, one.service_name, one.mirrored, key)
 
 
 def _is_local(one: EndpointSlice | None) -> TypeGuard[EndpointSlice]:

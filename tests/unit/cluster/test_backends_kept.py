@@ -1,16 +1,16 @@
 """Backends after changes of single slices: equal to Backends merged anew, and made of the other slices' segments."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.model_builders import endpoint, endpoint_slice, node, packed, service
+from tests.support.model_builders import endpoint, endpoint_slice, node, service
 from topodns.cluster import backends as backends_module
 from topodns.cluster.backends import Backends
-from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
+from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool, Segment
 from topodns.cluster.model import (
     HOSTNAME_LABEL,
     ZONE_LABEL,
@@ -28,6 +28,7 @@ from topodns.cluster.model import (
     Upserted,
 )
 from topodns.cluster.owned_slices import SliceOwner
+from topodns.cluster.slice_members import SliceMembers
 from topodns.cluster.state import ClusterState
 from topodns.topology.keys import key_reader
 
@@ -63,12 +64,13 @@ def endpoints(draw: st.DrawFn) -> Endpoint:
 
 @st.composite
 def slices(draw: st.DrawFn) -> EndpointSlice:
+    address_type = draw(st.sampled_from(("IPv4", "IPv4", "IPv4", "IPv6", "FQDN")))
     made = endpoint_slice(
         draw(st.sampled_from(("db", "db", "db", "db", "other"))),
-        *draw(st.lists(endpoints(), max_size=4)),
+        *(draw(st.lists(endpoints(), max_size=4)) if address_type != "FQDN" else ()),
         name=draw(st.sampled_from(("s0", "s1", "s2", "s3", "s4"))),
         ports=draw(PORTS),
-        address_type=draw(st.sampled_from(("IPv4", "IPv4", "IPv4", "IPv6", "FQDN"))),
+        address_type=address_type,
         imported=draw(st.integers(0, 9)) == 0,
     )
     return replace(made, generation=draw(st.integers(0, 3)), mirrored=draw(st.integers(0, 9)) == 0)
@@ -122,6 +124,20 @@ def all_of(backends: Backends) -> object:
     )
 
 
+def in_one_segment(slices: Sequence[EndpointSlice], *_: object) -> tuple[SliceMembers, ...]:
+    """The members of all slices, as if they were one."""
+    best: dict[tuple[bytes, str], tuple[tuple[bool, int], Endpoint]] = {}
+    for one in slices:
+        for each in one.endpoints:
+            rank, identity = (each.ready, one.generation), (each.address, each.hostname)
+            if identity not in best or rank > best[identity][0]:
+                best[identity] = rank, each
+    ready = [each for _, each in best.values() if each.ready]
+    four, six = (tuple(each for each in ready if len(each.address) == size) for size in (4, 16))
+    segments = (Segment(four) if four else None, Segment(six) if six else None)
+    return (SliceMembers(slices[0], (), *segments, shared=True),) if slices else ()
+
+
 USES = st.sampled_from(("nothing", "build", "all"))  # after a change
 
 
@@ -139,7 +155,7 @@ def test_after_any_changes_backends_are_as_if_all_slices_were_merged_anew(
         # Without a policy nothing reads the labels of Nodes, so that a change of them need not outdate anything.
         elif use == "all" and isinstance(state.policies.get(DB), Policy):
             with pytest.MonkeyPatch.context() as patched:
-                patched.setattr(backends_module, "_MAX_SLICES", -1)  # one segment of all slices
+                patched.setattr(backends_module, "members_of_slices", in_one_segment)
                 fresh = Backends(
                     state.slice_table.of_owner(SliceOwner(DB)), state.node, terminating_fallback, pod_names
                 )
@@ -192,14 +208,20 @@ def test_addresses_of_other_services_do_not_matter(state: ClusterState) -> None:
     assert state.backends(DB).pools[4].segments[3] is before[3]
 
 
-def test_where_a_changed_slice_takes_an_address_of_another_one_all_are_merged(state: ClusterState) -> None:
+def test_slices_that_share_an_address_are_merged_and_the_others_keep_their_segments(state: ClusterState) -> None:
     before = state.backends(DB).pools[4].segments
     both = large(2)
     state.apply(Upserted(replace(both, endpoints=(*both.endpoints, endpoint("10.0.0.0", "n0")))), 0)
-    assert len(state.backends(DB).pools[4].segments) == 1
+    after = state.backends(DB).pools[4].segments
+    assert [new is old for old, new in zip(before, after, strict=True)] == [True, True, False, True, True]
     assert len(state.backends(DB).pools[4].everyone.endpoints) == 500
+    state.apply(Upserted(large(3, ready=False)), 0)
+    later = state.backends(DB).pools[4].segments
+    assert [new is old for old, new in zip(after, later, strict=True)] == [True, True, True, False, True]
     state.apply(Upserted(both), 0)
-    assert len(state.backends(DB).pools[4].segments) == len(before)
+    state.backends(DB)
+    state.apply(Upserted(large(3)), 0)
+    assert [one.shared for one in state.backends(DB).members] == [False] * 5
 
 
 def test_labels_of_nodes_are_read_again_before_the_next_use(state: ClusterState) -> None:
@@ -215,10 +237,3 @@ def test_nothing_is_kept_of_a_service_without_slices(state: ClusterState) -> Non
         state.apply(Deleted("EndpointSlice", ObjectKey("default", f"db-{at}")), 0)
     assert not state._backends._kept
     assert not state.backends(DB).has_ready
-
-
-def test_a_thousand_slices_are_as_many_as_have_segments_of_their_own() -> None:
-    made = [endpoint_slice("db", endpoint(f"10.0.{at >> 8}.{at & 255}"), name=f"db-{at:04}") for at in range(1001)]
-    of_many, of_more = (Backends(made[:number], lambda _name: None, False).pools[4] for number in (1000, 1001))
-    assert (len(of_many.segments), len(of_more.segments)) == (1000, 1)
-    assert of_more.everyone.addresses[-1] == packed("10.0.3.232")

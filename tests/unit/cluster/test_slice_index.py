@@ -71,8 +71,11 @@ def test_a_change_touches_the_service_and_the_addresses_that_differ() -> None:
 
 def test_an_address_that_other_slices_of_the_service_have_is_shared() -> None:
     one, other = (endpoint_slice("web", endpoint("10.0.0.1"), name=name) for name in ("a", "b"))
-    assert not Held(one, endpoint_slice("db", endpoint("10.0.0.1"))).table.shares_address(one)
-    assert Held(one, other).table.shares_address(one)
+    assert Held(one, endpoint_slice("db", endpoint("10.0.0.1"))).table.sharers(one) == set()
+    assert Held(one, other).table.sharers(one) == {"a", "b"}
+    assert Held(one, replace(other, mirrored=True)).table.sharers(one) == set()
+    twice = replace(one, endpoints=one.endpoints * 2)
+    assert Held(twice).table.sharers(twice) == {"a"}
 
 
 def test_a_new_generation_of_one_of_two_copies_touches_their_address() -> None:

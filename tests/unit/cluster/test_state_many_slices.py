@@ -7,7 +7,7 @@ import pytest
 
 from bench.guard.counting import Calls
 from tests.support.model_builders import endpoint, endpoint_slice, service
-from topodns.cluster.model import EndpointSlice, ObjectKey, Upserted
+from topodns.cluster.model import HOSTNAME_LABEL, EndpointSlice, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
 
 WEB = ObjectKey("default", "web")
@@ -72,3 +72,19 @@ def test_where_a_real_slice_comes_a_bounded_number_of_mirrored_ones_is_looked_at
         return calls(state_of(*mirrored), endpoint_slice("web", endpoint("10.1.0.1")))
 
     assert hidden(1000) <= hidden(30) * 1.1
+
+
+def test_where_two_slices_share_an_address_a_change_of_a_third_does_not_go_through_all_endpoints() -> None:
+    def one(number: int, ready: bool = True) -> EndpointSlice:
+        addresses = [f"10.0.{number}.{at}" for at in range(100)]
+        shared = ["10.9.9.9"] if number < 2 else []
+        endpoints = (endpoint(each, "n1", ready=ready) for each in addresses + shared)
+        return endpoint_slice("web", *endpoints, name=f"web-{number:02}")
+
+    state = state_of(*map(one, range(40)))
+    assert len(state.backends(WEB).pools[4].matching(HOSTNAME_LABEL, "n1").addresses) == 4001
+    state.apply(Upserted(one(7, ready=False)), 0)
+    counted = Calls()
+    counted.count(lambda: state.backends(WEB).pools[4].matching(HOSTNAME_LABEL, "n1"))
+    assert counted.total < 1500
+    assert len(state.backends(WEB).pools[4].matching(HOSTNAME_LABEL, "n1").addresses) == 3901
