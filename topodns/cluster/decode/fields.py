@@ -16,7 +16,9 @@ NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})  # shared: most endpo
 _OCTETS: Final = {str(number): number for number in range(256)}  # no leading zeros (RFC 6943 3.1.1), ASCII digits only
 _MAX_PORT: Final = 65535
 _MAX_LABEL: Final = 63  # octets (RFC 1035 section 2.3.4)
-_MAX_DIGITS: Final = 20  # of an unsigned number of 64 bits
+_MAX_VERSION: Final = 2**64 - 1  # a resourceVersion of etcd has 63 bits
+_MAX_DIGITS: Final = len(str(_MAX_VERSION))
+_MAX_GENERATION: Final = 2**63 - 1  # int64 in ObjectMeta
 
 
 def parse_address(text: str) -> bytes:
@@ -77,8 +79,17 @@ def version_of(metadata: ApiMetadata) -> int:
 
 
 def parse_version(text: str) -> int:
-    """A resourceVersion as a number; 0 if it is not decimal: then it is opaque and has no order."""
-    return int(text) if len(text) <= _MAX_DIGITS and text.isascii() and text.isdecimal() else 0
+    """A resourceVersion as a number; 0 if it is not a decimal one of 64 bits: then it is opaque and has no order."""
+    number = int(text) if len(text) <= _MAX_DIGITS and text.isascii() and text.isdecimal() else 0
+    return number if number <= _MAX_VERSION else 0
+
+
+def generation_of(metadata: ApiMetadata) -> int:
+    """The generation, 0 if missing. Raises ValueError for a number that is none in the API."""
+    generation = metadata.generation or 0
+    if not 0 <= generation <= _MAX_GENERATION:
+        raise ValueError(f"metadata.generation: not in 0..{_MAX_GENERATION}")
+    return generation
 
 
 def interned(labels: Mapping[str, str] | None) -> Mapping[str, str]:

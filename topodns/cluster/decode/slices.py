@@ -8,6 +8,7 @@ from typing import Final
 from topodns.cluster.decode.fields import (
     NO_LABELS,
     checked_label,
+    generation_of,
     interned,
     namespace_of,
     numbered_ports,
@@ -59,7 +60,7 @@ def decode_slice(source: ApiEndpointSlice) -> tuple[EndpointSlice]:
         address_type=intern(source.address_type or "IPv4"),
         ports=_endpoint_ports(source.ports, "ports"),
         endpoints=_slice_endpoints(endpoints, namespace),
-        generation=source.metadata.generation or 0,
+        generation=generation_of(source.metadata),
         imported=imported,
         cluster_id=checked_label(labels.get(_CLUSTER_ID_LABEL), f"the label {_CLUSTER_ID_LABEL}") if imported else "",
         version=version_of(source.metadata),

@@ -3,10 +3,11 @@
 Pure: no connection, no clock. Objects are decoded one at a time, by `objects`; a Page keeps its items undecoded.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeVar
 
 from topodns.cluster.decode.fields import version_of
 from topodns.cluster.decode.objects import DecodeError, decode_whole
@@ -20,6 +21,7 @@ from topodns.cluster.decode.structs import (
     ApiObject,
     ApiStatus,
     ApiStatusDetails,
+    ApiStruct,
     ApiWatchEvent,
     Json,
     StructReader,
@@ -93,6 +95,14 @@ _LIST: Final = StructReader(ApiList)
 _GROUP: Final = StructReader(ApiGroup)
 _METADATA: Final = StructReader(ApiObject)
 
+# An escape of a JSON text; group 1: half of a surrogate pair without its other half (RFC 8259 section 8.2).
+_ESCAPE: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
+_NO_TEXT: Final = b"\xff"  # in no UTF-8
+
+T = TypeVar("T", bound=ApiStruct)
+
 
 def read_watch_line(kind: Kind, line: bytes) -> Event | Bookmark | Refusal | Undecodable:
     """Decode one line of a watch of this kind. Raises UnreadableReply.
@@ -100,7 +110,7 @@ def read_watch_line(kind: Kind, line: bytes) -> Event | Bookmark | Refusal | Und
     An object without a value (a Pod that has ended or has no address yet) gives a deletion.
     """
     try:
-        event = _EVENT.read_json(line)
+        event = _read_whole(_EVENT, line)
         if event.type == "BOOKMARK":
             return _bookmark(_BOOKMARK.read_json(event.object))
         if event.type == "ERROR":
@@ -122,7 +132,7 @@ def read_page(kind: Kind, body: bytes) -> Page:
     Any other body (from a proxy, a Status) must not pass for a list without objects.
     """
     try:
-        read = _LIST.read_json(body)
+        read = _read_whole(_LIST, body)
     except UNREADABLE as error:
         raise UnreadableReply(f"no list: {error}") from error
     if read.kind != f"{kind}List":
@@ -149,6 +159,23 @@ def read_group(body: bytes) -> tuple[str, ...]:
     except UNREADABLE as error:
         raise UnreadableReply(f"no APIGroup: {error}") from error
     return tuple(each.version for each in group.versions or () if each.version)
+
+
+def _read_whole(reader: StructReader[T], text: bytes) -> T:
+    """Read a text that has objects in it, of which any may have a text that is none. Raises one of UNREADABLE.
+
+    The reader skips octets that are no UTF-8, and refuses all for half of a surrogate pair: that becomes such octets,
+    so that it costs its own object alone.
+    """
+    try:
+        return reader.read_json(text)
+    except RecursionError:
+        raise
+    except UNREADABLE:
+        marked = _ESCAPE.sub(lambda escape: escape[0] if escape[1] is None else _NO_TEXT, text)
+        if marked == text:
+            raise
+    return reader.read_json(marked)
 
 
 def _upsert(kind: Kind, source: Json) -> Event | Undecodable:

@@ -9,8 +9,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-# The errors of Reader.read: for invalid UTF-8 and for too deep nesting msgspec raises Python's own.
-UNREADABLE: Final = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+# The errors of StructReader: for what is no UTF-8 and for too deep nesting msgspec raises Python's own.
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
 
 
 class ApiStruct(msgspec.Struct, gc=False, rename="camel"):
@@ -280,10 +280,16 @@ class StructReader(Generic[T]):
         self.read_json = msgspec.json.Decoder(struct).decode
 
     def read(self, source: Source) -> T:
-        """As `read_json`, also for a parsed YAML or JSON document."""
+        """As `read_json`, also for a parsed YAML or JSON document.
+
+        The parsers of these let half of a surrogate pair ("\\ud800") into a text, of which no octets can be made (RFC
+        3629 section 3): where a field has one, writing it raises UnicodeEncodeError.
+        """
         if isinstance(source, (bytes, msgspec.Raw)):
             return self.read_json(source)
-        return msgspec.convert(source, self._struct)
+        found = msgspec.convert(source, self._struct)
+        msgspec.json.encode(found)
+        return found
 
 
 class ApiNames(ApiStruct):

@@ -457,6 +457,11 @@ BROKEN: dict[str, tuple[Document, str, str]] = {
     ),
     "a pod CIDR": (document("Node", "n1", spec={"podCIDR": "10.0.0.0/33"}), "shop/n1", r"^spec\.podCIDRs\[0\]: "),
     "a Pod's address": (document("Pod", status={"podIP": "?"}), "shop/web", r"^status\.podIPs\[0\]: "),
+    "a generation of more than 63 bits": (
+        document("EndpointSlice", metadata={"generation": 2**63}),
+        "shop/web",
+        r"^metadata\.generation: not in 0\.\.9223372036854775807$",
+    ),
     "a label that is no text": (document("Namespace", metadata={"labels": {"a": 1}}), "shop/web", "Expected `str`"),
     "no metadata": ({"apiVersion": "v1", "kind": "Node"}, "", "missing required field `metadata`"),
     "no name": ({"apiVersion": "v1", "kind": "Node", "metadata": {}}, "", "missing required field `name`"),
@@ -470,6 +475,12 @@ def test_a_broken_object_is_refused_by_name_with_the_field(source: Document, nam
         error = problem_of(form, source["kind"])
         assert (error.kind, error.name) == (source["kind"], name)
         assert re.search(problem, error.problem)
+
+
+def test_a_parsed_document_with_half_of_a_surrogate_pair_is_refused_by_its_legible_name() -> None:
+    error = problem_of(document("Service", metadata={"annotations": {"topodns.io/topology-keys": "\ud800"}}))
+    assert (error.name, error.problem.rpartition(": ")[2]) == ("shop/web", "surrogates not allowed")
+    assert problem_of({"metadata": {"name": "\ud800"}}, "Namespace").name == ""
 
 
 def test_an_error_reads_as_one_line() -> None:

@@ -81,6 +81,8 @@ class TestObjects:
         [
             ("42", 42),
             ("18446744073709551615", 2**64 - 1),
+            ("18446744073709551616", 0),
+            ("99999999999999999999", 0),
             ("v42", 0),
             ("4.2", 0),
             ("-1", 0),
@@ -197,6 +199,36 @@ class TestOctetsThatAreNoText:
         text = spoilt({"metadata": {"resourceVersion": "SPOILT"}, "message": "SPOILT"})
         with pytest.raises(UnreadableReply):
             read_watch_line("Service", b'{"type":"%b","object":%b}' % (event.encode(), text))
+
+
+class TestHalvesOfSurrogatePairs:
+    """K10 for an escape of JSON that makes no character, of which no octets for other processes can be made."""
+
+    HALVES = ("\\ud800", "\\uDFFF", "\\ud800\\ud800", "\\\\\\ud800", "\\udc00\\ud800")
+
+    @staticmethod
+    def object_with(text: str) -> bytes:
+        value = versioned(service("web", "shop"), annotations={"a": "SPOILT"})
+        return json.dumps(value).replace("SPOILT", text).encode()
+
+    @pytest.mark.parametrize("half", HALVES)
+    @pytest.mark.parametrize("event", ["ADDED", "MODIFIED", "DELETED"])
+    def test_they_make_their_object_unreadable(self, event: str, half: str) -> None:
+        found = read_watch_line("Service", b'{"type":"%b","object":%b}' % (event.encode(), self.object_with(half)))
+        assert isinstance(found, Undecodable)
+        assert found.key == ObjectKey("shop", "web")
+
+    @pytest.mark.parametrize("half", HALVES)
+    def test_the_other_objects_of_a_page_are_read(self, half: str) -> None:
+        items = b",".join([self.object_with(half), json.dumps(service("db")).encode()])
+        page = read_page("Service", b'{"kind":"ServiceList","metadata":{"resourceVersion":"9"},"items":[%b]}' % items)
+        assert [type(read_listed("Service", item)) for item in page.items] == [Undecodable, Service]
+
+    @pytest.mark.parametrize("text", ["\\ud83d\\ude00", "\\uD83D\\uDE00", "\\\\ud800", "\\n\\\\\\\\udc00"])
+    def test_a_whole_pair_and_an_escaped_backslash_are_text(self, text: str) -> None:
+        assert isinstance(read_listed("Service", self.object_with(text)), Service)
+        beside = b'{"type":"ADDED","x":"\\ud800","object":%b}' % self.object_with(text)
+        assert isinstance(read_watch_line("Service", beside), Event)
 
 
 class TestDepth:
