@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import gc
 import logging
+import weakref
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 
@@ -485,3 +487,26 @@ def test_a_closed_listener_answers_requests_that_have_arrived(loop_name: str) ->
             assert (status, headers["connection"], body) == (200, "close", b"OK")
 
     run(loop_name, story())
+
+
+@pytest.mark.parametrize("request_head", [b"GET /health HTTP/1.1\r\n\r\n", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"])
+def test_a_closed_connection_is_freed_without_the_garbage_collector(loop_name: str, request_head: bytes) -> None:
+    """Also after a request without a Host header, which is refused."""
+
+    async def story() -> None:
+        async with serving() as admin:
+            async with client_of(admin) as client:
+                await eventually(lambda: admin.server.connections == 1)
+                (connection,) = admin.server._listeners[admin.at].connections
+                freed = weakref.ref(connection)
+                del connection
+                client.send(request_head)
+                client.finish()
+                await client.everything()
+            await eventually(lambda: freed() is None)
+
+    gc.disable()
+    try:
+        run(loop_name, story())
+    finally:
+        gc.enable()

@@ -2,8 +2,10 @@
 
 import asyncio
 import contextlib
+import gc
 import socket
 import struct
+import weakref
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
 
@@ -758,3 +760,23 @@ def test_a_session_learns_of_queries_on_its_connection_and_of_replies_that_come_
             assert sessions[0].exchanged == 3
 
     run(loop_name, story())
+
+
+def test_a_closed_connection_is_freed_with_its_session_without_the_garbage_collector(loop_name: str) -> None:
+    """Which goes through nothing that was there at the last `gc.freeze`."""
+
+    async def story() -> None:
+        sessions: list[Session] = []
+        async with serving(sessions=sessions) as server:
+            async with client_of(server) as one:
+                assert await one.ask(b"question", DSO) == [b"noitseuq", DSO]
+                (connection,) = server.listener._connections
+                freed, session_freed = weakref.ref(connection), weakref.ref(sessions.pop())
+                del connection
+            await eventually(lambda: freed() is None and session_freed() is None)
+
+    gc.disable()
+    try:
+        run(loop_name, story())
+    finally:
+        gc.enable()

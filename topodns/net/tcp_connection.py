@@ -66,8 +66,11 @@ class TcpConnection(asyncio.BufferedProtocol):
         self._set_unfinished(0)
         self._set_unread(0)
         self._listener.leave(self)
-        if self._session is not None:
-            self._session.closed()
+        # The session refers to this connection. Without the cycle both are freed at once; the garbage collector would
+        # free none that was there at a `gc.freeze`.
+        session, self._session = self._session, None
+        if session is not None:
+            session.closed()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._listener.read_buffer

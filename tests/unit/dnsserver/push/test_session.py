@@ -1,7 +1,9 @@
 """One session: its begin, its errors and its timers, message by message. tests/stories/test_push.py has it over TCP."""
 
+import gc
 import logging
 import struct
+import weakref
 
 import pytest
 
@@ -207,3 +209,19 @@ def test_a_bug_in_a_plugin_is_servfail(caplog: pytest.LogCaptureFixture) -> None
     assert one.subscribe(WEB) == 2
     assert "ZeroDivisionError" in caplog.text
     assert server.counts.subscriptions == 0
+
+
+def test_a_closed_session_is_freed_without_the_garbage_collector_once_its_connection_lets_it_go(
+    server: PushServer,
+) -> None:
+    gc.disable()
+    try:
+        one = server.connect()
+        assert one.subscribe(WEB) == NOERROR
+        one.close()
+        server.settle()
+        freed = weakref.ref(one.session)
+        del one.session
+        assert freed() is None
+    finally:
+        gc.enable()
