@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from topodns.dnsserver.push.session import PushSession
 
 _ANSWER: Final = 1000  # octets of an answer beside its name, records and dependencies, as by bench/push_memory.py
-_RECORD: Final = 16  # octets of a record: mostly its RDATA is also kept by the state of the cluster
 _FACT: Final = 250  # octets of a dependency and its place in the index
 
 
@@ -126,8 +125,8 @@ class AnswerTable:
         answer.facts = facts
 
     def _weigh(self, answer: PushedAnswer) -> None:
-        records = answer.records.size if answer.records is not None else 0
-        self._count(answer, _ANSWER + len(answer.qname) + records * _RECORD + len(answer.facts) * _FACT)
+        records = answer.records.octets if answer.records is not None else 0
+        self._count(answer, _ANSWER + len(answer.qname) + records + len(answer.facts) * _FACT)
 
     def _count(self, answer: PushedAnswer, octets: int) -> None:
         if octets != answer.octets:

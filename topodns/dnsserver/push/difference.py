@@ -7,7 +7,10 @@ from typing import Final, NamedTuple
 
 from topodns.dns.message import Response, RRset
 from topodns.dns.push import ALL_REMOVED, MAX_PUSHED_RDATA, REMOVED, PushChange
-from topodns.dns.rrtype import RRClass, RRType
+from topodns.dns.rrtype import ADDRESS_TYPES, RRClass, RRType
+
+_ADDRESS: Final = 16  # octets of an address record: its RDATA is also kept by the state of the cluster
+_RECORD: Final = 56  # octets of another record beside its RDATA, which is made for the answer, as an SRV's target is
 
 
 class PushedRecords(NamedTuple):
@@ -22,13 +25,20 @@ class PushedRecords(NamedTuple):
     rest: int
 
     @property
-    def size(self) -> int:
-        """The number of records."""
-        return sum(len(rrset.rdatas) for rrset in self.rrsets)
+    def octets(self) -> int:
+        """The memory of the records, as measured by bench/push_memory.py."""
+        return sum(map(_octets, self.rrsets))
 
 
 WITHHELD: Final = PushedRecords((), 0)
 """The records of an answer that the client must not have now (REFUSED), or that is not this server's (NOTAUTH)."""
+
+
+def _octets(rrset: RRset) -> int:
+    if rrset.rtype in ADDRESS_TYPES:
+        return _ADDRESS * len(rrset.rdatas)
+    return _RECORD * len(rrset.rdatas) + sum(map(len, rrset.rdatas))
+
 
 _Record = tuple[int, bytes]
 """(type, RDATA)"""

@@ -1,5 +1,7 @@
 """Differences between two sets of records, as a client that applies them sees them."""
 
+from sys import getsizeof
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -145,7 +147,12 @@ def test_a_record_that_fits_in_no_message_counts_as_the_rest() -> None:
     assert answer(large).rest != answer().rest
 
 
+def test_the_octets_of_an_address_are_those_of_the_state_and_others_are_made_for_the_answer() -> None:
+    targets = RRset(b"", SRV, 5, (bytes(6) + b"\3api\0", bytes(6) + b"\3www\0"))
+    assert records(1, 2).octets < 2 * 17
+    assert pushed_records(Response(answer=(targets,)), WEB, SRV).octets >= sum(map(getsizeof, targets.rdatas))
+
+
 def test_withheld_records_differ_from_those_of_any_answer() -> None:
-    assert WITHHELD.size == 0
-    assert records(1, 2).size == 2
+    assert WITHHELD.octets == 0
     assert difference(answer(), WITHHELD, WEB, A) == [EMPTIED]
