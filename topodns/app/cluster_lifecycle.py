@@ -1,4 +1,4 @@
-"""Lifecycle of the clusters of each generation: feeds kept over reloads, index warming, topology audits.
+"""Lifecycle of the clusters of each generation: feeds kept over reloads, index warming, the log of problems.
 
 It imports no cluster module at run time, only the types of `app.clusters`: a Corefile may have no cluster.
 """
@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from topodns.app.generation import Generation
+from topodns.app.problem_log import ProblemLog
 from topodns.dependency import EVERYTHING, Fact
 from topodns.files.time_slices import in_slices
 
@@ -134,8 +135,6 @@ class Warmer:
             await asyncio.sleep(WARMING_PAUSE)
 
 
-AUDIT_AFTER: Final = 0.5  # seconds: one audit for a burst of changes
-
 Start = Callable[[Coroutine[None, None, None], str], asyncio.Task[None]]
 
 
@@ -157,8 +156,7 @@ class ClusterCare:
         self._forget = forget
         self._clusters: list[Cluster] = []  # of the active generation
         self._warmer = Warmer(())
-        self._audit_due: asyncio.TimerHandle | None = None
-        self._found: frozenset[str] = frozenset()
+        self._problems = ProblemLog()
 
     @property
     def feeds(self) -> "list[Feed]":
@@ -196,57 +194,34 @@ class ClusterCare:
             cluster.feed.subscribe(self._forget, self._schedule)
         self._clusters = generation.clusters
         self._warmer = Warmer(cluster.feed.idle_work for cluster in generation.clusters)
+        self._problems.clusters = generation.clusters
 
     async def settle(self) -> None:
-        """End the feeds that the active generation does not use, and schedule an audit."""
+        """End the feeds that the active generation does not use."""
         await self._feeding.keep_only(self.feeds)
-        self._schedule_audit()
 
-    def work(self) -> Coroutine[None, None, None]:
-        """The background work for the active generation, index warming, as a coroutine for a task."""
-        return self._warmer.run()
+    def works(self) -> Iterator[tuple[str, Work]]:
+        """The background work for the active generation: (name of the task, coroutine) pairs."""
+        yield "warm", self._warmer.run()
+        yield "problems", self._problems.run()
 
     async def close(self) -> None:
         await self._feeding.keep_only(())
 
     def changed(self, facts: frozenset[Fact]) -> None:
-        """Drop the answers that depend on these facts, and schedule warming and an audit."""
+        """Drop the answers that depend on these facts, and schedule warming and a look for problems."""
         self._forget(facts)
         self._schedule(facts)
 
     def _schedule(self, facts: frozenset[Fact]) -> None:
         self._warmer.rouse()
-        self._schedule_audit()
+        self._problems.rouse()
         if EVERYTHING in facts:
             gc.freeze()  # objects of a list stay alive; collecting them again and again would delay queries
 
     def _fresh(self, generation: Generation) -> "Collection[Cluster]":
         known = self.feeds
         return [cluster for cluster in generation.clusters if cluster.feed not in known]
-
-    def _schedule_audit(self) -> None:
-        if self._audit_due is None:
-            self._audit_due = asyncio.get_running_loop().call_later(AUDIT_AFTER, self._audit)
-
-    def _audit(self) -> None:
-        """Log problems of topology keys and EndpointSlices that are new since the last audit.
-
-        Problems of keys, new or not, also go to the cluster's event writer. While slices are still to be checked,
-        another audit is scheduled.
-        """
-        self._audit_due = None
-        found: set[str] = set()
-        for cluster in self._clusters:
-            findings = list(cluster.policy_findings())
-            found.update(map(str, findings))
-            found.update(cluster.notices())
-            if cluster.feed.event_writer is not None:
-                cluster.feed.event_writer.report(findings)
-        for line in sorted(found - self._found):
-            log.warning("plugin/topology: %s", line)
-        self._found = frozenset(found)
-        if any(cluster.feed.checking for cluster in self._clusters):
-            self._schedule_audit()
 
 
 def _refuse_to_forget(old: "Cluster", new: "Cluster") -> None:

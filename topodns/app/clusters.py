@@ -199,14 +199,14 @@ class Cluster:
 
     def notices(self) -> Iterator[str]:
         """A log line for each EndpointSlice known to have a wrong Node for a Pod, and each address of a locator that
-        is contradicted or refused; at most 1,000 of each.
+        is contradicted or refused; at most 1,000 of each. They may change between two lines.
         """
-        for key, problem in self.feed.contradictions.found().items():
+        for key, problem in tuple(self.feed.contradictions.found().items()):
             yield f"EndpointSlice {key.namespace}/{key.name} {problem}; it locates no client"
         yield from self.feed.locator_contradictions.lines()
 
-    def policy_findings(self) -> Iterator[Finding]:
-        """The present problems of the topology keys of this cluster's Services; none without `topology`."""
+    def policy_findings(self) -> Iterator[Finding | None]:
+        """The present problems of the topology keys of this cluster's Services, in steps; none without `topology`."""
         if self.topology is not None:
             yield from policy_findings(self.state, self.topology.on_invalid is OnInvalid.IGNORE)
 

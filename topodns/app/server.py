@@ -288,7 +288,8 @@ class Server:
         return prepared
 
     def _start_tasks(self, generation: Generation) -> None:
-        self._start_for_generation(self._clusters.work(), "warm")
+        for name, work in self._clusters.works():
+            self._start_for_generation(work, name)
         for block in generation.blocks:
             block.start(self._clusters.changed)
             for source in block.sources:

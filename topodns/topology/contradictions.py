@@ -115,11 +115,11 @@ class LocatorContradictions:
     def lines(self) -> Iterator[str]:
         """A log line for each of at most 1,000 contradicted addresses, and of at most 1,000 locators with refused ones.
 
-        Of several locators with one address, the first is named.
+        Of several locators with one address, the first is named. They may change between two lines.
         """
-        for address, several in self._found.items():
+        for address, several in tuple(self._found.items()):
             yield f"{several[0].sentence(address)}; it locates no client with that address"
-        for key, refused in islice(self._state.locators.refusing.items(), MAX_FOUND):
+        for key, refused in tuple(islice(self._state.locators.refusing.items(), MAX_FOUND)):
             name = "/".join(filter(None, key))
             for each in refused:
                 more = f", with {each.number - 1} more" if each.number > 1 else ""

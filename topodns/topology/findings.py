@@ -70,20 +70,26 @@ class Finding:
         return f"Service {self.service}: {self.text}"
 
 
-def policy_findings(state: ClusterState, ignored: bool) -> Iterator[Finding]:
-    """The findings about key lists, in no particular order.
+def policy_findings(state: ClusterState, ignored: bool) -> Iterator[Finding | None]:
+    """The findings about key lists, in no particular order; in small steps, None after each Service with a list.
+
+    The state may change between steps: a Service is taken as it was at the first one.
 
     `ignored` is on_invalid: True (ignore) leaves a Service with an invalid policy unfiltered, False (deny) empties it.
     """
     governing = state.governing_services()
-    for key, policy in state.policies.items():
+    for key, policy in tuple(state.policies.items()):
         yield from key_findings(key, policy, key in governing, ignored)
+        yield None
     yield from notice_findings(state)
 
 
 def notice_findings(state: ClusterState) -> Iterator[Finding]:
-    """The findings about keys without effect, as the Service is not headless, or another annotation wins."""
-    for key, notice in state.policy_notices().items():
+    """The findings about keys without effect, as the Service is not headless, or another annotation wins.
+
+    The state may change between two findings.
+    """
+    for key, notice in tuple(state.policy_notices().items()):
         service = state.service(key)
         if service is not None and service.headless:
             yield Finding(key, "overridden", notice, Severity.INFO)

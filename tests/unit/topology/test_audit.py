@@ -7,7 +7,7 @@ from tests.support.model_builders import endpoint, endpoint_slice, node, node_lo
 from topodns.cluster.model import ClusterObject, Deleted, KeySource, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.files.time_slices import do_at_once
-from topodns.topology.audit import AuditReport, AuditRules, ServiceDifference, audit_steps, difference
+from topodns.topology.audit import STEP, AuditReport, AuditRules, ServiceDifference, audit_steps, difference
 from topodns.topology.client_locator import Method
 from topodns.topology.findings import Severity
 from topodns.topology.keys import key_reader
@@ -165,6 +165,28 @@ def test_services_that_vanish_between_two_steps_are_left_out() -> None:
     state.apply(Deleted("Service", ObjectKey("default", "b")), 0)
     report, _ = do_at_once(steps)
     assert [each.service.name for each in report.services] == ["a"]
+
+
+def test_services_whose_keys_have_no_effect_may_come_and_go_between_any_two_steps() -> None:
+    without_effect = [service(f"web{n}", cluster_ips=["10.96.0.1"], annotation=Z) for n in range(3)]
+    whole = len(list(audit_steps(state_of(*NODES, *without_effect), RULES)))
+    for done in range(1, whole):
+        state = state_of(*NODES, *without_effect)
+        steps = audit_steps(state, RULES)
+        for _ in range(done):
+            next(steps)
+        state.apply(Deleted("Service", ObjectKey("default", "web1")), 0)
+        state.apply(Upserted(service("web7", cluster_ips=["10.96.0.2"], annotation=Z)), 0)
+        report, _ = do_at_once(steps)
+        assert {"web0", "web2"} <= {each.service.name for each in report.others}
+
+
+def test_thousands_of_services_are_in_order() -> None:
+    names = [f"s{n % 7}{n:03}" for n in range(2 * STEP + 7)]
+    report = audited(*(service(name, annotation="no key!") for name in names))
+    assert [each.service.name for each in report.services] == sorted(names)
+    report = audited(*(service(name, cluster_ips=["10.96.0.1"], annotation=Z) for name in names))
+    assert [each.service.name for each in report.others] == sorted(names)
 
 
 def test_a_what_if_of_an_unknown_name_is_refused() -> None:

@@ -26,7 +26,7 @@ def findings(*objects: Service | StatefulSet, ignored: bool = True) -> list[tupl
     state = ClusterState(frozenset(), key_reader(SOURCES))
     for each in objects:
         state.apply(Upserted(each), 0)
-    return sorted((finding.kind, str(finding)) for finding in policy_findings(state, ignored))
+    return sorted((finding.kind, str(finding)) for finding in policy_findings(state, ignored) if finding is not None)
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def _cluster_steps(cluster: AuditSubject, parsed: tuple[WhatIf, ...], changes: S
             }
         )
         yield
-    parts: list[object] = [*before.services, *(after.services if after is not None else ())]
+    parts: list[object] = [*before.services, *before.others, *(after.services if after is not None else ())]
     del before, after
     yield from free_steps(parts)
     return _object(members)

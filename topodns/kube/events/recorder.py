@@ -5,11 +5,12 @@ import logging
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple, TypeVar
 
 from topodns.cluster.model import ObjectKey
+from topodns.files.time_slices import Job, do_in_slices
 from topodns.kube.client.contract import ApiError, KubeApi, read_body
 from topodns.kube.events.bodies import REASONS, decode_uid, event_body
 from topodns.kube.events.lease import Lease
@@ -42,18 +43,21 @@ class EventSchedule:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._wished: tuple[Finding, ...] = ()
+        self._wished: Sequence[Finding] = ()
         # Twice REPEATED, so that Services without any Event come before those whose Event is due again.
         self._settled: TTLCache[Finding, float] = TTLCache(_MOST, 2 * REPEATED, clock)
         self._denied: TTLCache[str, float] = TTLCache(_MOST, DENIED, clock)  # time of denial, by namespace
         self._attempts: deque[float] = deque(maxlen=PER_MINUTE)
 
-    def report(self, findings: Iterable[Finding]) -> None:
-        """Set all present findings; an earlier one that is missing has been fixed. Kinds not in REASONS are ignored."""
-        self._wished = tuple(finding for finding in findings if finding.kind in REASONS)
+    def report(self, findings: Sequence[Finding]) -> None:
+        """Set all present findings; an earlier one that is missing has been fixed. Kinds not in REASONS are ignored.
 
-    def next(self) -> Due | None:
-        """The next Event, or None without findings.
+        The caller does not change them any more.
+        """
+        self._wished = findings
+
+    def next(self) -> Job[Due | None]:
+        """The next Event, or None without findings; in a step for each finding, as there may be thousands.
 
         Among several due ones, the Service that has waited longest is first, so that one with ever new mistakes does
         not starve the others.
@@ -67,12 +71,14 @@ class EventSchedule:
             again = settled.get(finding, -math.inf) + REPEATED
             return max(now, again, denied.get(finding.service.namespace, -math.inf) + DENIED)
 
-        ranked = (
-            (due(finding), last.get(finding.service, -math.inf), finding.service, finding.text, finding)
-            for finding in self._wished
-        )
-        first = min(ranked, key=lambda rank: rank[:4], default=None)
-        return Due(max(first[0], self._allowed()), first[-1]) if first is not None else None
+        first: tuple[tuple[float, float, ObjectKey, str], Finding] | None = None
+        for finding in self._wished:
+            if finding.kind in REASONS:
+                rank = due(finding), last.get(finding.service, -math.inf), finding.service, finding.text
+                if first is None or rank < first[0]:
+                    first = rank, finding
+            yield
+        return Due(max(first[0][0], self._allowed()), first[1]) if first is not None else None
 
     def attempted(self) -> None:
         """Count an attempt to write an Event towards PER_MINUTE."""
@@ -119,7 +125,7 @@ class EventWriter:
         self._paused_until = 0.0
         self._said: set[int] = set()  # the HTTP statuses logged so far
 
-    def report(self, findings: Iterable[Finding]) -> None:
+    def report(self, findings: Sequence[Finding]) -> None:
         """Set the findings that exist now, in place of the earlier ones; `run` writes their Events later."""
         self._plan.report(findings)
         self._news.set()
@@ -137,7 +143,9 @@ class EventWriter:
         """Wait until an Event is due and no pause is set. Returns its finding."""
         while True:
             self._news.clear()
-            due = self._plan.next()
+            due = await do_in_slices(self._plan.next())
+            if self._news.is_set():
+                continue  # it may be fixed
             start = max(due.at, self._paused_until) if due is not None else None
             if due is not None and start is not None and start <= _now():
                 return due.finding

@@ -1,6 +1,7 @@
 """Which Event is due, and when."""
 
 from topodns.cluster.model import ObjectKey
+from topodns.files.time_slices import do_at_once
 from topodns.kube.events.recorder import DENIED, PER_MINUTE, REPEATED, Due, EventSchedule
 from topodns.topology.findings import Finding
 
@@ -23,7 +24,7 @@ class Plan:
 
     def next(self, now: float) -> Due | None:
         self._now = now
-        return self._schedule.next()
+        return do_at_once(self._schedule.next())
 
     def attempted(self, now: float) -> None:
         self._now = now
