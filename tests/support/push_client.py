@@ -211,15 +211,19 @@ class PushClient(PushedSets):
         return self.request(*subscription(name, rtype, node, rclass))
 
     def subscribe_all(self, names: Iterable[str], at_once: int = 200) -> list[int]:
-        """The rcodes of the responses to SUBSCRIBEs for A, so many of them in each write."""
+        """The rcodes of the responses to SUBSCRIBEs for A, so many of them in each write.
+
+        They are in the order of the names; the responses come in any order.
+        """
         rcodes, left = [], iter(names)
-        while batch := [dso(self.new_ident(), *subscription(name)) for name in islice(left, at_once)]:
-            self.send(*batch)
-            while batch:
+        while batch := {self.new_ident(): name for name in islice(left, at_once)}:
+            self.send(*(dso(ident, *subscription(name)) for ident, name in batch.items()))
+            found: dict[int, int] = {}
+            while len(found) < len(batch):
                 message = self.message()
                 if message.response:
-                    rcodes.append(message.rcode)
-                    batch.pop()
+                    found[message.ident] = message.rcode
+            rcodes += [found[ident] for ident in batch]
         return rcodes
 
     def push(self, patience: float = PATIENCE) -> list[Notified]:

@@ -41,7 +41,11 @@ class VirtualTimers:
             self._now = max(self._now, due)
             if not timer.cancelled:
                 timer.callback()
-        self._now = end
+        self._now = max(self._now, end)
+
+    def pass_by(self, seconds: float) -> None:
+        """Let so much time pass in which nothing else happens, as during long work; to be called by a callback, too."""
+        self._now += seconds
 
     @property
     def pending(self) -> int:

@@ -2,6 +2,8 @@
 
 from collections import OrderedDict, deque
 from collections.abc import Iterator
+from heapq import heappop, heappush
+from itertools import count
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from topodns.dependency import Fact
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
 _ANSWER: Final = 1000  # octets of an answer beside its name, records and dependencies, as by bench/push_memory.py
 _FACT: Final = 250  # octets of a dependency and its place in the index
+_DEBTS: Final = 1024  # addresses; beyond, those are forgotten whose turn has come since
 
 
 class Viewer(NamedTuple):
@@ -136,15 +139,20 @@ class AnswerTable:
 
 
 class DueAnswers:
-    """The answers to make anew, in turns of client addresses, so that none delays the answers of others much.
+    """The answers to make, in turns of client addresses, so that none delays the answers of others much.
 
-    Answers that a change has touched come first, then those that a client doubts, then all others after a change that
-    may have touched any.
+    The next turn is that of the address whose answers have taken the least time, as in fair queueing: one with large
+    answers has fewer turns. Answers that a change has touched, and first answers that were not made at once, come
+    first, then those that a client doubts, then all others after a change that may have touched any.
     """
 
     def __init__(self) -> None:
         self._touched: dict[bytes, deque[PushedAnswer]] = {}  # by address, the oldest first
-        self._addresses: deque[bytes] = deque()  # of `_touched`
+        self._turns: list[tuple[float, int, bytes]] = []  # a heap: (seconds, order of arrival, address in `_touched`)
+        self._order = count()
+        self._seconds = 0.0  # of the turn that was taken last
+        self._debts: dict[bytes, float] = {}  # seconds of addresses whose answers are all made, while others wait
+        self._address: bytes | None = None  # whose turn was taken last, until `spent`
         self._doubted: OrderedDict[PushedAnswer, None] = OrderedDict()
         self._all: Iterator[PushedAnswer] = iter(())
         self._all_again: AnswerTable | None = None
@@ -160,7 +168,8 @@ class DueAnswers:
         waiting = self._touched.get(address)
         if waiting is None:
             waiting = self._touched[address] = deque()
-            self._addresses.append(address)
+            if address != self._address:
+                self._queue(address, max(self._seconds, self._debts.pop(address, 0.0)))
         waiting.append(answer)
 
     def doubt(self, answer: PushedAnswer) -> None:
@@ -173,19 +182,35 @@ class DueAnswers:
 
     def take(self) -> PushedAnswer | None:
         """Remove and return the next answer, which may have no subscribers any more; None if there is none."""
-        if self._addresses:
-            address = self._addresses.popleft()
+        self.spent(0.0)
+        if self._turns:
+            self._seconds, _, address = heappop(self._turns)
+            self._address = address
             waiting = self._touched[address]
             answer = waiting.popleft()
             answer.due = False
-            if waiting:
-                self._addresses.append(address)
-            else:
+            if not waiting:
                 del self._touched[address]
             return answer
+        self._debts.clear()
         if self._doubted:
             return self._doubted.popitem(last=False)[0]
         return self._next_of_all()
+
+    def spent(self, seconds: float) -> None:
+        """Count the time that the answer took which was taken last; no effect after another one than a touched one."""
+        address, self._address = self._address, None
+        if address is None:
+            return
+        if address in self._touched:
+            self._queue(address, self._seconds + seconds)
+            return
+        if len(self._debts) >= _DEBTS:
+            self._debts = {each: owed for each, owed in self._debts.items() if owed > self._seconds}
+        self._debts[address] = self._seconds + seconds
+
+    def _queue(self, address: bytes, seconds: float) -> None:
+        heappush(self._turns, (seconds, next(self._order), address))
 
     def _next_of_all(self) -> PushedAnswer | None:
         found = next(self._all, None)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from topodns.dnsserver.push.session import PushSession
 
 SLICE: Final = 0.001  # seconds of work between two turns of the loop
-PAUSE: Final = 0.001  # seconds between two slices: at most half of the time is for pushes
+PAUSE: Final = 0.001  # seconds between two slices, or as long as a slice took: at most half of the time is for pushes
 _SEND: Final = 0.00001  # seconds that a write takes later in the turn
 _SENDS: Final = 16  # between two looks at the clock
 _TOUCHED: Final = 64  # answers of one fact before those of the next one
@@ -52,6 +52,20 @@ class PushSchedule:
         self._outbox: deque[tuple[bytes, int, Iterator[PushSession]]] = deque()  # (octets, messages, recipients left)
         self._leaving: deque[PushSession] = deque()  # closed, with subscriptions to remove
         self._is_scheduled = False
+        self._rested_at = 0.0  # the time at which the pauses for all work so far are over
+
+    def at_once(self, work: Callable[[], object]) -> bool:
+        """Do work for a new subscription now, if no other work waits, and its share of the time is not used up.
+
+        False: it is not done, and has to wait for its turn. Other work pays for what it takes by a pause as long.
+        """
+        began = self._timers.time()
+        if self._is_scheduled or began < self._rested_at:
+            return False
+        work()
+        took = self._timers.time() - began
+        self._rested_at = max(self._rested_at, began - SLICE) + 2 * took
+        return True
 
     def touch(self, facts: Iterable[Fact]) -> None:
         """Make the answers that depend on these facts anew."""
@@ -98,15 +112,17 @@ class PushSchedule:
     def _schedule(self, delay: float = 0.0) -> None:
         if not self._is_scheduled:
             self._is_scheduled = True
-            self._timers.call_later(delay, self._work)
+            self._timers.call_later(max(delay, self._rested_at - self._timers.time()), self._work)
 
     def _work(self) -> None:
         """Work for a slice, and once more after a pause if there is more; what a slice adds does not shorten that."""
         more = False
+        began = self._timers.time()
         try:
             more = self._work_for_a_slice()
         finally:
             self._is_scheduled = False
+        self._rested_at = began + 2 * (self._timers.time() - began)
         if more:
             self._schedule(PAUSE)
 
@@ -115,6 +131,7 @@ class PushSchedule:
         now = self._timers.time()
         until = now + SLICE
         while now < until:
+            began = now
             if self._leaving:
                 self._remove_some(self._leaving[0])
             if self._facts or self._touched:
@@ -123,6 +140,7 @@ class PushSchedule:
                 until -= self._send_some() * _SEND
             elif (answer := self._due.take()) is not None:
                 self._make(answer)
+                self._due.spent(self._timers.time() - began)
             elif not (self._leaving or self._facts or self._touched):
                 return False
             now = self._timers.time()
