@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -38,6 +39,7 @@ class WorkerLink(asyncio.Protocol):
         self.sent = 0  # messages
         self.acknowledged = 0
         self.silent = 0  # checks since the last acknowledgement while one is due: about as many seconds
+        self._sent_at_checks: deque[int] = deque()  # `sent` at each check, from that of the oldest message that is due
         self.serving = 0  # the number of the generation that it serves; 0 none yet
         self.activation = 0  # the number of the first message that lets it open its sockets; 0 before that is sent
         self.metrics = Families()  # as of its last report
@@ -67,6 +69,14 @@ class WorkerLink(asyncio.Protocol):
         return self._process.pid
 
     @property
+    def behind(self) -> int:
+        """For how many checks, about as many seconds, the oldest message that is due has waited for acknowledgement.
+
+        More than `silent` for a worker that acknowledges, and takes changes more slowly than they come.
+        """
+        return max(self.silent, len(self._sent_at_checks) - 1)
+
+    @property
     def has_sockets(self) -> bool:
         """Whether it may have opened its sockets, and so have queries to answer."""
         return 0 < self.activation <= self.acknowledged
@@ -91,8 +101,11 @@ class WorkerLink(asyncio.Protocol):
         Before the first acknowledgement START_PATIENCE counts. Checks are counted, not seconds: after a pause of all
         processes (a frozen cgroup) each gets its time again.
         """
-        if self.sent == self.acknowledged:
+        is_idle = self.sent == self.acknowledged
+        if is_idle:
             self.send(message(MessageType.PING))
+        self._sent_at_checks.append(self.sent)
+        if is_idle:
             return
         self.silent += 1
         if self.silent > (PATIENCE if self.acknowledged else START_PATIENCE):
@@ -132,6 +145,8 @@ class WorkerLink(asyncio.Protocol):
             case MessageType.ACKNOWLEDGED:
                 self.acknowledged = found.number
                 self.silent = 0
+                while self._sent_at_checks and self._sent_at_checks[0] <= found.number:
+                    self._sent_at_checks.popleft()
                 self._acknowledged()
             case MessageType.SERVING:
                 self.serving = found.number

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 CHECK_EVERY: Final = 1.0  # seconds between the checks of each worker
 REPORT_EVERY: Final = 15.0  # seconds between reports of metrics; a worker that is killed loses those since the last
 REPORT_PATIENCE: Final = 0.5  # seconds that a scrape waits for reports; later ones are in the next scrape
-LATE: Final = 1  # seconds that an acknowledgement may take while the server counts as ready
+LATE: Final = 1  # seconds that a worker may be behind while the server counts as ready
 STOP_PATIENCE: Final = 12.0  # seconds for a worker to answer the queries it has got, when it is to end
 RESTART_PAUSES: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)  # seconds before the next start of one that ends soon
 LASTING: Final = 60.0  # seconds of life after which the pauses begin again
@@ -105,8 +105,8 @@ class WorkerPool:
         for slot in self._slots:
             if slot.link is None or not slot.link.serving:
                 yield f"multisocket: process {slot.number} of {len(self._slots) + 1} does not serve yet"
-            elif slot.link.silent > LATE:
-                yield f"multisocket: process {slot.number} has not taken changes for {slot.link.silent}s"
+            elif slot.link.behind > LATE:
+                yield f"multisocket: process {slot.number} has not taken changes for {slot.link.behind}s"
 
     async def shrink(self) -> bool:
         """Wait until the workers that are too many have ended. Returns whether there were any."""
@@ -175,10 +175,10 @@ class WorkerPool:
         )
         yield Reading(
             "topodns_multisocket_unacknowledged_seconds",
-            "For how long a worker has not acknowledged changes that it was sent.",
+            "For how long a worker has not acknowledged the oldest change that it was sent.",
             "gauge",
             ("process",),
-            lambda: [((str(link.number),), link.silent) for link in self._links()],
+            lambda: [((str(link.number),), link.behind) for link in self._links()],
         )
 
     def _states(self) -> list[tuple[tuple[str, ...], float]]:

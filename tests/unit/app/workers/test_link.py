@@ -97,6 +97,38 @@ def test_a_slow_worker_that_goes_on_acknowledging_lives() -> None:
     run(story)
 
 
+def test_a_worker_that_acknowledges_more_slowly_than_it_is_sent_changes_is_behind() -> None:
+    def story(given: Story) -> None:
+        assert given.link.behind == 0
+        for second in range(10):
+            for _ in range(2):
+                given.link.send(b"change")
+            given.check(1)
+            given.acknowledge(second + 1)
+        assert (given.link.silent, given.link.behind) == (0, 4)
+        given.check(1)
+        assert given.link.behind == 5
+        given.acknowledge(given.link.sent)
+        assert given.link.behind == 0
+        given.check(1)
+        assert given.link.behind == 0, "it owes the last check only"
+
+    run(story)
+
+
+def test_a_worker_that_has_stopped_is_behind_for_as_long_as_it_is_silent() -> None:
+    def story(given: Story) -> None:
+        for number in range(1, 4):
+            given.check(1)
+            given.acknowledge(number)
+        given.link.send(b"change")
+        for seconds in range(1, 4):
+            given.check(1)
+            assert given.link.silent == given.link.behind == seconds
+
+    run(story)
+
+
 def test_a_worker_that_starts_has_more_time() -> None:
     def story(given: Story) -> None:
         given.link.send(b"generation")

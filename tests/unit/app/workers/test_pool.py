@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -121,6 +122,38 @@ def test_a_worker_has_all_changes_before_its_first_answer(monkeypatch: pytest.Mo
     activated = [one.kind for one in sent].index(MessageType.ACTIVATE)
     assert names
     assert all(any(name.encode() in one.payload for one in sent[:activated]) for name in names)
+
+
+def test_a_worker_that_takes_changes_more_slowly_than_they_come_makes_the_server_unready(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also while it acknowledges some of them each second; and it counts for the latency of a change only then."""
+    monkeypatch.setattr(pool, "WorkerLink", Frozen)
+
+    async def main() -> None:
+        started = Started()
+        workers = WorkerPool(started.start, lambda: ())
+        workers.follow(generation(), 2, {})
+        link = await only_link(workers)
+        link.data_received(numbered_message(MessageType.SERVING, 1))
+        link.data_received(numbered_message(MessageType.ACKNOWLEDGED, link.sent))
+        assert list(workers.waits_for()) == []
+        copied: list[int] = []
+        for number in range(link.sent + 1, link.sent + 9):
+            workers._send(b"change")
+            workers._copied([partial(copied.append, number)])
+            workers._send(b"change")
+            link.check()
+            link.data_received(numbered_message(MessageType.ACKNOWLEDGED, number))
+        assert list(workers.waits_for()) == ["multisocket: process 2 has not taken changes for 3s"]
+        assert len(copied) == 4
+        link.data_received(numbered_message(MessageType.ACKNOWLEDGED, link.sent))
+        assert list(workers.waits_for()) == []
+        assert len(copied) == 8
+        await asyncio.wait_for(workers.close(), SOON)
+        await started.end()
+
+    asyncio.run(main())
 
 
 @dataclass
