@@ -9,13 +9,15 @@ A user of one namespace can make any number of slices, so an addition or removal
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
+from itertools import accumulate
 from operator import attrgetter
 from typing import Final, NamedTuple
 
 from topodns.cluster.model import EndpointSlice, ObjectKey
 
 MOST: Final = 1000  # slices of a Service that count, by name; with the default of 100 endpoints a slice, 100,000
-MOST_MIRRORED: Final = 20  # slices; the control plane makes one of each subset and family, with up to 1,000 addresses
+MOST_MIRRORED: Final = 100  # slices; the control plane makes one of each subset and family, with up to 1,000 addresses
+MOST_MIRRORED_ENDPOINTS: Final = 20_000  # in these; all of them are looked at where a slice that is not mirrored comes
 
 _name: Final = attrgetter("name")
 
@@ -50,11 +52,18 @@ class OwnedSlices:
         return tuple(self._real.get(owner, ())[:MOST]) or tuple(self.mirrored(owner))
 
     def mirrored(self, owner: SliceOwner) -> Sequence[EndpointSlice]:
-        """The mirrored slices that count, the first 20 by name; none where there is another slice."""
-        return self._mirrored.get(owner, ())[:MOST_MIRRORED] if owner not in self._real else ()
+        """The mirrored slices that count; none where there is another slice.
+
+        They are the first 100 by name, or as many of these as have 20,000 endpoints.
+        """
+        if owner in self._real:
+            return ()
+        first = self._mirrored.get(owner, ())[:MOST_MIRRORED]
+        sums = accumulate(len(one.endpoints) for one in first)
+        return [one for one, endpoints in zip(first, sums, strict=True) if endpoints <= MOST_MIRRORED_ENDPOINTS]
 
     def counts(self, one: EndpointSlice) -> bool:
-        """Whether a held slice counts: false of mirrored ones beside others, or beyond the first 20."""
+        """Whether a held slice counts: false of mirrored ones beside others, or beyond the limits."""
         return not one.mirrored or any(each is one for each in self.mirrored(owner_of(one)))
 
     def ready(self, owner: SliceOwner) -> int:

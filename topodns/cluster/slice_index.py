@@ -199,6 +199,7 @@ def _placements(one: EndpointSlice | None) -> frozenset[Placement]:
 
 def _entries(slices: Sequence[EndpointSlice], besides: Sequence[EndpointSlice]) -> set[_AddressEntry]:
     """Of each endpoint in these slices, without the slices that are also in `besides`."""
-    changed = [one for one in slices if not any(one is other for other in besides)]
+    known = set(map(id, besides))
+    changed = [one for one in slices if id(one) not in known]
     local = ((owner_of(one).key, one.endpoints) for one in changed if _is_local(one))
     return {(key, fields) for key, endpoints in local for fields in map(_entry_fields, endpoints)}

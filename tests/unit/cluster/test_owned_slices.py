@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.support.model_builders import endpoint, endpoint_slice
 from topodns.cluster.model import EndpointSlice, ObjectKey
-from topodns.cluster.owned_slices import MOST, MOST_MIRRORED, OwnedSlices, SliceOwner
+from topodns.cluster.owned_slices import MOST, MOST_MIRRORED, MOST_MIRRORED_ENDPOINTS, OwnedSlices, SliceOwner
 
 WEB = SliceOwner(ObjectKey("default", "web"))
 
@@ -40,11 +40,17 @@ def test_a_thousand_slices_of_a_service_count_the_first_by_name() -> None:
     assert names(of) == [one.name for one in slices[1 : MOST + 1]]
 
 
-def test_of_mirrored_slices_twenty_count() -> None:
-    slices = [web(f"s{number:02}", mirrored=True) for number in range(MOST_MIRRORED + 1)]
+def test_of_mirrored_slices_so_many_count() -> None:
+    slices = [web(f"s{number:03}", mirrored=True) for number in range(MOST_MIRRORED + 1)]
     of = owned(*slices)
     assert names(of) == [one.name for one in slices[:-1]]
     assert [of.counts(one) for one in slices[-2:]] == [True, False]
+
+
+def test_of_large_mirrored_slices_fewer_count() -> None:
+    endpoints = tuple(endpoint(f"10.{at >> 8}.{at & 255}.1") for at in range(MOST_MIRRORED_ENDPOINTS // 4))
+    of = owned(*(replace(web(f"s{number}", mirrored=True), endpoints=endpoints) for number in range(6)))
+    assert names(of) == ["s0", "s1", "s2", "s3"]
 
 
 def test_slices_with_a_ready_endpoint_are_counted_of_mirrored_ones_only_without_others() -> None:
