@@ -15,6 +15,8 @@ from topodns.dependency import Fact
 T = TypeVar("T")
 
 COMPARED_AT_ONCE: Final = 64  # objects per step; some 50 us
+SLICES_AT_ONCE: Final = 100  # of one Service that are applied at once
+ENDPOINTS_AT_ONCE: Final = 10_000  # and in these; to apply so many takes some 60 ms
 
 Difference = tuple[ClusterObject | None, ClusterObject | None]
 """(held object, new object) of one key; None: absent; never both None."""
@@ -44,14 +46,10 @@ def differs(held: ClusterObject | None, listed: ClusterObject) -> bool:
 
 
 class ListDiff:
-    """The differences between a list and the held objects, in `groups`. All differences of a group are applied at once.
-
-    A group has all differing slices of a Service, or one other object. `groups` is complete when `steps` has ended.
+    """The differences between a list and the held objects: found by `steps`, then given out by `applied_at_once`.
 
     The keys of `newer` are not compared: the held object, or its absence, is newer than the list.
     """
-
-    groups: deque[list[Difference]]  # a deque, so that the consumer frees the memory of each group it removes
 
     def __init__(
         self,
@@ -59,14 +57,15 @@ class ListDiff:
         listed: Sequence[ClusterObject],
         newer: Set[ObjectKey] = frozenset(),
     ) -> None:
-        self.groups = deque()
+        # All differing slices of a Service, or one other object; a deque, to free the memory of each that is applied.
+        self._groups: deque[list[Difference]] = deque()
         self._held = held
         self._listed = listed
         self._newer = newer
         self._by_owner: dict[ObjectKey, list[Difference]] = {}
 
     def steps(self) -> Iterator[None]:
-        """Compare all objects and fill `groups`, with a yield after every 64.
+        """Compare all objects, with a yield after every 64.
 
         Of listed objects with the same key the last counts.
         """
@@ -87,17 +86,27 @@ class ListDiff:
                     self._add(self._held.get(key), listed)
             yield
 
+    def applied_at_once(self) -> Iterator[list[Difference]]:
+        """The differences of one object, or of all slices of a Service, so that no answer mixes old and new ones.
+
+        A Service with more than 100 differing slices, or 10,000 endpoints in them, is applied in parts, removals last:
+        a user can make any number, and the queries of others must not wait for them.
+        """
+        while self._groups:
+            group = self._groups.popleft()
+            yield from [group] if len(group) == 1 else _parts(group)
+
     def _add(self, held: ClusterObject | None, listed: ClusterObject | None) -> None:
         """Add a difference; all slices of one Service form one group, so that no answer mixes old and new slices."""
         one = one_of((held, listed))
         if not isinstance(one, EndpointSlice):
-            self.groups.append([(held, listed)])
+            self._groups.append([(held, listed)])
             return
         owner = owner_of(one).key
         group = self._by_owner.get(owner)
         if group is None:
             group = self._by_owner[owner] = []
-            self.groups.append(group)
+            self._groups.append(group)
         group.append((held, listed))
 
 
@@ -107,6 +116,19 @@ def one_of(difference: Difference) -> ClusterObject:
     one = listed if listed is not None else held
     assert one is not None
     return one
+
+
+def _parts(group: list[Difference]) -> Iterator[list[Difference]]:
+    part: list[Difference] = []
+    endpoints = 0
+    for held, listed in sorted(group, key=lambda difference: difference[1] is None):
+        part.append((held, listed))
+        endpoints += max(len(one.endpoints) for one in (held, listed) if isinstance(one, EndpointSlice))
+        if len(part) == SLICES_AT_ONCE or endpoints >= ENDPOINTS_AT_ONCE:
+            yield part
+            part, endpoints = [], 0
+    if part:
+        yield part
 
 
 def _batches(values: Iterable[T]) -> Iterator[list[T]]:

@@ -156,8 +156,8 @@ class ClusterState:
         """As `apply`, in small steps, so that queries can be answered between them; done when the iterator ends.
 
         Between steps the state may be read and changed. Objects changed meanwhile, and those under the keys of `newer`,
-        are newer than the list and stay as they are. All slices of a Service change in one step. The kind becomes
-        synced with the last step; of a first list only that step has facts.
+        are newer than the list and stay as they are. All slices of a Service change in one step, unless they are very
+        many. The kind becomes synced with the last step; of a first list only that step has facts.
         """
         kind = change.kind
         held: Mapping[tuple[str, str], ClusterObject] = self._tables[kind].store
@@ -167,8 +167,8 @@ class ClusterState:
         first = kind in self._awaited or kind in self.denied
         if first:
             self.locators.recheck_all()
-        while comparison.groups:
-            keyed = [(one_of(pair).key, *pair) for pair in comparison.groups.popleft()]
+        for differences in comparison.applied_at_once():
+            keyed = [(one_of(pair).key, *pair) for pair in differences]
             differing = [(key, old, new) for key, old, new in keyed if held.get(key) is old]
             self.locators.listing = True
             facts = self.take_all(kind, differing, wall_seconds)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, service
-from topodns.cluster.list_diff import COMPARED_AT_ONCE, IDLE, DiffStep
+from topodns.cluster.list_diff import COMPARED_AT_ONCE, IDLE, SLICES_AT_ONCE, DiffStep
 from topodns.cluster.model import Change, ClusterObject, Deleted, EndpointSlice, Kind, ObjectKey, Replaced, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.dependency import EVERYTHING, service_fact
@@ -46,6 +46,23 @@ class TestSteps:
         found = steps(state, "EndpointSlice", *slices("10.0.0.3", "10.0.0.4", "10.0.0.5"), other)
         assert [step.differing for step in found] == [3, 1]
         assert service_fact(*WEB) in found[0].facts
+
+    def test_very_many_slices_of_a_service_change_in_several_steps_and_the_removals_come_last(self) -> None:
+        before = [f"10.0.0.{number}" for number in range(SLICES_AT_ONCE)]
+        state = state_of(Replaced("EndpointSlice", slices(*before)))
+        renamed = [replace(one, name=f"new-{at}") for at, one in enumerate(slices(*before))]
+        ready = []
+        for step in state.replace(Replaced("EndpointSlice", tuple(renamed)), 0):
+            if step.differing:
+                ready.append((step.differing, len(state.backends(WEB).pools[4].everyone.addresses)))
+        assert ready == [(SLICES_AT_ONCE, SLICES_AT_ONCE)] * 2
+
+    def test_large_slices_change_ten_thousand_endpoints_at_once(self) -> None:
+        large = tuple(
+            endpoint_slice("web", *(endpoint(f"10.{each}.{at >> 8}.{at & 255}") for at in range(1000)), name=f"w{each}")
+            for each in range(12)
+        )
+        assert [step.differing for step in steps(state_of(), "EndpointSlice", *large)] == [10, 2]
 
     def test_no_step_compares_more_than_some_objects(self) -> None:
         many = tuple(namespace(f"n{number}") for number in range(10 * COMPARED_AT_ONCE))
