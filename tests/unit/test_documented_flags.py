@@ -28,7 +28,7 @@ READ_AS = {
     "_PORT": "KUBERNETES_SERVICE_PORT",
     "variable": "NAME_SERVICE_HOST",
     "watchdog.HEARTBEAT_VARIABLE": "TOPODNS_HEARTBEAT_FD",
-    "match['percent'] or match['dollar']": "any",
+    "_variable(match)": "any",
 }
 READ_BY_OPENSSL = {"SSL_CERT_FILE", "SSL_CERT_DIR"}
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import combinations
 from typing import Any, Final
 
-from topodns.corefile.errors import ConfigError
+from topodns.corefile.errors import ConfigError, shown_word
 from topodns.corefile.files import load_corefile
 from topodns.corefile.imports import Importer
 from topodns.corefile.lexer import Token
@@ -125,12 +125,22 @@ def settings_from_text(
     the directive `cache`. Raises ConfigError.
     """
     importer = Importer(environment)
-    tokens = tuple(importer.read(text, file))
-    expanded = ExpandedCorefile(tokens, file, default_port, importer.digest, tuple(importer.files))
-    settings = settings_from_tokens(expanded, cache)
+    try:
+        tokens = tuple(importer.read(text, file))
+        expanded = ExpandedCorefile(tokens, file, default_port, importer.digest, tuple(importer.files))
+        settings = settings_from_tokens(expanded, cache)
+    except ConfigError as problem:
+        raise importer.with_unset_variables(problem) from None
+    _warn_of(importer, warn)
+    return settings
+
+
+def _warn_of(importer: Importer, warn: Warn) -> None:
     for pattern in importer.unmatched:  # in CoreDNS's words
         warn(f"No files matching import glob pattern: {pattern.text} ({pattern.file}:{pattern.line})")
-    return settings
+    for (file, line), names in importer.unset.items():
+        for name in names:
+            warn(f"The environment variable {shown_word(name)} is not set, so it is empty ({file}:{line})")
 
 
 def settings_from_tokens(expanded: ExpandedCorefile, cache: Cache = AS_COREDNS) -> Settings:

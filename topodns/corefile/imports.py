@@ -14,9 +14,9 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from topodns.corefile.errors import nearest, shown, shown_word
+from topodns.corefile.errors import ConfigError, nearest, shown, shown_word
 from topodns.corefile.files import read_text, reason
-from topodns.corefile.lexer import Token, expand_environment, tokenize
+from topodns.corefile.lexer import Token, expand_environment, tokenize, unset_variables
 
 MAX_IMPORTS: Final = 10_000  # as in CoreDNS; a pattern counts once
 MAX_DEPTH: Final = 50  # of imports inside imports
@@ -27,7 +27,8 @@ _ARGUMENT: Final = re.compile(r"\{args(?:\[([0-9]{1,4})\]|\.([0-9]{1,4}))\}")
 
 class Importer:
     """Expands one Corefile. Once the tokens of `read` have been taken: `files` has the paths read, in order, without
-    duplicates, `digest` is that of their texts, and `unmatched` has the patterns that match no file.
+    duplicates, `digest` is that of their texts, `unmatched` has the patterns that match no file, and `unset` the
+    environment variables that have no value.
     """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
@@ -40,6 +41,7 @@ class Importer:
         self._hash = hashlib.sha512()
         self.files: list[str] = []
         self.unmatched: list[Token] = []  # patterns that no file matches
+        self.unset: dict[tuple[str, int], list[str]] = {}  # names of variables, by file and line
 
     @property
     def digest(self) -> str:
@@ -49,6 +51,14 @@ class Importer:
     def read(self, text: str, file: str) -> Iterator[Token]:
         """The tokens of `text` with imports, arguments and environment variables expanded. Raises ConfigError."""
         return self._expand(self._tokenize(text, file), (), (os.path.realpath(file),))
+
+    def with_unset_variables(self, problem: ConfigError) -> ConfigError:
+        """The problem, and the unset variables of its line: the empty text in their place may be the cause."""
+        names = self.unset.get((problem.file, problem.line))
+        if not names:
+            return problem
+        text = f"{problem.problem}; not set in the environment: {', '.join(map(shown_word, names))}"
+        return ConfigError(problem.file, problem.line, text)
 
     def _tokenize(self, text: str, file: str) -> Iterator[Token]:
         self._hash.update(text.encode("utf-8", "surrogatepass"))
@@ -75,9 +85,16 @@ class Importer:
 
     def _fill_in(self, token: Token, arguments: tuple[str, ...]) -> Token:
         text = expand_environment(token.text, self._environment)
+        if text != token.text:
+            self._note_unset(token)
         if arguments or "{args" in text:
             text = _ARGUMENT.sub(lambda match: _argument(match, arguments, token), text)
         return token if text == token.text else replace(token, text=text)
+
+    def _note_unset(self, token: Token) -> None:
+        names = unset_variables(token.text, self._environment)
+        known = self.unset.setdefault((token.file, token.line), []) if names else []
+        known += [name for name in dict.fromkeys(names) if name not in known]
 
     def _count(self, token: Token) -> None:
         self._tokens += 1

@@ -78,4 +78,17 @@ def expand_environment(text: str, environment: Mapping[str, str]) -> str:
     """`text` with `{$NAME}` and `{%NAME%}` replaced by their values, or by "" if unset; not recursive."""
     if "{" not in text:
         return text
-    return _ENVIRONMENT.sub(lambda match: environment.get(match["percent"] or match["dollar"], ""), text)
+    return _ENVIRONMENT.sub(lambda match: environment.get(_variable(match), ""), text)
+
+
+def unset_variables(text: str, environment: Mapping[str, str]) -> list[str]:
+    """The names of the variables in `text` for which `expand_environment` has no value, in order."""
+    if "{" not in text:
+        return []
+    names = (_variable(match) for match in _ENVIRONMENT.finditer(text))
+    return [name for name in names if name not in environment]
+
+
+def _variable(match: re.Match[str]) -> str:
+    name: str = match["percent"] or match["dollar"]
+    return name

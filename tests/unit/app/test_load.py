@@ -87,7 +87,11 @@ def test_a_corefile_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         ("Errors", "unknown directive 'Errors', did you mean 'errors'?"),
         ("forwad . 1.1.1.1", "unknown directive 'forwad', did you mean 'forward'?"),
         ("xyzzy", "unknown directive 'xyzzy', expected one of those that 'topodns -plugins' lists"),
-        ("{$UNSET}", "unknown directive '', expected one of those that 'topodns -plugins' lists"),
+        (
+            "{$UNSET}",
+            "unknown directive '', expected one of those that 'topodns -plugins' lists; "
+            "not set in the environment: 'UNSET'",
+        ),
         ("topology", "found 'topology' in a server block without 'kubernetes', expected both"),
         (
             "autopath cluster.local @kubernetes",

@@ -56,6 +56,38 @@ def test_the_environment_is_put_in_everywhere() -> None:
     assert (block.settings.get("nsid"), block.keys[0].origin, block.keys[0].port) == ("worker 1", ("a", "org"), 54)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            ".:{$PORT} {\n whoami\n}",
+            "Corefile:1: found '.:', expected a zone and perhaps a port, such as 'example.org:53' or '.:53'; "
+            "not set in the environment: 'PORT'",
+        ),
+        (
+            ". {\n bind {$HOST}{%PART%}{$HOST}\n whoami\n}",
+            "Corefile:2: 'bind' has '', expected an IP address or an interface's name; "
+            "not set in the environment: 'HOST', 'PART'",
+        ),
+        (
+            ". {\n import {$PART}\n}",
+            "Corefile:2: 'import' has no argument, expected a snippet, a file or a pattern; "
+            "not set in the environment: 'PART'",
+        ),
+        (". {\n prometheus {$HOST}:9153\n bnd\n}", "Corefile:3: unknown directive 'bnd', did you mean 'bind'?"),
+    ],
+)
+def test_an_error_names_the_unset_variables_of_its_line(text: str, expected: str) -> None:
+    assert problem(text) == expected
+
+
+def test_a_variable_that_is_not_set_is_a_warning_where_the_empty_text_is_valid() -> None:
+    warnings: list[str] = []
+    text = ". {\n prometheus {$HOST}:9153\n chaos {$VERSION}\n}"
+    settings_from_text(text, "Corefile", 53, {"VERSION": ""}, warnings.append)
+    assert warnings == ["The environment variable 'HOST' is not set, so it is empty (Corefile:2)"]
+
+
 def test_a_file_is_found_beside_the_importing_one(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "one.conf").write_text("errors\nimport two.conf\n")
@@ -116,7 +148,6 @@ def test_the_digest_is_that_of_all_text_read(tmp_path: Path) -> None:
     ("text", "expected"),
     [
         (". {\n import\n}", "Corefile:2: 'import' has no argument, expected a snippet, a file or a pattern"),
-        (". {\n import {$UNSET}\n}", "Corefile:2: 'import' has no argument, expected a snippet, a file or a pattern"),
         (
             ". {\n import nowhere.conf\n}",
             "Corefile:2: cannot import 'nowhere.conf': no such file and no snippet of this name above",
