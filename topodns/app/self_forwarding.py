@@ -23,7 +23,7 @@ def refuse_circles(settings: Settings, own_addresses: Collection[bytes]) -> None
                 there = listening.at(upstream)
                 if there is not None and any(there.get(name) is block for name in names):
                     problem = f"'forward' has {upstream.name}, which is this server block itself: a loop"
-                    raise ConfigError(block.source, block.line, problem)
+                    raise ConfigError(forward.file, forward.line, problem)
 
 
 def _forwarded(block: ServerBlock, forward: Forward) -> Iterator[Name]:

@@ -49,10 +49,10 @@ def test_n16_another_server_or_another_block_may_be_asked(corefile: str) -> None
     refuse_circles(settings(corefile), OWN)
 
 
-def test_n16_the_place_of_the_block_is_said() -> None:
+def test_n16_the_error_has_the_line_of_the_forward() -> None:
     with pytest.raises(ConfigError) as caught:
-        refuse_circles(settings("example {\nwhoami\n}\n. {\nforward . 127.0.0.1\n}"), OWN)
-    assert str(caught.value) == "Corefile:4: 'forward' has 127.0.0.1:53, which is this server block itself: a loop"
+        refuse_circles(settings("example {\nwhoami\n}\n. {\nerrors\nforward . 127.0.0.1\n}"), OWN)
+    assert str(caught.value) == "Corefile:6: 'forward' has 127.0.0.1:53, which is this server block itself: a loop"
 
 
 def test_each_block_is_looked_at_once_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:

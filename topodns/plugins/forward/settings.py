@@ -1,6 +1,6 @@
 """Settings of the `forward` directive: which names are forwarded, to which upstreams, and how."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from topodns.dns.name import ROOT, Name
@@ -81,3 +81,6 @@ class Forward:
     failfast: bool = False  # all upstreams down means SERVFAIL, not one of them at random
     failover: frozenset[int] = frozenset()  # rcodes after which another upstream is asked
     source_address: str = ""  # of all packets to upstreams; "": the kernel chooses
+    # Where the directive is, for errors; a moved line is no other forward.
+    file: str = field(default="", compare=False)
+    line: int = field(default=0, compare=False)

@@ -60,7 +60,8 @@ def parse_forward(directive: Directive, context: Context) -> tuple[Forward, ...]
     server_name = _server_name(directive)
     upstreams = upstreams_of(directive, destinations, context, server_name)
     readers = {**_READERS, "tls": _tls_reader(context)}
-    settings = fold_options(directive, Forward(parse_origins(directive, (origin,)), upstreams), readers)
+    settings = Forward(parse_origins(directive, (origin,)), upstreams, file=directive.file, line=directive.line)
+    settings = fold_options(directive, settings, readers)
     if settings.max_age and settings.max_age < settings.expire:
         raise directive.error(
             f"'forward' has max_age {settings.max_age:g}s and expire {settings.expire:g}s, "
