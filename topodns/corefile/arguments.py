@@ -173,8 +173,19 @@ def parse_network(text: str) -> Network | None:
 def network(directive: Directive, text: str) -> Network:
     found = parse_network(text)
     if found is None:
-        raise directive.error(f"'{directive.name}' has {shown(text)}, expected an address or ADDRESS/LENGTH")
+        expected = expected_network(text, "an address or ADDRESS/LENGTH")
+        raise directive.error(f"'{directive.name}' has {shown(text)}, expected {expected}")
     return found
+
+
+def expected_network(text: str, form: str) -> str:
+    """What a message expects in place of `text`, of which `parse_network` makes nothing: `form`, or only another prefix
+    length where the address is valid.
+    """
+    address, _, length = text.partition("/")
+    if not length.isdecimal() or parse_network(address) is None:
+        return form
+    return f"a prefix length from 0 to {128 if ':' in address else 32}"
 
 
 def networks(directive: Directive) -> tuple[Network, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from topodns.corefile.arguments import MAX_PORT, Network, no_body, parse_network
+from topodns.corefile.arguments import MAX_PORT, Network, expected_network, no_body, parse_network
 from topodns.corefile.errors import ConfigError, shown, shown_word
 from topodns.corefile.lexer import Token
 from topodns.corefile.parser import Directive
@@ -86,9 +86,8 @@ def _origins(place: Token | Directive, text: str, origin: str) -> tuple[Name, ..
     if _PREFIX_LIKE.fullmatch(origin):
         network = parse_network(origin)
         if network is None:
-            raise place.error(
-                f"found {shown_word(origin)}, expected a whole address and a prefix length, such as 10.0.0.0/8"
-            )
+            expected = expected_network(origin, "a whole address and a prefix length, such as 10.0.0.0/8")
+            raise place.error(f"found {shown_word(origin)}, expected {expected}")
         return reverse_origins(network)
     return (_origin(place, text, origin),)
 

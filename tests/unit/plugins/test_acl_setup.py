@@ -51,7 +51,7 @@ def test_acls_add_up_each_for_its_own_zones() -> None:
         ("acl {\n block type\n}", "3: 'type' of 'block' has nothing after it, expected at least one word"),
         ("acl {\n block net type A\n}", "3: 'net' of 'block' has nothing after it, expected at least one word"),
         ("acl {\n block type AAAAA\n}", "3: unknown record type 'AAAAA', did you mean 'AAAA'?"),
-        ("acl {\n block net 10.0.0.0/33\n}", "3: 'block' has '10.0.0.0/33', expected an address or ADDRESS/LENGTH"),
+        ("acl {\n block net 10.0.0.0/33\n}", "3: 'block' has '10.0.0.0/33', expected a prefix length from 0 to 32"),
     ],
 )
 def test_a_wrong_line_is_refused(lines: str, expected: str) -> None:

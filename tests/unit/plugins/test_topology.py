@@ -81,6 +81,7 @@ def test_options(option: str, expected: TopologySettings) -> None:
         ("locate identity", f"'locate' has 'identity', expected {METHODS}"),
         ("locate nodelocators", "'locate' has 'nodelocators', did you mean 'nodelocator'?"),
         ("locate", f"'locate' has no argument, expected some of {METHODS}"),
+        ("trust 169.254.20.10/33", "'trust' has '169.254.20.10/33', expected a prefix length from 0 to 32"),
         ("trust everybody", "'trust' has 'everybody', expected an address or ADDRESS/LENGTH"),
         ("trust 10.0.0.0/255.0.0.0", "'trust' has '10.0.0.0/255.0.0.0', expected an address or ADDRESS/LENGTH"),
         ("trust", "'trust' has no argument, expected addresses or ADDRESS/LENGTH"),
