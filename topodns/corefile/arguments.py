@@ -157,6 +157,11 @@ def duration(directive: Directive, text: str) -> float:
     raise directive.error(f"'{directive.name}' has {shown(text)}, expected a duration such as 5s, 1m30s or 500ms")
 
 
+def is_duration(text: str) -> bool:
+    """Whether `duration` takes this text for one with a unit."""
+    return text != "0" and _DURATION.fullmatch(text) is not None
+
+
 def parse_network(text: str) -> Network | None:
     """The network of a text `ADDRESS/LENGTH` (bits after the prefix are dropped) or `ADDRESS`; None for other texts.
 

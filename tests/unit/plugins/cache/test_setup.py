@@ -37,6 +37,7 @@ def options(*lines: str) -> Cache:
         ("cache 30", Cache(BLOCK, Share(30), Share(30))),
         ("cache example test.", Cache((EXAMPLE, TEST))),
         ("cache 30 example", Cache((EXAMPLE,), Share(30), Share(30))),
+        ("cache 30s.", Cache((parse_name("30s."),))),
         ("cache 10.0.0.0/8", Cache((parse_name("10.in-addr.arpa."),))),
         ("cache {\n}", Cache(BLOCK)),
     ],
@@ -109,6 +110,14 @@ def test_the_policy_may_be_before_or_after() -> None:
     [
         ("cache 0", "'cache' has '0', expected a whole number from 1 to 2147483647"),
         ("cache -5", "'cache' has '-5', expected a whole number from 1 to 2147483647"),
+        (
+            "cache 30s",
+            "'cache' has '30s', expected a TTL in seconds without a unit, or a zone; write '30s.' for the zone",
+        ),
+        (
+            "cache 30 1m30s",
+            "'cache' has '1m30s', expected a TTL in seconds without a unit, or a zone; write '1m30s.' for the zone",
+        ),
         ("cache tls://x", "CoreDNS has the transport 'tls://', topodns does not"),
         ("cache { \n\nsucess 5\n}", "unknown option 'sucess' of 'cache', did you mean 'success'?"),
     ],
