@@ -112,7 +112,9 @@ def test_half_a_file_keeps_the_last_good_state_until_it_is_whole(tmp_path: Path)
             file.write_text("apiVersion: v1\nkind: [")
             await until(lambda: cluster.source.files_bad == 1)
             assert cluster.nodes == {"old"}
-            assert cluster.source.problems == (f"{file}:2: did not find expected node content",)
+            assert cluster.source.problems == (
+                f"{file}:2: did not find expected node content; its last good state stays",
+            )
             file.write_text(node("new"))
             await cluster.has("new")
             assert cluster.source.files_bad == 0

@@ -47,13 +47,45 @@ class ManifestEntry(NamedTuple):
     line: int
     objects: tuple[ClusterObject, ...]
 
+    @property
+    def name(self) -> str:
+        """`namespace/name`, as messages have it."""
+        return "/".join(filter(None, self.key))
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        return self.kind, self.name
+
+
+class SkippedObject(NamedTuple):
+    """An API object of a file that could not be decoded. `name` is `namespace/name`, "" if unreadable."""
+
+    kind: str
+    name: str
+    line: int
+    problem: str  # a log line
+
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The decoded contents of one file. `skipped` has one log line per object that could not be decoded."""
+    """The decoded contents of one file."""
 
     entries: tuple[ManifestEntry, ...] = ()
-    skipped: tuple[str, ...] = ()
+    skipped: tuple[SkippedObject, ...] = ()
+
+    def keeping(self, before: "Contents") -> "Contents":
+        """These contents, with the last version that the file had of each skipped object, as from an API server."""
+        if not self.skipped:
+            return self
+        there = {entry.identity for entry in self.entries}
+        last = {entry.identity: entry for entry in before.entries if entry.identity not in there}
+        entries, skipped = list(self.entries), list[SkippedObject]()
+        for each in self.skipped:
+            if (kept := last.pop((each.kind, each.name), None)) is not None:
+                entries.append(kept._replace(line=each.line))
+                each = each._replace(problem=f"{each.problem}; its last version stays")
+            skipped.append(each)
+        return Contents(tuple(entries), tuple(skipped))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +105,7 @@ def read_contents(file: str, data: bytes, selector: Selector | None = None) -> G
     if not data.strip():
         raise BadManifest(file, 1, "empty; is it still being written?")
     entries: list[ManifestEntry] = []
-    skipped: list[str] = []
+    skipped: list[SkippedObject] = []
     for document in parse_documents(data, file):
         yield
         if document is None:
@@ -81,7 +113,8 @@ def read_contents(file: str, data: bytes, selector: Selector | None = None) -> G
         try:
             entries += _entries(document, selector)
         except DecodeError as error:
-            skipped.append(f"{file}:{document.line}: skipped {error}")
+            problem = f"{file}:{document.line}: skipped {error}"
+            skipped.append(SkippedObject(error.kind, error.name, document.line, problem))
     return Contents(tuple(entries), tuple(skipped))
 
 
@@ -109,7 +142,7 @@ class ManifestSet:
         self._files: dict[str, Contents] = {}
 
     def put(self, file: str, contents: Contents) -> None:
-        self._files[file] = contents
+        self._files[file] = contents.keeping(self._files.get(file, Contents()))
 
     def has_all(self, files: Iterable[str]) -> bool:
         """Whether each of these files was read at least once, even if it is unreadable now."""
@@ -121,7 +154,8 @@ class ManifestSet:
 
     @property
     def skipped(self) -> tuple[str, ...]:
-        return tuple(line for file in sorted(self._files) for line in self._files[file].skipped)
+        """A log line for each object that could not be decoded."""
+        return tuple(each.problem for file in sorted(self._files) for each in self._files[file].skipped)
 
     def merged(self) -> Merged:
         chosen: dict[tuple[str, ObjectKey], tuple[str, ManifestEntry]] = {}
@@ -141,10 +175,9 @@ class ManifestSet:
 
 def _conflict(earlier: str, later: str, overlap: Sequence[tuple[ManifestEntry, ManifestEntry]]) -> str:
     loser, winner = overlap[0]
-    name = "/".join(filter(None, winner.key))
     more = f" and {len(overlap) - 1} more" if len(overlap) > 1 else ""
     places = f"{earlier}:{loser.line} and {later}:{winner.line}"
-    return f"{places} both define {winner.kind} {name}{more}; the latter counts"
+    return f"{places} both define {winner.kind} {winner.name}{more}; the latter counts"
 
 
 def _by_kind(objects: Iterable[ClusterObject]) -> Mapping[Kind, tuple[ClusterObject, ...]]:

@@ -38,11 +38,11 @@ class ManifestSource:
 
     `paths` are files and directories. In a directory, files that end in SUFFIXES are read; hidden files and
     subdirectories are not (as `kubectl apply -f`). An unreadable file (malformed, empty or missing) keeps its last
-    objects; only a file removed from a directory loses its objects.
+    objects, and so does an object in it that cannot be decoded; only a file removed from a directory loses its objects.
     """
 
     files_bad: int = 0  # now unreadable; they keep their last good state, if any
-    objects_skipped: int = 0  # now malformed
+    objects_skipped: int = 0  # now malformed; they keep their last version, if any
     reloads: int = 0  # how often a change was found since `load`
     problems: tuple[str, ...] = ()  # now: one log line each
 
@@ -150,11 +150,15 @@ class ManifestSource:
         try:
             yield from self._read_if_changed(file, known, asked)
         except BadManifest as error:
-            known.problem = str(error)
+            known.problem = f"{error}{self._what_stays(file)}"
         except OSError as error:
             known.state, known.digest = None, b""
-            known.problem = f"{file}: cannot be read: {error.strerror or error}"
+            known.problem = f"{file}: cannot be read: {error.strerror or error}{self._what_stays(file)}"
         self._outdated |= known.problem != before
+
+    def _what_stays(self, file: str) -> str:
+        """The end of a message that the file is unreadable: what becomes of its objects."""
+        return "; its last good state stays" if self._set.has_all((file,)) else ""
 
     def _read_if_changed(self, file: str, known: _File, asked: bool) -> Iterator[None]:
         state = file_state(file)

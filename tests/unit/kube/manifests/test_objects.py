@@ -73,8 +73,8 @@ class TestContents:
         found = contents(documents(SERVICE % ("bad", "10.96.0.999"), SERVICE % ("good", "10.96.0.1"), "a: 1\n"))
         assert [entry.key.name for entry in found.entries] == ["good"]
         assert len(found.skipped) == 2
-        assert found.skipped[0].startswith("m.yaml:1: skipped Service shop/bad: ")
-        assert found.skipped[1] == "m.yaml:11: skipped object (unnamed): it has no kind"
+        assert found.skipped[0].problem.startswith("m.yaml:1: skipped Service shop/bad: ")
+        assert found.skipped[1].problem == "m.yaml:11: skipped object (unnamed): it has no kind"
 
     def test_labels_select_services_slices_and_pods_but_not_nodes(self) -> None:
         labelled = SERVICE.replace("name: %s", "name: %s, labels: {app: web}") % ("web", "10.96.0.1")
@@ -91,6 +91,25 @@ class TestContents:
 
 
 class TestMerging:
+    def test_a_malformed_object_keeps_the_last_version_that_its_file_had_of_it(self) -> None:
+        cluster = ManifestSet()
+        good, bad = SERVICE % ("web", "10.96.0.1"), SERVICE % ("web", "10.96.0.999")
+        for text in (documents(SERVICE % ("db", "10.96.0.2"), good), bad, "# moved\n" + documents(bad, bad)):
+            cluster.put("a.yaml", contents(text, "a.yaml"))
+        (kept,) = cluster.merged().objects["Service"]
+        assert (kept.key.name, kept.cluster_ips) == ("web", (packed("10.96.0.1"),))  # type: ignore[union-attr]
+        assert [line.endswith("; its last version stays") for line in cluster.skipped] == [True, False]
+        assert cluster.merged().conflicts == ()
+
+    def test_a_malformed_object_beside_a_good_one_of_its_name_counts_for_nothing(self) -> None:
+        cluster = ManifestSet()
+        cluster.put("a.yaml", contents(SERVICE % ("web", "10.96.0.1"), "a.yaml"))
+        both = documents(SERVICE % ("web", "10.96.0.2"), SERVICE % ("web", "10.96.0.999"))
+        cluster.put("a.yaml", contents(both, "a.yaml"))
+        (found,) = cluster.merged().objects["Service"]
+        assert found.cluster_ips == (packed("10.96.0.2"),)  # type: ignore[union-attr]
+        assert not cluster.skipped[0].endswith("stays")
+
     def test_the_file_whose_name_sorts_last_wins_with_one_warning_per_pair_of_files(self) -> None:
         one = documents(SERVICE % ("web", "10.96.0.1"), SERVICE % ("db", "10.96.0.1"), SERVICE % ("mail", "10.96.0.1"))
         two = documents(NODE % ("n1", "r1"), SERVICE % ("db", "10.96.0.2"), SERVICE % ("web", "10.96.0.2"))

@@ -130,6 +130,7 @@ class TestSource:
         assert script.look() == {"Node": ["n1", "n2"]}
         assert script.source.files_bad == 1
         assert said in script.source.problems[0]
+        assert script.source.problems[0].endswith("; its last good state stays")
         assert caplog.messages == [f"manifests: {script.source.problems[0]}"]
         script.write("a.yaml", NODE % ("n3", "r1"))
         assert script.look() == {"Node": ["n3", "n2"]}
@@ -140,6 +141,20 @@ class TestSource:
             script.write("a.yaml", text)
             script.look()
             assert script.source.files_bad == bad
+
+    def test_an_object_that_becomes_malformed_keeps_its_last_version_until_it_is_mended_or_gone(
+        self, script: Script, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        script.write("a.yaml", documents(SERVICE % ("web", "10.96.0.1"), NODE % ("n1", "r1")))
+        script.load()
+        script.write("a.yaml", documents(SERVICE % ("web", "nonsense"), NODE % ("n2", "r1")))
+        assert script.look() == {"Node": ["n2"]}
+        assert script.source.objects_skipped == 1
+        (line,) = caplog.messages
+        assert "a.yaml:1: skipped Service shop/web: " in line
+        assert line.endswith("; its last version stays")
+        script.write("a.yaml", NODE % ("n2", "r1"))
+        assert (script.look(), script.source.objects_skipped) == ({"Service": []}, 0)
 
     def test_a_file_that_leaves_the_directory_takes_its_objects_and_problems_along(self, script: Script) -> None:
         script.write("a.yaml", NODE % ("n1", "r1"))
@@ -157,7 +172,9 @@ class TestSource:
         script.load()
         away = script.directory.rename(tmp_path / "elsewhere")
         assert (script.look(), script.source.files_bad) == ({}, 1)
-        assert script.source.problems[0].endswith("a.yaml: cannot be read: No such file or directory")
+        assert script.source.problems[0].endswith(
+            "a.yaml: cannot be read: No such file or directory; its last good state stays"
+        )
         away.rename(script.directory)
         assert (script.look(), script.source.problems) == ({}, ())
 
