@@ -53,7 +53,7 @@ function clientLine(group) {
   const gets = group.answers.map((answer) => `IPv${answer.family}: ${count(answer.endpoints, "endpoint")}` +
     `${answer.key ? " by " + answer.key : ""} (${answer.reason.replaceAll("_", " ")})`).join("; ") || "no endpoint: there is none";
   const more = group.size > group.nodes.length ? ` and ${group.size - group.nodes.length} more` : "";
-  return [zoneText(group.zone), `${group.covered ? group.near ? MARKS.near : MARKS.far : MARKS.dark} ${gets}`, [chips(group.nodes), more]];
+  return [zoneText(group.zone), `${group.covered ? group.near ? MARKS.near : MARKS.far : MARKS.none} ${gets}`, [chips(group.nodes), more]];
 }
 
 function table(caption, heads, lines) {
@@ -138,8 +138,8 @@ function changeText(text) { // node=NAME:down, zone=NAME:down
   return kind ? `${kind} ${name} were down` : name;
 }
 
-function lossText({id, dark, far}) {
-  const none = dark ? `clients on ${count(dark, "node")} more get no endpoint` : "";
+function lossText({id, without_endpoints: without, far}) {
+  const none = without ? `clients on ${count(without, "node")} more get no endpoint` : "";
   const distant = far ? `clients on ${count(far, "node")} more get far ones` : "";
   return `${id}: ${[none, distant].filter(Boolean).join(", ")}`;
 }

@@ -7,9 +7,9 @@ const PAGE_NODES = 200; // nodes of one zone
 const POLL = 10000; // milliseconds, where there is no live connection
 const AGAIN = 2000; // milliseconds between two what-ifs that the cluster's changes cause
 const FIXED = ["Service", "Keys", "Endpoints", "Misses in 5 min"];
-const MARKS = {near: "●", far: "○", part: "◐", dark: "✕", idle: "–"};
+const MARKS = {near: "●", far: "○", part: "◐", none: "✕", idle: "–"};
 const MEANING = {
-  near: "all by a key", far: "some from anywhere", part: "gaps", dark: "clients on no node get one", idle: "no nodes",
+  near: "all by a key", far: "some from anywhere", part: "gaps", none: "clients on no node get one", idle: "no nodes",
 };
 
 const at = (id) => document.getElementById(id);
@@ -110,17 +110,17 @@ function live(text, works) {
 
 function level([endpoints, nodes, covered, near]) {
   if (!nodes) return "idle";
-  if (!covered) return "dark";
+  if (!covered) return "none";
   if (covered < nodes) return "part";
   return near < nodes ? "far" : "near";
 }
 
 const NO_CELL = [0, 0, 0, 0];
 const cellOf = (row, name) => (name === OTHERS ? row.others : Object.hasOwn(row.zones, name) && row.zones[name]) || NO_CELL;
-const hasDark = (row) => [...Object.values(row.zones), row.others || NO_CELL].some((cell) => cell[2] < cell[1]);
+const isUncovered = (row) => [...Object.values(row.zones), row.others || NO_CELL].some((cell) => cell[2] < cell[1]);
 const shownRow = (row) => page.supposed.get(row.id) || row;
 const limit = () => page.screens * Math.min(PAGE_ROWS, Math.ceil(PAGE_CELLS / Math.max(1, page.zones.length)));
-const hasGap = (row) => row.problems.length > 0 || !row.endpoints || hasDark(row);
+const hasGap = (row) => row.problems.length > 0 || !row.endpoints || isUncovered(row);
 
 function renderAll() {
   at("cluster-name").textContent = page.summary.name || "the cluster";
@@ -181,7 +181,7 @@ function renderRows() {
   at("zones-note").hidden = !page.summary.other_zones;
   at("zones-note").textContent = `The ${count(page.summary.zones.length, "zone")} with the most nodes have a column each; ` +
     "all others share the last one.";
-  const gaps = all.filter(hasDark).length;
+  const gaps = all.filter(isUncovered).length;
   const others = page.summary.misses.others;
   say("summary", `${count(all.length + (page.summary.left_out || 0), "Service")} with topology keys, ${count(page.summary.nodes, "node")}; ` +
     `${gaps} with clients that get no endpoint.` +

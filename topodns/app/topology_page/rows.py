@@ -20,7 +20,7 @@ MAX_ROWS: Final = 2000  # in one reply
 MAX_COLUMNS: Final = 50  # zones
 STEP: Final = 100  # groups of Nodes counted in one step
 
-DARK: Final = 3  # severities: clients on some Node get no endpoint
+UNCOVERED: Final = 3  # severities: clients on some Node get no endpoint
 EMPTY: Final = 2  # there is no ready endpoint
 PROBLEM: Final = 1  # the keys are invalid, without effect, or harmful
 
@@ -87,7 +87,7 @@ def service_row(
     found = yield from view_coverage(view, groups, topology, with_alone=False)
     cells = yield from zone_cells(found)
     written = row_of(found, cells, view, notice, columns, topology)
-    severity = DARK if found.covered < found.nodes else PROBLEM if written["problems"] else 0
+    severity = UNCOVERED if found.covered < found.nodes else PROBLEM if written["problems"] else 0
     made = ServiceRow(name, severity if found.endpoints else EMPTY, json.dumps(written), cells)
     parts = parts_of(found)
     del found

@@ -20,8 +20,8 @@ def what_if(maker: SnapshotMaker, texts: Sequence[str]) -> Job[str]:
     clients would lose. `topology.what_if` has the form of a change.
 
     A member of `worse`: the Service, and for how many more of the Nodes that are left clients would get no endpoint
-    (`dark`) or only far ones (`far`). `differ` is the number of rows that would, of which the first MAX_ROWS are there,
-    and `nodes` that of the Nodes that are left. Raises Refused for nonsense.
+    (`without_endpoints`) or only far ones (`far`). `differ` is the number of rows that would, of which the first
+    MAX_ROWS are there, and `nodes` that of the Nodes that are left. Raises Refused for nonsense.
     """
     try:
         return (yield from _result(maker, parse_changes(texts)))
@@ -59,9 +59,9 @@ def _result(maker: SnapshotMaker, changes: Sequence[WhatIf]) -> Job[str]:
         differ += 1
         if len(rows) < MAX_ROWS:
             rows.append(after.text)
-        dark, far = _lost(before, after)
-        if dark or far:
-            worse.append({"id": after.name, "dark": dark, "far": far})
+        without, far = _lost(before, after)
+        if without or far:
+            worse.append({"id": after.name, "without_endpoints": without, "far": far})
     yield
     counts = f'"differ":{differ},"nodes":{len(scenario.nodes)}'
     return f'{{{counts},"worse":{json.dumps(worse)},"rows":[{",".join(rows)}]}}'
@@ -69,10 +69,10 @@ def _result(maker: SnapshotMaker, changes: Sequence[WhatIf]) -> Job[str]:
 
 def _lost(before: ServiceRow, after: ServiceRow) -> tuple[int, int]:
     """On how many more Nodes clients get no endpoint, and on how many others only far ones instead of near ones."""
-    dark = far = 0
+    without = far = 0
     for name, then in after.zones.items():
         now = before.zones.get(name, _NO_CELL)
-        darker = max(0, (then.nodes - then.covered) - (now.nodes - now.covered))
-        dark += darker
-        far += max(0, (then.nodes - then.near) - (now.nodes - now.near) - darker)
-    return dark, far
+        more = max(0, (then.nodes - then.covered) - (now.nodes - now.covered))
+        without += more
+        far += max(0, (then.nodes - then.near) - (now.nodes - now.near) - more)
+    return without, far

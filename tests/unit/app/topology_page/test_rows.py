@@ -6,7 +6,15 @@ from collections.abc import Sequence
 import pytest
 
 from tests.support.model_builders import node, packed
-from topodns.app.topology_page.rows import DARK, EMPTY, MAX_COLUMNS, PROBLEM, ServiceRow, ZoneColumns, service_row
+from topodns.app.topology_page.rows import (
+    EMPTY,
+    MAX_COLUMNS,
+    PROBLEM,
+    UNCOVERED,
+    ServiceRow,
+    ZoneColumns,
+    service_row,
+)
 from topodns.cluster.model import ZONE_LABEL, Endpoint, InvalidPolicy, KeySource, ObjectKey, Policy
 from topodns.files.time_slices import do_at_once
 from topodns.plugins.topology import TopologySettings
@@ -48,7 +56,7 @@ def test_a_cell_has_endpoints_and_nodes_that_are_covered_and_near() -> None:
     made = row(keys(ZONE_LABEL), ["a1", "a1", "n1"])
     assert made.zones == {"a": (2, 2, 2, 2), "b": (0, 1, 0, 0), "": (1, 1, 0, 0)}
     assert json.loads(made.text)["zones"] == {"a": [2, 2, 2, 2], "b": [0, 1, 0, 0], "": [1, 1, 0, 0]}
-    assert made.severity == DARK
+    assert made.severity == UNCOVERED
 
 
 def test_clients_that_get_endpoints_from_anywhere_are_covered_and_not_near() -> None:
@@ -86,7 +94,7 @@ def test_the_severity_and_the_problems_of_a_row(
 
 def test_an_invalid_policy_that_is_denied_covers_nobody() -> None:
     denied = row(InvalidPolicy(KeySource.FIELD, "x"), ["a1"], on_invalid=OnInvalid.DENY)
-    assert denied.severity == DARK
+    assert denied.severity == UNCOVERED
     assert "no client gets an endpoint" in denied.text
     assert row(InvalidPolicy(KeySource.FIELD, "x"), ["a1"]).zones["a"] == (1, 2, 2, 0)
 

@@ -177,7 +177,7 @@ def test_of_too_many_zones_those_with_the_most_nodes_have_columns(monkeypatch: p
             assert (cache["zones"].keys(), cache["others"]) == ({"eu-1a", "eu-1c"}, [1, 3, 3, 3])
             found = json.loads(do_at_once(what_if(making.maker, ["node=node-b1:down"])))
             # By zone: what the Nodes of one lose is not made up for by those of another.
-            assert {one["id"]: (one["dark"], one["far"]) for one in found["worse"]} == {
+            assert {one["id"]: (one["without_endpoints"], one["far"]) for one in found["worse"]} == {
                 "data/db-near": (2, 0),
                 "shop/cache": (0, 2),
             }

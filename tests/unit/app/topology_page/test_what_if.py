@@ -28,7 +28,7 @@ def supposed(demo: Demo, *changes: str) -> Any:
 def test_without_the_only_endpoint_of_a_zone_its_other_clients_lose(demo: Demo) -> None:
     found = supposed(demo, "node=node-b1:down")
     assert found["nodes"] == 8
-    assert {one["id"]: (one["dark"], one["far"]) for one in found["worse"]} == {
+    assert {one["id"]: (one["without_endpoints"], one["far"]) for one in found["worse"]} == {
         "data/db-near": (2, 0),
         "shop/cache": (0, 2),
     }
