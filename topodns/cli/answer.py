@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 def add_answer_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of commands whose answer comes from a running server, or from the manifests of a Corefile."""
     parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("-conf", "--conf", default="", metavar="FILE", help="use the manifests of this Corefile")
     parser.add_argument(
-        "-conf", "--conf", default="", metavar="FILE", help="load this Corefile's manifests to find out"
-    )
-    parser.add_argument(
-        "--server", default=DEFAULT_SERVER, metavar="HOST:PORT", help="else ask the `ready` address of this server"
+        "--server",
+        default=DEFAULT_SERVER,
+        metavar="HOST:PORT",
+        help=f"else ask a running server at its `ready` address ({DEFAULT_SERVER})",
     )
 
 

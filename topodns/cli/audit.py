@@ -12,6 +12,7 @@ from topodns.app.audit.endpoint import SEPARATOR
 from topodns.app.load import load_chosen
 from topodns.cli.admin_client import AdminError, fetch_object, object_text
 from topodns.cli.options import DEFAULT_PORT, DEFAULT_SERVER, stdin_text
+from topodns.corefile.errors import listed
 
 if TYPE_CHECKING:
     from topodns.app.audit.document import AuditSubject
@@ -64,7 +65,11 @@ def add_report_flags(parser: argparse.ArgumentParser) -> None:
         help="print what would change; node=NAME:down, zone=NAME:down, scale=NS/NAME:-N, keys=NS/NAME:KEY,KEY",
     )
     parser.add_argument(
-        "--fail-on", choices=FAIL_ON, default="error", metavar="SEVERITY", help="exit with 1 from this one on (error)"
+        "--fail-on",
+        choices=FAIL_ON,
+        default="error",
+        metavar="SEVERITY",
+        help=f"exit with 1 from this severity on: {listed(FAIL_ON)} (error)",
     )
 
 

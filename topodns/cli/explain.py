@@ -19,10 +19,10 @@ def explain(arguments: Sequence[str]) -> int:
         allow_abbrev=False,
     )
     who = parser.add_mutually_exclusive_group(required=True)
-    who.add_argument("--client", default="", metavar="IP", help="the address that asks")
+    who.add_argument("--client", default="", metavar="IP", help="the source address of the query")
     who.add_argument("--node", default="", metavar="NAME", help="the node that the client is on")
-    parser.add_argument("name", help="the name asked for")
-    parser.add_argument("type", nargs="?", default="A", help="the type asked for (A)")
+    parser.add_argument("name", help="the name of the query")
+    parser.add_argument("type", nargs="?", default="A", help="the type of the query (A)")
     add_answer_flags(parser)
     flags = parser.parse_args(arguments)
     question = {"name": flags.name, "type": flags.type, "client": flags.client, "node": flags.node}

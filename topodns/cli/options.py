@@ -7,6 +7,8 @@ from functools import partial
 from typing import Final
 
 from topodns.app.load import load_chosen
+from topodns.corefile.arguments import MAX_PORT
+from topodns.corefile.errors import shown
 from topodns.plugins.block import Settings
 
 log = logging.getLogger(__name__)
@@ -22,22 +24,22 @@ def stdin_text(path: str) -> str | None:
 
 
 def add_corefile_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("-conf", "--conf", default="", metavar="FILE", help="the Corefile, or `stdin` (Corefile)")
+    parser.add_argument("-conf", "--conf", default="", metavar="FILE", help="the Corefile, or `stdin` (./Corefile)")
     parser.add_argument(
         *("-dns.port", "--dns.port", "-p"),
         dest="port",
         type=_port,
         default=DEFAULT_PORT,
         metavar="N",
-        help="port of keys without one (53)",
+        help="port of server blocks without one (53)",
     )
 
 
 def _port(text: str) -> int:
-    port = int(text)
-    if not 0 <= port <= 65535:
-        raise argparse.ArgumentTypeError(f"{text} is no port")
-    return port
+    # More digits than int() takes are no port either.
+    if not text.isascii() or not text.isdecimal() or len(text) > 5 or int(text) > MAX_PORT:
+        raise argparse.ArgumentTypeError(f"found {shown(text)}, expected a port from 0 to {MAX_PORT}")
+    return int(text)
 
 
 class LoadedCorefile:

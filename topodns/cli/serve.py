@@ -24,12 +24,13 @@ def run_command(arguments: Sequence[str]) -> int:
 def _serve(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="topodns",
-        description=f"Cluster DNS that knows where the asking pod runs. Also: topodns {', '.join(_WORDS)}.",
+        description="Serve a Corefile: cluster DNS that knows on which node a client runs.",
+        epilog=f"Commands, each with -h: topodns {listed(_WORDS)}.",
         allow_abbrev=False,
     )
     add_corefile_flags(parser)
     parser.add_argument("-pidfile", "--pidfile", default="", metavar="FILE", help="write the process id here")
-    parser.add_argument("-quiet", "--quiet", action="store_true", help="print nothing at start")
+    parser.add_argument("-quiet", "--quiet", action="store_true", help="print no banner at start")
     parser.add_argument("-plugins", "--plugins", action="store_true", help="list the directives and exit")
     parser.add_argument("-version", "--version", action="store_true", help="print the version and exit")
     if arguments and not arguments[0].startswith("-"):

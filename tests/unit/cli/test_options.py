@@ -17,6 +17,15 @@ def test_the_flags_have_coredns_s_spellings_and_defaults() -> None:
         assert parser.parse_args([flag, "1053", "-conf", "a"]) == argparse.Namespace(conf="a", port=1053)
 
 
+@pytest.mark.parametrize("text", ["dns", "-1", "65536", "1" * 5000, "٥٣"])
+def test_a_port_that_is_none_is_refused_with_the_range(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    add_corefile_flags(parser)
+    with pytest.raises(SystemExit):
+        parser.parse_args([f"-dns.port={text}"])
+    assert "expected a port from 0 to 65535" in capsys.readouterr().err
+
+
 def test_only_conf_stdin_reads_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("text"))
     assert (stdin_text("Corefile"), stdin_text(""), stdin_text("stdin")) == (None, None, "text")
