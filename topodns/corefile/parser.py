@@ -89,7 +89,8 @@ class _Parser:
         if comma:
             raise self._previous().error("found a comma, expected another zone after it")
         if not keys:
-            raise start.error(f"found {shown_word(start.text)}, expected the zones of a server block, such as '.:53'")
+            expected = f"the zones of a server block, such as '.:53'{self._unspaced_brace()}"
+            raise start.error(f"found {shown_word(start.text)}, expected {expected}")
         return tuple(keys)
 
     def _previous(self) -> Token:
@@ -102,9 +103,15 @@ class _Parser:
         lines: list[Directive] = []
         while self.more():
             if self._tokens[self._at].closes:
-                raise self._tokens[self._at].error("found '}', but no '{' is open")
+                raise self._tokens[self._at].error(f"found '}}', but no '{{' is open{self._unspaced_brace()}")
             lines.append(self._line(0))
         return tuple(lines)
+
+    def _unspaced_brace(self) -> str:
+        """The end of a message about an unexpected brace: the last word before it that ends in `{` opens no body."""
+        words = (token for token in reversed(self._tokens[: self._at]) if token.text.endswith("{") and not token.brace)
+        word = next(words, None)
+        return f"; {shown_word(word.text)} at {word.file}:{word.line} needs a space before its '{{'" if word else ""
 
     def _body(self, owner: Token, depth: int) -> tuple[Directive, ...]:
         """Take the lines after a `{`, and the `}` that belongs to it. Raises ConfigError.

@@ -93,6 +93,19 @@ NO_BLOCK = "Corefile: found no server block, expected at least one: a line '. {'
         (". {\n health {\n }\n", "Corefile:1: expected '}' to end '.', found the end of the file"),
         (". {\n health {\n", "Corefile:2: expected '}' to end 'health', found the end of the file"),
         (".\nwhoami\n}", "Corefile:3: found '}', but no '{' is open"),
+        (
+            ".{\n whoami\n}",
+            "Corefile:3: found '}', but no '{' is open; '.{' at Corefile:1 needs a space before its '{'",
+        ),
+        (
+            ". {\n health{\n  lameduck 5s\n }\n whoami\n}",
+            "Corefile:6: found '}', but no '{' is open; 'health{' at Corefile:2 needs a space before its '{'",
+        ),
+        (
+            ". {\n health{\n }\n}",
+            "Corefile:4: found '}', expected the zones of a server block, such as '.:53'; "
+            "'health{' at Corefile:2 needs a space before its '{'",
+        ),
         (". {\n}\n}", "Corefile:3: found '}', expected the zones of a server block, such as '.:53'"),
         (
             ". {\n health\n {\n }\n}",
