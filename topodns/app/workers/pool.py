@@ -227,7 +227,7 @@ class WorkerPool:
         number = self._order.number if self._order is not None else 0
         if number > self._announced and all(slot.link and slot.link.serving == number for slot in self._slots):
             self._announced = number
-            log.info("plugin/multisocket: %d processes serve", len(self._slots) + 1)
+            log.info("plugin/multisocket: %d processes answer queries on the same ports", len(self._slots) + 1)
         done = 0
         for wait in self._waits:
             if not wait.is_over():
