@@ -276,8 +276,7 @@ class Handler:
         seconds: float,
     ) -> bool:
         if block.errors is not None and resolution is not None and _is_failure(resolution):
-            ede = resolution.response.ede
-            block.errors(query, resolution.problem or (ede.text if ede is not None else "see the log"))
+            block.errors(query, resolution.problem or _failure_text(resolution))
         return block.log is not None and block.log(query, client, resolution, reply, seconds)
 
     def _refuse_unread(self, data: bytes, rcode: int, started: float) -> bytes:
@@ -291,6 +290,16 @@ class Handler:
 def _is_failure(resolution: Resolution) -> bool:
     """Whether `errors` logs this resolution: a SERVFAIL. One from the cache is not logged again."""
     return resolution.response.rcode == Rcode.SERVFAIL and resolution.plugin != "cache"
+
+
+def _failure_text(resolution: Resolution) -> str:
+    """What `errors` logs of a SERVFAIL whose plugin gives no reason: an upstream's own, or that of a bug."""
+    ede = resolution.response.ede
+    if ede is not None and ede.text:
+        return ede.text
+    return (
+        f"{resolution.plugin}: the answer is SERVFAIL" if resolution.plugin else "a bug, with its traceback in the log"
+    )
 
 
 def _decided(rcode: int) -> Resolution:

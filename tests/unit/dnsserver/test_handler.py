@@ -193,6 +193,24 @@ def test_errors_logs_each_servfail(errors: bool, logged: list[str], caplog: pyte
     assert [record.getMessage() for record in caplog.records] == logged
 
 
+def upstream_servfails(query: Query, client: Client) -> Resolution:
+    return Resolution(Response(Rcode.SERVFAIL), "forward")
+
+
+@pytest.mark.parametrize(
+    ("step", "line"),
+    [
+        (upstream_servfails, "plugin/errors: 2 example. A: forward: the answer is SERVFAIL"),
+        (fails, "plugin/errors: 2 example. A: a bug, with its traceback in the log"),
+    ],
+)
+def test_errors_names_the_plugin_of_a_servfail_without_a_reason(
+    step: Step, line: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    send(handler(block(".", step, errors=ErrorLog(Errors(), VirtualTimers()))), dig("example. A"))
+    assert caplog.records[-1].getMessage() == line
+
+
 def fails_from_the_cache(query: Query, client: Client) -> Resolution:
     return Resolution(Response(Rcode.SERVFAIL), "cache", Scope.CLIENT, detail=CacheHit("denial", "."))
 
