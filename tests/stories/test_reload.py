@@ -96,6 +96,34 @@ def test_sigusr1_takes_the_corefile_as_it_is_now(running: Story) -> None:
     assert running.server.metric("coredns_reload_failed_total") == 0
 
 
+ON_ALL = 'example. {\n    template IN A {\n        answer "{{ .Name }} 5 IN A 192.0.2.1"\n    }\n}\n'
+ON_ONE = ON_ALL.replace("{\n    template", "{\n    bind HERE\n    template", 1).replace("example.", ".", 1)
+ON_ONE = ON_ONE.replace("192.0.2.1", "192.0.2.2")
+
+
+def free_port() -> int:
+    """A port that no other server has on any address."""
+    with socket.socket() as free:
+        free.bind(("", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+@pytest.mark.parametrize("first", [ON_ALL, ON_ONE], ids=["all first", "one first"])
+def test_a_port_may_be_open_on_all_addresses_and_in_another_block_on_one_of_them(tmp_path: Path, first: str) -> None:
+    with serving(tmp_path, first, port=free_port()) as server:
+        Story(server, tmp_path).reload(first + (ON_ONE if first == ON_ALL else ON_ALL))
+        for tcp in (False, True):
+            assert server.ask("a.example A", tcp=tcp).data == ["192.0.2.2"]
+            assert server.ask("a.example A", tcp=tcp, to="127.0.0.1").data == ["192.0.2.1"]
+
+
+def test_a_server_starts_with_a_port_on_all_addresses_and_on_one(tmp_path: Path) -> None:
+    with serving(tmp_path, ON_ONE + ON_ALL, port=free_port()) as server:
+        assert server.ask("a.example A").data == ["192.0.2.2"]
+        assert server.ask("a.example A", to="127.0.0.1").data == ["192.0.2.1"]
+
+
 BAD = [
     ("a directive that nobody knows", corefile(9, more="kubernetse"), "Corefile:9: "),
     ("a wrong argument", corefile(9999), "Corefile:7: "),

@@ -22,7 +22,7 @@ from topodns.dnsserver.packet_cache.table import PacketCache, PacketCaches
 from topodns.memory.budget import SERVER, MemoryLimits
 from topodns.net.descriptors import Descriptors
 from topodns.net.mmsg import open_batch
-from topodns.net.reuseport import SETTLE, Binding, Instance, leave_group
+from topodns.net.reuseport import SETTLE, Binding, Instance, Sharing, leave_group, share
 from topodns.net.sockets import ListenError, open_tcp, open_udp
 from topodns.net.tcp import TcpListener
 from topodns.net.tcp_limits import TcpCounts, TcpLimits
@@ -114,7 +114,7 @@ class Listeners:
             for at in generation.tables:
                 if at not in self._sites:
                     prepared.sockets[at] = []
-                    binding = self._instance.binding(at[0]) if self._instance is not None else Binding()
+                    binding = self._binding(at, prepared)
                     _open_both((at[0], self._ports.get(at, at[1])), binding, prepared.sockets[at])
         except BaseException:
             prepared.close()
@@ -122,6 +122,16 @@ class Listeners:
         if self._instance is not None:
             self._instance.peers.opened(sock for opened in prepared.sockets.values() for sock in opened)
         return prepared
+
+    def _binding(self, at: ListenAt, prepared: Prepared) -> Binding:
+        """The binding for the sockets of `at`. Where a port is open on all addresses and also on some of them, their
+        sockets share it, as in CoreDNS: the kernel takes the one of the packet's own address first.
+        """
+        binding = self._instance.binding(at[0]) if self._instance is not None else Binding()
+        opened = {**{other: [site.sock for site in sites] for other, sites in self._sites.items()}, **prepared.sockets}
+        beside = [other for other in opened if other[1] == at[1] and ("" in (at[0], other[0])) and other != at]
+        share(sock for other in beside for sock in opened[other])
+        return binding._replace(sharing=Sharing.JOINED) if beside else binding
 
     async def commit(self, prepared: Prepared) -> None:
         """Let the new generation answer from now on; drain and close the listeners that it does not have."""
