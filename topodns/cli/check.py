@@ -16,6 +16,8 @@ from topodns.cli.options import add_corefile_flags, stdin_text
 from topodns.corefile.files import load_corefile
 from topodns.kube.client import check_kubeconfig
 from topodns.kube.manifests.source import ManifestSource
+from topodns.netlink.route import own_addresses
+from topodns.plugins.bind import foreign_warnings
 from topodns.plugins.block import Settings
 from topodns.plugins.multisocket import excess_warnings
 
@@ -58,6 +60,8 @@ def _good(flags: argparse.Namespace, text: str | None) -> Settings | None:
             settings = load_chosen(flags.conf, flags.port, text, log.warning)
             for line in excess_warnings(settings):
                 log.warning("plugin/multisocket: %s", line)
+            for line in foreign_warnings(settings, own_addresses):
+                log.warning("plugin/bind: %s", line)
             check_kubeconfigs(settings)
             whole = check_manifests(settings)
     except (ApiError, *FILE_ERRORS) as problem:

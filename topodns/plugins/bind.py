@@ -1,11 +1,13 @@
 """The `bind` directive: the addresses that a server block listens on, given as such or by interface name."""
 
+from collections.abc import Callable, Collection, Iterator
 from ipaddress import ip_address
 from typing import Final
 
 from topodns.corefile.arguments import some_args, unknown_option, wrong
 from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
+from topodns.plugins.block import Settings
 from topodns.plugins.compatibility import same
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
@@ -43,8 +45,24 @@ def _resolve(directive: Directive, word: str, context: Context) -> tuple[str, ..
     except OSError as problem:
         raise directive.error(f"cannot list the addresses of the interface {shown(word)}: {problem}") from None
     if addresses is None:
-        raise directive.error(f"'{directive.name}' has {shown(word)}, expected an IP address or an interface's name")
+        raise directive.error(
+            f"'{directive.name}' has {shown(word)}, expected an IP address or an interface of this machine"
+        )
     return addresses
+
+
+def foreign_warnings(settings: Settings, own_addresses: Callable[[], Collection[bytes]]) -> Iterator[str]:
+    """A log line for each address of a `bind` that this machine, which has `own_addresses` (packed), cannot listen on.
+
+    `own_addresses` is called only if there is a `bind`.
+    """
+    bound = [(block, host) for block in settings.blocks if "bind" in block.settings for host in block.bound_hosts]
+    own = own_addresses() if bound else ()
+    for block, host in bound:
+        address = ip_address(host.partition("%")[0])
+        # Linux listens on all of 127.0.0.0/8, and the unspecified address is all of its family.
+        if not (address.is_loopback or address.is_unspecified or address.packed in own):
+            yield f"{host} is no address of this machine, which cannot serve the block at {block.source}:{block.line}"
 
 
 PLUGIN: Final = Plugin(

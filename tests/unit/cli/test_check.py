@@ -69,6 +69,15 @@ def test_check_warns_of_more_processes_than_cpus(
     assert capsys.readouterr() == (f"{path}: good: 1 server block\n", line if warned else "")
 
 
+def test_check_warns_of_an_address_that_this_machine_does_not_have(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "Corefile"
+    path.write_text(". {\n    bind 127.10.0.1 0.0.0.0 203.0.113.9\n    whoami\n}\n")
+    assert cli.main(["check", "-conf", str(path)]) == 0
+    assert capsys.readouterr().err == (
+        f"[WARNING] plugin/bind: 203.0.113.9 is no address of this machine, which cannot serve the block at {path}:1\n"
+    )
+
+
 KUBECONFIG = """apiVersion: v1
 kind: Config
 current-context: lab

@@ -41,9 +41,13 @@ def test_bind_takes_addresses_and_interfaces(arguments: str, excepted: str, addr
 @pytest.mark.parametrize(
     ("arguments", "excepted", "expected"),
     [
-        ("eth9", "", "Corefile:2: 'bind' has 'eth9', expected an IP address or an interface's name"),
-        ("10.0.0.256", "", "Corefile:2: 'bind' has '10.0.0.256', expected an IP address or an interface's name"),
-        ("lo", "eth9", "Corefile:3: 'except' has 'eth9', expected an IP address or an interface's name"),
+        ("eth9", "", "Corefile:2: 'bind' has 'eth9', expected an IP address or an interface of this machine"),
+        (
+            "10.0.0.256",
+            "",
+            "Corefile:2: 'bind' has '10.0.0.256', expected an IP address or an interface of this machine",
+        ),
+        ("lo", "eth9", "Corefile:3: 'except' has 'eth9', expected an IP address or an interface of this machine"),
         ("lo", "lo", "Corefile:2: 'bind' has no address left, expected at least one that is not under 'except'"),
         ("down0", "", "Corefile:2: 'bind' has no address left, expected at least one that is not under 'except'"),
     ],
