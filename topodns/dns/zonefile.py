@@ -35,7 +35,12 @@ _WORD: Final = re.compile(r"(?:\\.|\S)+")
 
 
 class BadZone(BadText):
-    """Text that is not a zone, or a zone that cannot be served; with the line, for an error in one line."""
+    """Text that is not a zone, or a zone that cannot be served; `line` is 0 for an error in no single line."""
+
+    def __init__(self, problem: str, line: int = 0) -> None:
+        super().__init__(f"line {line}: {problem}" if line else problem)
+        self.problem = problem
+        self.line = line
 
 
 def parse_zone(text: str, origin: Name) -> Iterator[RRset | None]:
@@ -52,7 +57,7 @@ def parse_zone(text: str, origin: Name) -> Iterator[RRset | None]:
         try:
             yield reader.read(entry) if entry else None
         except (BadRecord, BadName) as problem:
-            raise BadZone(f"line {line}: {problem}") from None
+            raise BadZone(str(problem), line) from None
 
 
 def _entries(text: str) -> Iterator[tuple[int, str]]:
@@ -71,7 +76,7 @@ def _entries(text: str) -> Iterator[tuple[int, str]]:
         if match["parenthesis"]:
             depth += 1 if match[0] == "(" else -1
             if depth not in (0, 1):
-                raise BadZone(f"line {line}: parentheses that do not match")
+                raise BadZone("parentheses that do not match", line)
         if match["newline"]:
             line += 1
         if match["newline"] and not depth:
@@ -81,7 +86,7 @@ def _entries(text: str) -> Iterator[tuple[int, str]]:
             since = at
             yield line, ""
     if depth:
-        raise BadZone(f"line {begins}: a parenthesis that is never closed")
+        raise BadZone("a parenthesis that is never closed", begins)
     yield from _entry(begins, parts)
 
 
@@ -95,14 +100,14 @@ def _piece(text: str, at: int, start: int, line: int, begins: int) -> re.Match[s
     if match is not None and match.end() <= end:
         return match
     if match is not None or (end < len(text) and text.find("\n", at, end) < 0):
-        raise BadZone(f"line {begins}: an entry of more than {MAX_ENTRY} characters")
-    raise BadZone(f"line {line}: a quote or a backslash without what belongs to it")
+        raise BadZone(f"an entry of more than {MAX_ENTRY} characters", begins)
+    raise BadZone("a quote or a backslash without what belongs to it", line)
 
 
 def _entry(line: int, parts: list[str]) -> Iterator[tuple[int, str]]:
     entry = "".join(parts).rstrip()
     if len(entry.split()) + entry.count('"') > MAX_WORDS:
-        raise BadZone(f"line {line}: an entry of more than {MAX_WORDS} words and quotes")
+        raise BadZone(f"an entry of more than {MAX_WORDS} words and quotes", line)
     if entry:
         yield line, entry
 

@@ -166,7 +166,7 @@ def test_check_from_coredns_is_1_where_a_file_would_stop_the_start(tmp_path: Pat
     path = tmp_path / "Corefile"
     path.write_text("z.test {\n    file bad.zone\n}\n")
     assert cli.main([*FROM_COREDNS, "-conf", str(path)]) == 1
-    assert capsys.readouterr().err == f"{tmp_path}/bad.zone as z.test.: line 1: a parenthesis that is never closed\n"
+    assert capsys.readouterr().err == f"{tmp_path}/bad.zone:1: a parenthesis that is never closed (zone z.test.)\n"
 
 
 def test_check_reads_a_corefile_from_stdin(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:

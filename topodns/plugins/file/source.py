@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from topodns.corefile.errors import shown
 from topodns.dependency import Fact
 from topodns.dns.name import Name, name_text
 from topodns.dns.zonefile import BadZone, parse_zone
@@ -43,7 +44,7 @@ class ZoneFileSource:
         except OSError as problem:
             if not self._may_come:
                 raise
-            log.warning("plugin/file: %s; SERVFAIL until it can be read", problem)
+            log.warning("plugin/file: %s; SERVFAIL until it can be read", self._reason(problem))
 
     def _changed(self) -> None:
         """Report the dependency, after new tables. CoreDNS waits for another serial; here any change is applied."""
@@ -52,7 +53,11 @@ class ZoneFileSource:
         self.changed(frozenset((file_fact(self.poller.path),)))
 
     def _warn(self, problem: Exception) -> None:
-        log.warning("plugin/file: %s; the records read before stay", problem)
+        log.warning("plugin/file: %s; the records read before stay", self._reason(problem))
+
+    def _reason(self, problem: Exception) -> str:
+        text = problem.strerror if isinstance(problem, OSError) else None
+        return f"cannot read {shown(self.poller.path)}: {text}" if text else str(problem)
 
     def _read(self) -> Iterator[None]:
         """Read the file, in steps of `parse_zone`; the new tables apply at the end. Raises OSError or BadZone."""
@@ -68,7 +73,8 @@ class ZoneFileSource:
                     yield
                 tables[origin] = builder.done()
             except BadZone as problem:
-                raise BadZone(f"{path} as {name_text(origin)}: {problem}") from None
+                place = f"{path}:{problem.line}" if problem.line else path
+                raise BadZone(f"{place}: {problem.problem} (zone {name_text(origin)})") from None
         self._tables = tables
 
 

@@ -90,7 +90,8 @@ def test_a_file_that_stays_as_it_is_is_not_read_again(story: Story) -> None:
 def test_a_broken_file_leaves_the_last_good_one_and_a_warning(story: Story, caplog: pytest.LogCaptureFixture) -> None:
     assert story.after("www A nonsense") == "192.0.2.1"
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
-    assert "line 1" in caplog.text
+    assert f"{story.source.poller.path}:1: " in caplog.text
+    assert "(zone example.org.); the records read before stay" in caplog.text
 
 
 def test_without_a_look_nothing_changes(tmp_path: Path) -> None:
@@ -103,7 +104,8 @@ def test_a_missing_file_is_waited_for(tmp_path: Path, caplog: pytest.LogCaptureF
     story = Story(tmp_path, None)
     story.source.load()
     assert story.address() is None
-    assert "SERVFAIL until it can be read" in caplog.text
+    missing = f"cannot read '{story.source.poller.path}': No such file or directory; SERVFAIL until it can be read"
+    assert caplog.messages == [f"plugin/file: {missing}"]
     assert story.after(zone_text("192.0.2.1")) == "192.0.2.1"
     assert story.facts == [frozenset({story.fact})]
 
