@@ -184,7 +184,7 @@ def test_the_text_is_for_people(demo: Server) -> None:
 REFUSALS = [
     (("--node", "node-x", "cache.shop.svc.cluster.local"), "no Node is named 'node-x'"),
     (("--client", "somebody", "cache.shop.svc.cluster.local"), "'somebody' is no IP address"),
-    (("--client", "127.10.1.100", "example.org"), "example.org. is below no origin of a kubernetes directive"),
+    (("--client", "127.10.1.100", "example.org"), "example.org. is in no zone of a kubernetes directive"),
 ]
 
 

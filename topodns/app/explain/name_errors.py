@@ -35,7 +35,7 @@ class NameErrors:
         """
         origin = self._origins.match(qname)
         if origin is None:
-            return "the name is below no origin of the directive"
+            return "the name is in no zone of the directive"
         address = reverse_address(qname)
         if address is not None and (origin.reverse or qtype == _PTR or not origin.name):
             return self._of_address(address)

@@ -138,7 +138,7 @@ def test_a_question_that_no_view_takes_is_said_to_be(directory: Path) -> None:
 
 FAULTS = [
     ("no such node", {"node": "three"}, "no Node is named 'three'"),
-    ("a name elsewhere", {"client": "10.0.0.1", "name": "example.org"}, "example.org. is below no origin"),
+    ("a name elsewhere", {"client": "10.0.0.1", "name": "example.org"}, "example.org. is in no zone of"),
 ]
 
 
