@@ -18,7 +18,7 @@ from topodns.corefile.lexer import Token
 from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
 from topodns.corefile.zones import parse_keys
 from topodns.dns.name import ROOT
-from topodns.plugins.compatibility import TRANSPORTS, DirectiveVerdict, Row, unknown_row
+from topodns.plugins.compatibility import OURS, TRANSPORTS, DirectiveVerdict, Row, unknown_row
 from topodns.plugins.context import Context
 from topodns.plugins.order import ORDER, load
 
@@ -89,10 +89,17 @@ def examine(text: str, file: str, default_port: int, environment: Mapping[str, s
     except ConfigError as problem:
         return Migration(file, (*importer.findings(), _refusal(problem)))
     examined = (finding for block in blocks for finding in _block(block, os.path.dirname(file), default_port))
-    findings = (*importer.findings(), *examined)
+    findings = tuple(_with_unset_variables(finding, importer) for finding in (*importer.findings(), *examined))
     if Migration(file, findings).possible:
         findings += tuple(_between_blocks(text, file, default_port, environment))
     return Migration(file, findings)
+
+
+def _with_unset_variables(finding: DirectiveFinding, importer: Importer) -> DirectiveFinding:
+    if finding.verdict is not DirectiveVerdict.REFUSED:
+        return finding
+    problem = importer.with_unset_variables(ConfigError(finding.file, finding.line, finding.text))
+    return replace(finding, text=problem.problem)
 
 
 class _LenientImporter(Importer):
@@ -201,7 +208,8 @@ def _known(directive: Directive, row: Row, problems: Mapping[Place, str], comple
         yield DirectiveFinding(file, line, _word(directive.name), DirectiveVerdict.REFUSED, problems[file, line])
     if not elsewhere:
         yield _finding(directive, row)
-    unnamed = Row(DirectiveVerdict.SAME) if complete else _UNCHECKED
+    # CoreDNS has no option of a directive that it does not have.
+    unnamed = Row(row.verdict if row.text == OURS else DirectiveVerdict.SAME) if complete else _UNCHECKED
     for option in options:
         option_row = row.options.get(option.name, unnamed)
         problem = problems.get((option.file, option.line))

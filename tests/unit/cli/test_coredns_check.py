@@ -69,6 +69,11 @@ CASES = [
         "etcd {\n path x\n}",
         "etcd: not supported, etcd path: not supported",
     ),
+    (
+        "a directive of topodns, with its options",
+        "kubernetes a.org {\n manifests .\n}\ntopology {\n srv_priority\n}",
+        "kubernetes: differs, kubernetes manifests: differs, topology: differs, topology srv_priority: differs",
+    ),
     ("an external plugin that is known", "fanout . 10.0.0.1", "fanout: not supported"),
     ("a misspelt directive", "whoamy", "whoamy: not supported"),
     ("a directive twice", "whoami\nwhoami", "whoami: same, whoami: refused"),
@@ -122,6 +127,12 @@ CASES = [
 def test_each_directive_and_option_gets_its_verdict(body: str, expected: str) -> None:
     found = examined(f". {{\n{body}\n}}\n").findings[1:]
     assert ", ".join(f"{finding.subject}: {finding.verdict.value}" for finding in found) == expected
+
+
+def test_a_refusal_names_the_unset_variables_of_its_line() -> None:
+    found = examine(". {\n forward . {$UPSTREAM}\n}", "Corefile", 53, {}).report(readable=True)
+    assert "Corefile:2: forward: refused: 'forward' has '', expected " in found
+    assert "; not set in the environment: 'UPSTREAM'\n" in found
 
 
 def test_a_refusal_is_the_same_as_of_check_alone() -> None:

@@ -133,7 +133,9 @@ def _cluster_of(clusters: Iterable[Cluster], query: Query, client: Client | None
     name = name_text(query.qname)
     if not matching:
         served = ", ".join(name_text(origin) for origin, _ in origins) or "none"
-        raise Unexplained(f"{name} is in no zone of a kubernetes directive (there are: {served}); search domains are not added")
+        raise Unexplained(
+            f"{name} is in no zone of a kubernetes directive (there are: {served}); search domains are not added"
+        )
     matching.sort(key=lambda match: -len(match[0]))
     for _, cluster in matching:
         if cluster.view is None or _takes(cluster.view, query, client):
