@@ -20,10 +20,10 @@ Clusters = Callable[[], Iterable[Cluster]]
 Rows = Iterable[tuple[tuple[str, ...], float]]
 
 _COUNTERS: Final = (
-    ("topodns_relists", "Whole lists taken in after the first.", "relists"),
-    ("topodns_resync_repairs", "Objects that a list showed to be other than held: events were lost.", "repairs"),
+    ("topodns_relists", "Whole lists read after the first.", "relists"),
+    ("topodns_resync_repairs", "Objects of which a list had another version than the events before it.", "repairs"),
     ("topodns_decode_errors", "Objects that could not be read.", "decode_errors"),
-    ("topodns_watch_events", "Changes taken in.", "events"),
+    ("topodns_watch_events", "Changes read from watches.", "events"),
 )
 
 
@@ -112,7 +112,7 @@ def pod_wait_reading(clusters: Clusters) -> Reading:
     """The waits of queries for the Pod that they are from; a worker of `multisocket` has some, too."""
     return Reading(
         "topodns_pod_waits",
-        "Queries that waited for the Pod that they are from to become known, or could not, by what became of them.",
+        "Queries by Pods that were not known yet, by the result of the wait.",
         "counter",
         ("outcome",),
         lambda: _pod_waits(clusters),
@@ -126,14 +126,14 @@ def _states(clusters: Clusters, maker: ClusterMaker) -> Iterator[Reading]:
     )
     yield Reading(
         "topodns_policies",
-        "Services with a topology policy.",
+        "Services with topology keys.",
         "gauge",
         ("source", "valid"),
         lambda: _policies(clusters),
     )
     yield Reading(
         "topodns_policy_invalid",
-        f"Services whose topology policy breaks a rule; at most {MAX_NAMED} of them.",
+        f"Services whose topology keys break a rule; at most {MAX_NAMED} of them.",
         "gauge",
         ("namespace", "service"),
         lambda: _invalid(clusters),
@@ -167,7 +167,7 @@ def _states(clusters: Clusters, maker: ClusterMaker) -> Iterator[Reading]:
         yield Reading(name, documentation, "gauge", (), partial(_of_sources, clusters, attribute))
     yield Reading(
         "topodns_manifest_reloads",
-        "Changes of manifests taken in.",
+        "Changes of manifests applied.",
         "counter",
         (),
         lambda: _of_sources(clusters, "reloads"),

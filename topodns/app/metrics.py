@@ -48,7 +48,12 @@ class Metrics:
         """All metrics but those of the interpreter and of /proc. One is the Unix time at which the iteration began."""
         began = [((), self._now())]
         yield Reading(
-            "topodns_exposition_timestamp_seconds", "When this was begun to be made.", "gauge", (), lambda: began, False
+            "topodns_exposition_timestamp_seconds",
+            "Unix time at which this exposition was begun.",
+            "gauge",
+            (),
+            lambda: began,
+            False,
         )
         yield from readings_of_counters(list(self._all_counters()))
         yield from list(self._readings)

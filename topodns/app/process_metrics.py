@@ -83,13 +83,13 @@ def _process(events: Events) -> Iterator[Reading]:
 def _health(probe: HealthProbe) -> Iterator[Published]:
     yield Distribution(
         "coredns_health_request_duration_seconds",
-        "Time that our own /health took to answer us.",
+        "Time of this process's requests to its own /health.",
         (),
         lambda: [((), probe.durations)],
     )
     yield Reading(
         "coredns_health_request_failures",
-        "Our own /health did not answer.",
+        "Failures of this process's requests to its own /health.",
         "counter",
         (),
         lambda: [((), probe.failures)],

@@ -42,8 +42,8 @@ def fetch(server: str, path: str, arguments: Mapping[str, str], timeout: float =
         finally:
             connection.close()
     except (OSError, ValueError, http.client.HTTPException) as failed:
-        said = failed.strerror if isinstance(failed, OSError) else None
-        problem = one_line(said or str(failed) or type(failed).__name__)
+        reason = failed.strerror if isinstance(failed, OSError) else None
+        problem = one_line(reason or str(failed) or type(failed).__name__)
         raise AdminError(f"no answer from {server}: {problem}; is it the `ready` address of a topodns?") from None
     if reply.status != http.client.OK:
         text = body.decode("utf-8", "replace").strip()

@@ -64,14 +64,26 @@ def _counters(counted: Counted) -> Iterator[Published]:
     yield _family(*_REQUESTS, requests)
     yield _family("coredns_dns_responses", "Responses.", (*_OURS, "rcode", "plugin"), responses)
     yield _family("coredns_dns_do_requests", "Queries with the DO bit.", _OURS, secure)
-    yield _family("topodns_selections", "Topology decisions, by why they came out so.", ("outcome", "key"), selections)
+    yield _family(
+        "topodns_selections", "Topology decisions, by outcome and deciding key.", ("outcome", "key"), selections
+    )
     unlocated: Counter[tuple[str, ...]] = Counter()
     unlocated[()] = sum(times for (outcome, _), times in selections.items() if outcome.startswith("unknown_client"))
     yield _family(
-        "topodns_unlocated_queries", "Queries under a policy from clients without a known node.", (), unlocated
+        "topodns_unlocated_queries",
+        "Queries for Services with topology keys by clients whose Node is unknown.",
+        (),
+        unlocated,
     )
-    yield _family("topodns_misses", "Answers that topology left empty, by Service.", ("name", "outcome"), misses)
-    yield _family("topodns_unlocated_sources", "Unlocated queries by where they are from.", ("prefix",), sources)
+    yield _family(
+        "topodns_misses", "Answers without endpoints because of topology keys, by Service.", ("name", "outcome"), misses
+    )
+    yield _family(
+        "topodns_unlocated_sources",
+        "Queries by clients whose Node is unknown, by the network of the client.",
+        ("prefix",),
+        sources,
+    )
     localhost: Counter[tuple[str, ...]] = Counter()
     localhost[()] = sum(times for _, kind, times in counted if isinstance(kind.detail, LocalhostAnswer))
     yield _family("coredns_local_localhost_requests", "Queries for localhost.<anything>.", (), localhost)
@@ -88,7 +100,7 @@ def _template_matches(counted: Counted) -> Reading:
             origin, qclass, qtype = kind.detail
             matches[(socket_counters.server, origin, kind.view, qclass, qtype)] += times
     labels = (*_OURS, "class", "type")
-    return _family("coredns_template_matches", "Queries that a template was for.", labels, matches)
+    return _family("coredns_template_matches", "Queries that a template matched.", labels, matches)
 
 
 def _family(name: str, documentation: str, labels: tuple[str, ...], counts: Counter[tuple[str, ...]]) -> Reading:
