@@ -137,7 +137,7 @@ def test_pipelined_requests_are_answered_in_order(loop_name: str) -> None:
                 client.send(b"GET /echo?%d HTTP/1.1\r\nHost: admin\r\n\r\n" % number)
             client.send(b"GET /health HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n")
             data = await client.everything()
-            assert data.count(b"HTTP/1.1 200") == 4
+            assert data.count(b"HTTP/1.1 200 OK\r\n") == 4
             assert data.endswith(b"OK")
 
     run(loop_name, story())

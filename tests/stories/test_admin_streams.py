@@ -60,7 +60,7 @@ def test_parts_arrive_as_they_are_sent_after_the_head_and_the_first_one(loop_nam
     async def scenario(streams: Streams, admin: Admin) -> None:
         reader, writer = await open_stream(admin)
         head = await read_until(reader, b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 200 \r\n")
+        assert head.startswith(b"HTTP/1.1 200 OK\r\n")
         for line in (b"Content-Type: text/event-stream", b"Cache-Control: no-store", b"Transfer-Encoding: chunked"):
             assert line in head
         assert await read_until(reader, b"first\n\n\r\n") == b"d\r\ndata: first\n\n\r\n"

@@ -6,6 +6,7 @@ import re
 import socket
 import struct
 from contextlib import suppress
+from http import HTTPStatus
 from typing import Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
@@ -215,7 +216,7 @@ class HttpConnection:
             headers.append(("Allow", b", ".join(METHODS).decode()))  # RFC 9110 section 15.5.6
         if self._closing:
             headers.append(("Connection", "close"))
-        head = self._http.send(h11.Response(status_code=reply.status, headers=headers))
+        head = self._http.send(_response(reply.status, headers))
         body = b""
         if self._method != b"HEAD":
             self._http.send_with_data_passthrough(h11.Data(data=reply.body))
@@ -237,7 +238,7 @@ class HttpConnection:
         self._listener.counts.streams += 1
         stream.wake, stream.close = lambda: self._turns.join(self), self._end_stream
         headers = [("Content-Type", stream.content_type), *stream.headers]
-        self._start_sending(self._http.send(h11.Response(status_code=200, headers=headers)) or b"")
+        self._start_sending(self._http.send(_response(200, headers)) or b"")
 
     def _end_stream(self) -> None:
         """Close, after the octets that end a whole body if the client has taken all before."""
@@ -264,7 +265,7 @@ class HttpConnection:
         self._count(status)
         head = b""
         if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
-            response = h11.Response(status_code=status, headers=[("Content-Length", "0"), ("Connection", "close")])
+            response = _response(status, [("Content-Length", "0"), ("Connection", "close")])
             head = (self._http.send(response) or b"") + (self._http.send(h11.EndOfMessage()) or b"")
         self._closing = True
         self._start_sending(head)
@@ -361,3 +362,8 @@ class HttpConnection:
         self._loop.remove_reader(self._sock.fileno())
         self._loop.remove_writer(self._sock.fileno())
         self._sock.close()
+
+
+def _response(status: int, headers: list[tuple[str, str]]) -> h11.Response:
+    """The head of a response, with the reason phrase that `curl -i` shows, as that of CoreDNS has."""
+    return h11.Response(status_code=status, headers=headers, reason=HTTPStatus(status).phrase)
