@@ -149,7 +149,9 @@ def _count(counts: LoopCounts, attribute: str) -> list[tuple[tuple[str, ...], fl
 
 PLUGIN: Final = Plugin(
     name="loop",
-    coredns=differs("what loops while serving gets SERVFAIL until it is gone; what plainly will is refused at load"),
+    coredns=differs(
+        "a loop gets SERVFAIL until it is gone, and never ends the process; a block that forwards to itself is refused"
+    ),
     parse=parse_flag,
     setup=_setup,
     fast_path=FastPath.PASSED,

@@ -84,7 +84,7 @@ class CorefileChecks:
 
 PLUGIN: Final = Plugin(
     name="reload",
-    coredns=differs("health, ready and metrics listen on while it reloads, and a cluster that stays is kept"),
+    coredns=differs("health, ready and metrics stay open during a reload, and an unchanged cluster is not read again"),
     parse=parse_reload,
     in_chain=False,
     fast_path=FastPath.ABSENT,

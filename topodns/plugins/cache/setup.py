@@ -266,10 +266,10 @@ def _counts(block: BlockSetup, settings: Cache, server: str) -> CacheCounts:
 PLUGIN: Final = Plugin(
     name="cache",
     coredns=differs(
-        "only what `forward` got is kept: answers from the cluster, files and templates are never old; TTL 0 is not "
-        "kept, and what is asked for often is not pushed out by what is not",
+        "only answers of `forward` are cached: those of the cluster, files and templates are always current; TTL 0 is "
+        "not cached, and names queried once do not evict names queried often",
         serve_stale=differs(
-            "what is left out is RFC 8767's: a TTL of 30s, 30s between tries to refresh, 1.8s of waiting in `verify`"
+            "omitted numbers are RFC 8767's: a TTL of 30s, a refresh 30s after a failure, a wait of 1.8s in `verify`"
         ),
         success=differs("the limit is on octets as well"),
         denial=differs("the limit is on octets as well"),

@@ -287,10 +287,10 @@ def _options_for(settings: Forward, identity: Identity) -> Options:
 PLUGIN: Final = Plugin(
     name="forward",
     coredns=differs(
-        "with random and round_robin a second upstream is asked after 0.5s, a query takes 4s at most, equal questions "
-        "are asked once, and a client has at most 256 of them under way; without max_age connections last 30s to 60s",
+        "with random and round_robin a second upstream is asked after 0.5s, a query takes 4s at most, equal queries "
+        "are sent once, and at most 256 of a client wait at a time; without max_age connections last 30s to 60s",
         doh_method=unsupported("write tls://ADDRESS: most such servers speak DNS over TLS too"),
-        resolver=unsupported("write the addresses of the upstreams: names of theirs are not looked up"),
+        resolver=unsupported("write the addresses of the upstreams: their names are not looked up"),
     ),
     parse=parse_forward,
     setup=_setup,

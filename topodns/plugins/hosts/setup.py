@@ -90,7 +90,7 @@ def _setup(settings: Hosts, block: BlockSetup) -> Install:
 
 PLUGIN: Final = Plugin(
     name="hosts",
-    coredns=differs("an address that stands twice for one name is given once"),
+    coredns=differs("an address listed twice for one name is answered once"),
     parse=parse_hosts,
     setup=_setup,
     spells=ADDRESS_TYPES,

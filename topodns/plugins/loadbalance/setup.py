@@ -49,7 +49,7 @@ def _setup(settings: Loadbalance, block: BlockSetup) -> Install:
 
 PLUGIN: Final = Plugin(
     name="loadbalance",
-    coredns=differs("beyond 64 addresses only the start and the first 64 are left to chance"),
+    coredns=differs("of more than 64 addresses only the first 64 are shuffled, after a rotation of all"),
     parse=parse_loadbalance,
     setup=_setup,
     fast_path=FastPath.PASSED,
