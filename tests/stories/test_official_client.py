@@ -296,7 +296,7 @@ def test_the_kubeconfig_is_found_as_by_kubectl(loop_name: str, tmp_path: Path, m
         for name in ("a", "b"):
             (tmp_path / name).write_text("kind: Config\n")
         monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'a'}:{tmp_path / 'absent'}")
-        assert await problem() == f"{tmp_path}/a: no current-context"
+        assert (await problem()).startswith(f"{tmp_path}/a: no current-context, expected one")
         monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'a'}:{tmp_path / 'b'}")
         assert await problem() == "KUBECONFIG names 2 files, expected one: choose it by --kubeconfig"
 

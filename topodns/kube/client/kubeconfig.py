@@ -33,6 +33,7 @@ _TEXTS: Final = (  # entries of clusters and users that have to be strings; the 
     *("tokenFile", "token", "username", "password"),
 )
 _FILES: Final = ("client-certificate", "client-key", "tokenFile")
+_NO_CONTEXT: Final = "no current-context, expected one, or the name of a context beside that of the file"
 
 Entry = dict[str, Any]
 
@@ -144,7 +145,7 @@ def _entry(config: Mapping[str, Any], kind: str, name: str) -> Entry:
         if entry["name"] == name:
             found: Entry = entry
             return found
-    raise ApiError(0, f"no {name!r} among its {kind}" if name else "no current-context")
+    raise ApiError(0, f"no {name!r} among its {kind}" if name else _NO_CONTEXT)
 
 
 def _refuse_in_the_clear(server: str, user: Entry) -> None:

@@ -172,7 +172,11 @@ def test_json_is_read_too(file: Path) -> None:
     [
         (text_of(), "elsewhere", "no 'elsewhere' among its contexts"),
         (text_of(), "nobody", "no 'none' among its users"),
-        (text_of().replace("current-context: here", ""), "", "no current-context"),
+        (
+            text_of().replace("current-context: here", ""),
+            "",
+            "no current-context, expected one, or the name of a context",
+        ),
         (text_of("{}"), "", "the API server is '', expected a URL such as https://10.96.0.1:443"),
         (text_of("server: 10.0.0.1:6443"), "", "the API server is '10.0.0.1:6443', expected a URL"),
         (text_of(f"server: https://{'a' * 64}.example"), "", "the API server is 'https://aaaa"),
