@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from itertools import combinations
 from typing import Any, Final
 
@@ -128,7 +129,7 @@ def settings_from_text(
     try:
         tokens = tuple(importer.read(text, file))
         expanded = ExpandedCorefile(tokens, file, default_port, importer.digest, tuple(importer.files))
-        settings = settings_from_tokens(expanded, cache)
+        settings = settings_from_tokens(expanded, cache, warn)
     except ConfigError as problem:
         raise importer.with_unset_variables(problem) from None
     _warn_of(importer, warn)
@@ -143,14 +144,14 @@ def _warn_of(importer: Importer, warn: Warn) -> None:
             warn(f"The environment variable {shown_word(name)} is not set, so it is empty ({file}:{line})")
 
 
-def settings_from_tokens(expanded: ExpandedCorefile, cache: Cache = AS_COREDNS) -> Settings:
+def settings_from_tokens(expanded: ExpandedCorefile, cache: Cache = AS_COREDNS, warn: Warn = str) -> Settings:
     """The settings of a Corefile whose imports are expanded. Raises ConfigError."""
     parsed = parse_blocks(expanded.tokens)
     if not parsed:
         raise ConfigError(expanded.file, 0, _NO_BLOCK)
     served: list[tuple[Token, BlockKey, ServerBlock]] = []
-    directory = os.path.dirname(expanded.file)
-    blocks = tuple(_build(block, directory, expanded.default_port, cache, served) for block in parsed)
+    host = Context((), os.path.dirname(expanded.file), cache=cache, warn=warn)
+    blocks = tuple(_build(block, host, expanded.default_port, served) for block in parsed)
     check_overlaps(served)
     several = any("multisocket" in block.settings for block in blocks)
     return Settings(blocks, expanded.digest, expanded.files, expanded if several else None)
@@ -158,14 +159,13 @@ def settings_from_tokens(expanded: ExpandedCorefile, cache: Cache = AS_COREDNS) 
 
 def _build(
     block: CorefileBlock,
-    directory: str,
+    host: Context,
     default_port: int,
-    cache: Cache,
     served: list[tuple[Token, BlockKey, ServerBlock]],
 ) -> ServerBlock:
     """The settings of one block; its keys are added to `served`."""
     keys = parse_keys(block.keys, default_port)
     origins = tuple(dict.fromkeys(key.origin for _, key in keys))
-    settings = build_block(block, (key for _, key in keys), Context(origins, directory, cache=cache))
+    settings = build_block(block, (key for _, key in keys), replace(host, origins=origins))
     served.extend((token, key, settings) for token, key in keys)
     return settings

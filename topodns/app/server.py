@@ -33,7 +33,7 @@ from topodns.plugins.forward.counts import ForwardShared
 from topodns.plugins.forward.setup import PLUGIN as FORWARD
 from topodns.plugins.health import PLUGIN as HEALTH
 from topodns.plugins.loop import PLUGIN as LOOP
-from topodns.plugins.multisocket import excess_warnings, process_count
+from topodns.plugins.multisocket import process_count
 from topodns.plugins.plugin import AnyPlugin, Plugin, S
 from topodns.plugins.pprof import PLUGIN as PPROF
 from topodns.plugins.ready import unready, without_locators
@@ -220,8 +220,6 @@ class Server:
 
             self._workers = self._metrics.others = WorkerPool(self._start, self._listeners.all_counters)
             self._metrics.publish(self._workers.readings())
-        for line in excess_warnings(generation.settings):
-            log.warning("plugin/multisocket: %s", line)
         self._lines.shared = number > 1
         share(self._listeners.sockets())
         self._workers.follow(generation, number, self._listeners.ports())

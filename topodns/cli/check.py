@@ -19,7 +19,6 @@ from topodns.kube.manifests.source import ManifestSource
 from topodns.netlink.route import own_addresses
 from topodns.plugins.bind import foreign_warnings
 from topodns.plugins.block import Settings
-from topodns.plugins.multisocket import excess_warnings
 
 log = logging.getLogger(__name__)
 
@@ -58,8 +57,6 @@ def _good(flags: argparse.Namespace, text: str | None) -> Settings | None:
     try:
         with warnings_to(sys.stderr):
             settings = load_chosen(flags.conf, flags.port, text, log.warning)
-            for line in excess_warnings(settings):
-                log.warning("plugin/multisocket: %s", line)
             for line in foreign_warnings(settings, own_addresses):
                 log.warning("plugin/bind: %s", line)
             check_kubeconfigs(settings)

@@ -25,6 +25,7 @@ class Context:
     directory: str = ""  # the Corefile's; relative paths are resolved against it
     interface_addresses: Callable[[str], tuple[str, ...] | None] = addresses_of  # None: no such interface
     cache: "Cache | None" = None  # the settings of a `cache` without options; None: CoreDNS's
+    warn: Callable[[str], object] = str  # takes a log line about a valid directive that may not mean what was intended
 
     def path(self, directive: Directive, text: str) -> str:
         """`text` resolved against the Corefile's directory.

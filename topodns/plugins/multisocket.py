@@ -1,12 +1,11 @@
 """CoreDNS's directive `multisocket`: the number of processes that share the ports of the Corefile."""
 
 import os
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import Final
 
 from topodns.corefile.arguments import no_body, only_arg, whole
-from topodns.corefile.parser import Directive, parse_blocks
+from topodns.corefile.parser import Directive
 from topodns.plugins.block import Settings
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
@@ -16,15 +15,21 @@ _MAX_SOCKETS: Final = 1024  # CoreDNS's limit
 _CPU_QUOTA: Final = "/sys/fs/cgroup/cpu.max"  # of cgroup v2: "QUOTA PERIOD" in microseconds, QUOTA may be "max"
 
 
-def parse_multisocket(directive: Directive, _: Context) -> int:
+def parse_multisocket(directive: Directive, context: Context, cpus: int | None = None) -> int:
     """`multisocket [NUM_SOCKETS]`: the number requested, 1..1024, or 0 if there is none: one for each CPU.
 
-    Raises ConfigError.
+    Warns of more processes than there are CPUs; `cpus`: as in `process_count`. Raises ConfigError.
     """
     no_body(directive)
     if not directive.args:
         return 0
-    return whole(directive, only_arg(directive, "one number at most"), 1, _MAX_SOCKETS)
+    number = whole(directive, only_arg(directive, "one number at most"), 1, _MAX_SOCKETS)
+    most = usable_cpus() if cpus is None else cpus
+    if number > most:
+        available = f"{most} CPU{'' if most == 1 else 's'}"
+        excess = f"{number} processes on {available}: more memory, no more speed"
+        context.warn(f"plugin/multisocket: {excess} ({directive.place})")
+    return number
 
 
 def process_count(settings: Settings, cpus: int | None = None) -> int:
@@ -36,21 +41,6 @@ def process_count(settings: Settings, cpus: int | None = None) -> int:
     if 0 in numbers:
         numbers.append(usable_cpus() if cpus is None else cpus)
     return max(numbers, default=1) or 1
-
-
-def excess_warnings(settings: Settings, cpus: int | None = None) -> Iterator[str]:
-    """A log line with FILE:LINE for each `multisocket NUM_SOCKETS` that requests more processes than there are CPUs.
-
-    `cpus`: as in `process_count`.
-    """
-    if settings.expanded is None:
-        return
-    most = usable_cpus() if cpus is None else cpus
-    for block in parse_blocks(settings.expanded.tokens):
-        for directive in block.directives:
-            if directive.name == PLUGIN.name and directive.args and (number := int(directive.args[0])) > most:
-                available = f"{most} CPU{'' if most == 1 else 's'}"
-                yield f"{number} processes on {available}: more memory, no more speed ({directive.place})"
 
 
 def usable_cpus(quota_file: str = _CPU_QUOTA) -> int:

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.corefile_settings import block_problem, only_block, settings
-from topodns.plugins.multisocket import excess_warnings, process_count, usable_cpus
+from topodns.corefile.parser import Directive
+from topodns.plugins.context import Context
+from topodns.plugins.multisocket import parse_multisocket, process_count, usable_cpus
 
 
 def test_without_a_number_the_processors_decide() -> None:
@@ -38,22 +40,13 @@ def test_the_largest_number_of_all_blocks_counts(corefile: str, count: int) -> N
     assert process_count(settings(corefile), cpus=8) == count
 
 
-@pytest.mark.parametrize(
-    ("corefile", "lines"),
-    [
-        (". {\n}\n", []),
-        (". {\n multisocket\n}\n", []),
-        (". {\n multisocket 2\n}\n", []),
-        ("a. {\n multisocket 3\n}\nb. {\n multisocket 2\n}\n", [(3, 2)]),
-        ("a. {\n multisocket 5\n}\nb. {\n multisocket\n}\nc. {\n\n multisocket 4\n}\n", [(5, 2), (4, 9)]),
-    ],
-)
-def test_each_line_that_requests_more_processes_than_cpus_is_warned_of(
-    corefile: str, lines: list[tuple[int, int]]
+@pytest.mark.parametrize(("words", "excess"), [((), ()), (("2",), ()), (("3",), ("3 processes on 2 CPUs",))])
+def test_a_line_that_requests_more_processes_than_cpus_is_warned_of(
+    words: tuple[str, ...], excess: tuple[str, ...]
 ) -> None:
-    assert list(excess_warnings(settings(corefile), cpus=2)) == [
-        f"{number} processes on 2 CPUs: more memory, no more speed (Corefile:{line})" for number, line in lines
-    ]
+    lines: list[str] = []
+    parse_multisocket(Directive("multisocket", words, (), "Corefile", 9), Context((), warn=lines.append), cpus=2)
+    assert lines == [f"plugin/multisocket: {text}: more memory, no more speed (Corefile:9)" for text in excess]
 
 
 @pytest.mark.parametrize(

@@ -62,22 +62,18 @@ def parse_cache(directive: Directive, context: Context) -> Cache:
         ttl = whole(directive, words[0], 1, _MAX_NUMBER)
         cache = replace(cache, success=replace(cache.success, max_ttl=ttl), denial=replace(cache.denial, max_ttl=ttl))
         words = words[1:]
-    cache = replace(cache, origins=parse_origins(directive, _zones(directive, words)) or context.origins)
+    for word in filter(is_duration, words):
+        context.warn(
+            f"plugin/cache: {shown(word)} is a zone, as in CoreDNS, and answers outside it are not cached; "
+            f"a TTL is a number of seconds without a unit ({directive.place})"
+        )
+    cache = replace(cache, origins=parse_origins(directive, words) or context.origins)
     # serve_stale_policy is parsed last, since it may precede serve_stale in the body.
     options = sorted(directive.body, key=lambda option: option.name == "serve_stale_policy")
     cache = fold_options(replace(directive, body=tuple(options)), cache, _OPTIONS)
     if cache.serve_stale is not None and cache.serve_stale.max_age == 0:
         return replace(cache, serve_stale=None)
     return cache
-
-
-def _zones(directive: Directive, words: tuple[str, ...]) -> tuple[str, ...]:
-    """The words. Raises ConfigError for one such as 30s: CoreDNS takes it for a zone, and so caches nothing."""
-    for word in words:
-        if is_duration(word):
-            expected = f"expected a TTL in seconds without a unit, or a zone; write '{word}.' for the zone"
-            raise directive.error(f"'cache' has {shown(word)}, {expected}")
-    return words
 
 
 def _success(option: Directive, cache: Cache) -> Cache:

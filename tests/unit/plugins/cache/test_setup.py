@@ -37,13 +37,34 @@ def options(*lines: str) -> Cache:
         ("cache 30", Cache(BLOCK, Share(30), Share(30))),
         ("cache example test.", Cache((EXAMPLE, TEST))),
         ("cache 30 example", Cache((EXAMPLE,), Share(30), Share(30))),
-        ("cache 30s.", Cache((parse_name("30s."),))),
+        ("cache 30s", Cache((parse_name("30s."),))),
         ("cache 10.0.0.0/8", Cache((parse_name("10.in-addr.arpa."),))),
         ("cache {\n}", Cache(BLOCK)),
     ],
 )
 def test_the_longest_ttl_and_the_zones(line: str, expected: Cache) -> None:
     assert parsed(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "warned"),
+    [
+        ("cache 30", []),
+        ("cache 30s", ["30s"]),
+        ("cache 30 1m30s", ["1m30s"]),
+        ("cache 30s.", []),
+        ("cache 5m example", ["5m"]),
+    ],
+)
+def test_a_zone_that_looks_like_a_ttl_is_warned_of(line: str, warned: list[str]) -> None:
+    (block,) = parse_blocks(tokenize(f"block {{\n{line}\n}}", "Corefile"))
+    lines: list[str] = []
+    parse_cache(block.directives[0], Context(BLOCK, warn=lines.append))
+    assert lines == [
+        f"plugin/cache: '{word}' is a zone, as in CoreDNS, and answers outside it are not cached; "
+        "a TTL is a number of seconds without a unit (Corefile:2)"
+        for word in warned
+    ]
 
 
 def test_the_defaults_are_those_of_coredns() -> None:
@@ -110,14 +131,6 @@ def test_the_policy_may_be_before_or_after() -> None:
     [
         ("cache 0", "'cache' has '0', expected a whole number from 1 to 2147483647"),
         ("cache -5", "'cache' has '-5', expected a whole number from 1 to 2147483647"),
-        (
-            "cache 30s",
-            "'cache' has '30s', expected a TTL in seconds without a unit, or a zone; write '30s.' for the zone",
-        ),
-        (
-            "cache 30 1m30s",
-            "'cache' has '1m30s', expected a TTL in seconds without a unit, or a zone; write '1m30s.' for the zone",
-        ),
         ("cache tls://x", "CoreDNS has the transport 'tls://', topodns does not"),
         ("cache { \n\nsucess 5\n}", "unknown option 'sucess' of 'cache', did you mean 'success'?"),
     ],
