@@ -58,6 +58,7 @@ ACCEPTED: Final = (
     str([f"key{n}" for n in range(16)]).replace("'", '"'),
     " , ".join(_LONGEST_LIST),
     str(_LONGEST_LIST).replace("'", '"'),
+    "zone" + " " * 8188,
 )
 REFUSED: Final = (
     Case("no such key", _no_key("no such key")),
@@ -112,5 +113,8 @@ REFUSED: Final = (
     Case(f'["{_LONGEST_PREFIX}d\\u002Fzone"]', None),
     Case(f'["{_LONGEST_PREFIX}d\\/zone"]', None),
     Case(str(["key"] * 17).replace("'", '"'), "expected at most 16 keys, found 17"),
+    Case("zone" + " " * 8189, "expected at most 8192 characters"),
+    Case("no such key," * 1000, "expected at most 8192 characters"),
+    Case("[" * 8193, "expected at most 8192 characters"),
 )
 CASES: Final = (*map(Case, ACCEPTED), *REFUSED)

@@ -75,9 +75,16 @@ class ServicePort:
     number: int
 
 
+MAX_KEYS_TEXT: Final = 8192
+"""Characters of a list of topology keys in an annotation, which may have 256 KiB; 16 of the longest need 5,138."""
+
+
 @dataclass(frozen=True, slots=True)
 class TopologyInputs:
-    """The topology fields and annotations of a Service, as written; None if absent. `topology.keys` parses them."""
+    """The topology fields and annotations of a Service, as written; None if absent. `topology.keys` parses them.
+
+    Of a longer list than MAX_KEYS_TEXT these are its first characters, one more than that.
+    """
 
     annotation: str | None = None  # topodns.io/topology-keys
     field: tuple[str, ...] | None = None  # spec.topologyKeys, Kubernetes 1.17-1.21

@@ -13,6 +13,7 @@ from typing import Final
 from topodns.cluster.model import (
     ANY_KEY,
     HOSTNAME_LABEL,
+    MAX_KEYS_TEXT,
     ZONE_LABEL,
     InvalidPolicy,
     KeyReader,
@@ -28,6 +29,7 @@ NODE_POOL_LABEL: Final = "apps.openyurt.io/nodepool"
 MIN_TTL: Final = 1
 MAX_TTL: Final = 300
 
+_TOO_LONG: Final = f"expected at most {MAX_KEYS_TEXT} characters"
 _SWITCHED_OFF: Final = ("none",)
 _SHOWN_CHARACTERS: Final = 80  # of an annotation quoted in a message: an annotation may have 256 KiB
 _LABEL_NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
@@ -101,6 +103,8 @@ def _first_wish(inputs: TopologyInputs, sources: Sequence[KeySource]) -> Policy 
 def _from_annotation(inputs: TopologyInputs) -> Policy | InvalidPolicy | None:
     if inputs.annotation is None:
         return None
+    if len(inputs.annotation) > MAX_KEYS_TEXT:
+        return InvalidPolicy(KeySource.ANNOTATION, _TOO_LONG)
     text = inputs.annotation.strip()
     keys = _json_strings(text) if text.startswith(("[", "{", '"')) else _comma_separated(text)
     if keys is None:
@@ -128,6 +132,8 @@ def _from_openyurt(inputs: TopologyInputs) -> Policy | None:
 
 
 def _from_superedge(inputs: TopologyInputs) -> Policy | InvalidPolicy | None:
+    if inputs.superedge is not None and len(inputs.superedge) > MAX_KEYS_TEXT:
+        return InvalidPolicy(KeySource.SUPEREDGE, _TOO_LONG)
     text = (inputs.superedge or "").strip()
     if not text:
         return None

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.model_builders import service
-from topodns.cluster.model import InvalidPolicy, KeySource, Policy, Service, TopologyInputs
+from topodns.cluster.model import MAX_KEYS_TEXT, InvalidPolicy, KeySource, Policy, Service, TopologyInputs
 from topodns.topology.keys import misplaced, overridden, policy_of
 
 HOST = "kubernetes.io/hostname"
@@ -87,7 +87,7 @@ INVALID_ANNOTATIONS = {
     "a JSON array of arrays": ('[["zone"]]', "a JSON array of strings"),
     "JSON that is cut off": ('["zone"', "a JSON array of strings"),
     "JSON with a tail": ('["zone"] zone', "a JSON array of strings"),
-    "JSON nested beyond reason": ("[" * 100_000, "a JSON array of strings"),
+    "JSON nested beyond reason": ("[" * 8_000, "a JSON array of strings"),
     "a number beyond reason": (f"[{'9' * 5_000}]", "a JSON array of strings"),
 }
 
@@ -355,3 +355,9 @@ def test_a_ttl_goes_with_keys_of_any_source_and_alone_makes_no_policy() -> None:
 def test_a_list_means_the_same_in_both_spellings() -> None:
     keys = ["example.com/rack", HOST, "*"]
     assert keys_of(json.dumps(keys)) == keys_of(", ".join(keys)) == tuple(keys)
+
+
+def test_superedge_topology_keys_of_too_many_characters_are_invalid() -> None:
+    for text in (" " * (MAX_KEYS_TEXT + 1), '["zone1"]' + " " * MAX_KEYS_TEXT):
+        invalid = InvalidPolicy(KeySource.SUPEREDGE, "expected at most 8192 characters")
+        assert policy_of(service("db", superedge=text), [KeySource.SUPEREDGE]) == invalid

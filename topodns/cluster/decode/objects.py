@@ -47,7 +47,17 @@ from topodns.cluster.decode.structs import (
     read_identity,
 )
 from topodns.cluster.label_selector import Selector
-from topodns.cluster.model import ClusterObject, Namespace, Node, Pod, Service, ServicePort, StatefulSet, TopologyInputs
+from topodns.cluster.model import (
+    MAX_KEYS_TEXT,
+    ClusterObject,
+    Namespace,
+    Node,
+    Pod,
+    Service,
+    ServicePort,
+    StatefulSet,
+    TopologyInputs,
+)
 
 # Annotations in which CNIs write the Node's address on the pod network, the source of its packets to Pods.
 _TUNNEL_ANNOTATIONS: Final = (
@@ -64,6 +74,7 @@ _TUNNEL_ANNOTATIONS: Final = (
     "io.cilium.network.ipv6-cilium-host",
 )
 MAX_EXTERNAL: Final = 1000  # external addresses of one Service; more are ignored
+_MAX_WORD: Final = 100  # characters of an annotation that is one word or number
 _NODE_IPS: Final = frozenset(("InternalIP", "ExternalIP"))  # the other types of address are names
 
 
@@ -181,16 +192,27 @@ def _ingress(source: ApiService) -> Sequence[ApiIngress]:
 
 
 def _topology_inputs(spec: ApiServiceSpec, annotations: Mapping[str, str]) -> TopologyInputs:
-    """The topology fields as written. An empty topologyKeys counts as absent: the API does not distinguish the two."""
+    """The topology fields as written. An empty topologyKeys counts as absent: the API does not distinguish the two.
+
+    Annotations, which may have 256 KiB each, are cut where they are too long to be valid, so as to be invalid still.
+    """
     return TopologyInputs(
-        annotation=annotations.get("topodns.io/topology-keys"),
+        annotation=_list_text(annotations.get("topodns.io/topology-keys")),
         field=tuple(spec.topology_keys) if spec.topology_keys else None,
-        openyurt=annotations.get("openyurt.io/topologyKeys"),
-        superedge=annotations.get("topologyKeys"),
+        openyurt=_word(annotations.get("openyurt.io/topologyKeys")),
+        superedge=_list_text(annotations.get("topologyKeys")),
         traffic_distribution=spec.traffic_distribution,
         internal_traffic_policy=spec.internal_traffic_policy,
-        ttl=annotations.get("topodns.io/ttl"),
+        ttl=_word(annotations.get("topodns.io/ttl")),
     )
+
+
+def _list_text(text: str | None) -> str | None:
+    return text[: MAX_KEYS_TEXT + 1] if text is not None else None
+
+
+def _word(text: str | None) -> str | None:
+    return text if text is None or len(text) <= _MAX_WORD else f"{text[:_MAX_WORD]}..."
 
 
 def _decode_service_import(source: ApiServiceImport) -> Iterator[Service]:

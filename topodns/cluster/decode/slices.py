@@ -32,6 +32,9 @@ from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Endpoint, Endpoint
 
 MAX_ADDRESSES: Final = 2000  # addresses of one slice
 
+_MAX_POD_NAME: Final = 253  # characters of a DNS subdomain
+_MAX_ZONE: Final = 63  # characters of a label's value
+
 _SERVICE_NAME_LABEL: Final = "kubernetes.io/service-name"
 _IMPORT_NAME_LABEL: Final = "multicluster.kubernetes.io/service-name"
 _CLUSTER_ID_LABEL: Final = "multicluster.kubernetes.io/source-cluster"
@@ -98,8 +101,9 @@ def _slice_endpoints(sources: Sequence[ApiEndpoint], namespace: str) -> tuple[En
 
 
 def _topology_zone(given: str | None, topology: Mapping[str, str]) -> str | None:
+    """The zone, if any Node can have it: the API server bounds only the slice as a whole."""
     found = given or topology.get(ZONE_LABEL)
-    return intern(found) if found else None
+    return intern(found) if found and len(found) <= _MAX_ZONE else None
 
 
 def decode_endpoints(source: ApiEndpoints) -> Iterator[EndpointSlice]:
@@ -155,11 +159,11 @@ def _pod_name(target: ApiTarget | None, namespace: str) -> str:
     """The name in an endpoint's targetRef if that refers to a Pod of the slice's namespace, else "".
 
     Write permission for slices in one namespace must not affect the Pods of another. The API server does not validate
-    the name; one that is not ASCII cannot be a Pod's.
+    the name; one that is not ASCII, or too long, cannot be a Pod's.
     """
     if target is None or target.kind != "Pod" or (target.namespace and target.namespace != namespace):
         return ""
-    return target.name if target.name and target.name.isascii() else ""
+    return target.name if target.name and len(target.name) <= _MAX_POD_NAME and target.name.isascii() else ""
 
 
 def _names(entries: Sequence[ApiNamed] | None) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import json
 import re
 from contextlib import suppress
+from sys import getsizeof
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from tests.support.model_builders import packed, packed_cidr
 from topodns.cluster.decode.objects import DecodeError, decode_object
 from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import (
+    MAX_KEYS_TEXT,
     ClusterObject,
     Endpoint,
     EndpointSlice,
@@ -276,6 +278,24 @@ def test_whatever_a_service_says_about_topology_is_taken_over_unread() -> None:
         internal_traffic_policy="Local",
         ttl="ten",
     )
+
+
+@pytest.mark.parametrize(
+    ("annotation", "field", "most"),
+    [
+        ("topodns.io/topology-keys", "annotation", MAX_KEYS_TEXT + 1),
+        ("topologyKeys", "superedge", MAX_KEYS_TEXT + 1),
+        ("openyurt.io/topologyKeys", "openyurt", 103),
+        ("topodns.io/ttl", "ttl", 103),
+    ],
+)
+def test_of_an_annotation_that_is_too_long_only_the_beginning_is_kept(annotation: str, field: str, most: int) -> None:
+    text = "30" + " " * 200_000
+    service = decoded(document("Service", metadata={"annotations": {annotation: text}}, spec={"clusterIP": "None"}))
+    assert isinstance(service, Service)
+    kept = getattr(service.topology, field)
+    assert (len(kept), kept[:10]) == (most, text[:10])
+    assert getsizeof(kept) < most + 100
 
 
 def test_a_service_that_says_nothing_about_topology_has_no_inputs() -> None:

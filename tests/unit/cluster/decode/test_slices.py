@@ -139,6 +139,13 @@ def test_only_a_pod_lends_an_endpoint_its_name() -> None:
     assert decoded_endpoint(targetRef={"kind": "Pod", "name": "db-0", "namespace": "another"}).pod_name == ""
 
 
+def test_what_is_too_long_to_be_the_name_of_a_pod_or_a_zone_is_not_kept() -> None:
+    longest = decoded_endpoint(targetRef={"kind": "Pod", "name": "p" * 253}, zone="z" * 63)
+    assert (len(longest.pod_name), len(longest.topology_zone or "")) == (253, 63)
+    longer = decoded_endpoint(targetRef={"kind": "Pod", "name": "p" * 254}, zone="z" * 64)
+    assert (longer.pod_name, longer.topology_zone) == ("", None)
+
+
 def test_the_topology_map_of_old_slices_says_node_and_zone_where_the_fields_do_not() -> None:
     topology = {"kubernetes.io/hostname": "n1", "topology.kubernetes.io/zone": "a"}
     endpoint = decoded_endpoint(topology=topology)
