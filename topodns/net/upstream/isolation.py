@@ -1,8 +1,9 @@
-"""Connections with one query at a time, for queries that were in flight on two connections when these were lost.
+"""Connections with one query at a time, for queries that would take others on their connection along.
 
 Some servers close a connection at a query that they do not want to answer (a response policy with DROP, a query that
-makes them fail), and so lose all others on it. Which one it was is not known. In isolation it loses no other query a
-third time.
+makes them fail), and so lose all others on it. Which one it was is not known. So a query that was in flight on two
+connections when these were lost is sent in isolation, where it loses no other query a third time. The oldest query of a
+silent connection is hedged there: the upstream may be busy with it, and answer no other one meanwhile.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,6 +26,12 @@ class Opener(Protocol):
 
     def fail(self, query: UpstreamQuery, failure: Failure) -> None:
         """End a query with this failure."""
+
+    def answered(self, query: UpstreamQuery) -> None:
+        """As `ConnectionOwner.answered`."""
+
+    def continue_with_twin(self, query: UpstreamQuery) -> None:
+        """The connection of a query with a twin is lost."""
 
 
 class IsolatedConnections:
@@ -72,12 +79,14 @@ class IsolatedConnections:
     give_up = forget
 
     def answered(self, query: UpstreamQuery) -> None:
-        """A query here has no twin."""
+        self._opener.answered(query)
 
     def strayed(self) -> None:
         self._opener.counts.strays += 1
 
     def idle(self, connection: UpstreamConnection) -> None:
+        if connection.queries:  # its query was abandoned, and the upstream may still be busy with it
+            connection.leave()
         self._send_waiting()
 
     def leaving(self, connection: UpstreamConnection) -> None:
@@ -88,14 +97,18 @@ class IsolatedConnections:
         self._connections.discard(connection)
         self._leaving.discard(connection)
         for query in queries:
-            if query.carrier is not None:
+            if query.carrier is None:
+                continue
+            if query.twin is not None:
+                self._opener.continue_with_twin(query)
+            else:
                 self._opener.fail(query, failure)
         self._send_waiting()
 
     def _send_waiting(self) -> None:
         while self._waiting:
             query = next(iter(self._waiting))
-            connection = self._free(query.deadline - self._time())
+            connection = self.free(query.deadline - self._time())
             if connection is None:
                 return
             del self._waiting[query]
@@ -103,7 +116,8 @@ class IsolatedConnections:
             if self._closing:
                 connection.leave()
 
-    def _free(self, timeout: float) -> UpstreamConnection | None:
+    def free(self, timeout: float) -> UpstreamConnection | None:
+        """A connection without queries, opened if necessary; None if MOST are open. Not after `close`."""
         for connection in self._connections:
             if not connection.in_flight:
                 return connection

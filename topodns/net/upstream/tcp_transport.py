@@ -2,7 +2,8 @@
 
 The age of a connection is limited, so that new backends of a Service are found. The queries of a lost connection are
 sent again at once over the other one, and if that is lost too, each over one without other queries (`isolation`). The
-queries of a silent connection are hedged: sent over the other one too, and the first reply counts.
+queries of a silent connection are hedged: sent over the other one too, the oldest over one without other queries; the
+first reply counts.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ from topodns.query.upstream import Failure, UpstreamQuery
 if TYPE_CHECKING:
     from topodns.net.upstream.dso_session import SessionUser
 
-_SENDS: Final = 3  # of one query at most: over one connection, the other one, and one without other queries
+_SENDS: Final = 3  # of one query at most: over one connection, the other one, and a third or one without other queries
 _TLS_SHUTDOWN: Final = 1.0  # seconds for the upstream to complete the TLS shutdown
 
 
@@ -129,28 +130,56 @@ class TcpCarrier:
         connection.forget(twin)
 
     def _hedge(self, query: UpstreamQuery, now: float) -> None:
-        """If no reply at all has arrived over the query's connection since it was sent, hedge all queries there over
-        another.
+        """If no reply at all has arrived over the query's connection since it was sent, hedge all queries there.
 
-        The connection is then silent; if it was before, only this query is hedged. At most `sent_twice` queries are
-        hedged at a time. If a reply to another query has arrived, `query` becomes due again after `tcp_patience`.
-        Without effect on a hedged one, and on one that may not be sent again.
+        The connection is then silent; if it was before, only this query is hedged. If a reply to another query has
+        arrived, `query` becomes due again after `tcp_patience`. Without effect on a hedged one, and on one that may not
+        be sent again.
         """
         if query.twin is not None or query.sends >= _SENDS or query.via is self._isolated:
             return
         connection: UpstreamConnection = query.via
         if connection.heard_since(query):
             query.due = min(query.deadline, now + self._limits.tcp_patience)
+        elif connection.silent:
+            self._send_elsewhere(query, connection, now)
+        else:
+            connection.note_silence()
+            # An upstream that answers the queries of a connection one after the other, as CoreDNS does, is busy with
+            # the oldest, which would delay those on another connection too.
+            oldest, *others = [each for each in connection.queries.values() if each is not None]
+            self._send_elsewhere(oldest, connection, now, alone=True)
+            for each in others:
+                self._send_elsewhere(each, connection, now)
+
+    def _send_elsewhere(
+        self, query: UpstreamQuery, silent: UpstreamConnection, now: float, alone: bool = False
+    ) -> None:
+        """Hedge a query of a silent connection over another one, with `alone` over one without others if possible.
+
+        At most `sent_twice` queries are hedged at a time. One that waits on two silent connections leaves this one for
+        another that is not.
+        """
+        twin = query.twin
+        original = query.original if isinstance(query, Retransmission) else query
+        if twin is None and self._twins >= self._limits.sent_twice:
             return
-        # If the connection was silent before, its other queries have been hedged already.
-        waiting = [query] if connection.silent else list(connection.queries.values())
-        connection.note_silence()
-        for each in waiting:
-            if each is not None and each.twin is None and self._twins < self._limits.sent_twice:
-                other = self._instead_of(connection, each.deadline - now)
-                if other is None:
-                    return
-                self._send_again(each, other)
+        if twin is not None and (original.sends >= _SENDS or not twin.via.silent):
+            return
+        left = query.deadline - now
+        isolated = self._isolated.free(left) if alone and not self._closing else None
+        other = isolated or self._instead_of(silent, left)
+        if other is None or (twin is not None and other.silent):
+            return
+        self.counts.resent += 1
+        if twin is None:
+            self._twins += 1
+            query = Retransmission(query)
+        else:
+            silent.forget(query)
+        if query is not original:  # whose sends `send` counts
+            original.sends += 1
+        other.send(query)
 
     def _expire(self, query: UpstreamQuery) -> None:
         query.carrier = None
@@ -184,7 +213,7 @@ class TcpCarrier:
             if query.carrier is None:  # the result of another one has cancelled it
                 continue
             if query.twin is not None:
-                self._continue_with_twin(query)
+                self.continue_with_twin(query)
                 continue
             if query.sends == _SENDS - 1 and connection.is_open and not self._closing:
                 self.counts.resent += 1
@@ -197,14 +226,6 @@ class TcpCarrier:
                 self.counts.resent += 1
                 other.send(query)
 
-    def _send_again(self, query: UpstreamQuery, connection: UpstreamConnection) -> None:
-        """Hedge a query over this connection beside its own; the first reply over either counts."""
-        again = Retransmission(query)
-        query.sends += 1
-        self._twins += 1
-        self.counts.resent += 1
-        connection.send(again)
-
     def _separate(self, query: UpstreamQuery) -> UpstreamQuery:
         """Separate a query from its twin. Returns the former twin, which is in flight no longer."""
         self._twins -= 1
@@ -212,7 +233,7 @@ class TcpCarrier:
         twin.carrier = None
         return twin
 
-    def _continue_with_twin(self, query: UpstreamQuery) -> None:
+    def continue_with_twin(self, query: UpstreamQuery) -> None:
         """The connection of `query` is lost: wait for the reply to its twin only, over the other connection."""
         self._twins -= 1
         twin = separate(query)

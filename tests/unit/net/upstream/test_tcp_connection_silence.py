@@ -72,6 +72,11 @@ class Line:
         for message in wanted:
             self.connection.data_received(frame(reply_to(message)))
 
+    def answer_in_turn(self, busy_with: str) -> None:
+        """The queries before the first whose name begins so."""
+        while self.names and not self.names[0].startswith(busy_with):
+            self.connection.data_received(frame(reply_to(self.asked.pop(0))))
+
     @property
     def names(self) -> list[str]:
         return [message[13 : 13 + message[12]].decode() for message in self.asked]
@@ -123,7 +128,8 @@ class Scene:
     def settle(self) -> None:
         """Connections that were wanted are open, and all octets written have arrived."""
         known = [line.connection for line in self.lines]
-        self.lines += [Line(each) for each in self.carrier._connections if each not in known]
+        opened = [*self.carrier._connections, *self.carrier._isolated._connections]
+        self.lines += [Line(each) for each in opened if each not in known]
         self.timers.advance(0)
 
     def advance(self, seconds: float) -> None:
@@ -148,18 +154,20 @@ def two_lines(**limits: Any) -> Scene:
     return scene
 
 
-def test_a_query_on_a_silent_connection_is_sent_again_over_the_other_one() -> None:
+def test_the_queries_on_a_silent_connection_are_sent_again_over_the_other_one_and_the_oldest_alone() -> None:
     scene = two_lines()
-    scene.ask("a", "b", "c", "d")
+    scene.ask("a", "b", "c", "d", "e")
     first, second = scene.lines
-    assert (first.names, second.names) == (["a", "c"], ["b", "d"])
+    assert (first.names, second.names) == (["a", "c", "e"], ["b", "d"])
     scene.advance(0.4)
     second.answer()
     scene.advance(0.2)
-    assert second.names == ["a", "c"]
+    alone = scene.lines[2]
+    assert (second.names, alone.names) == (["c", "e"], ["a"])
+    alone.answer()
     second.answer()
-    assert all(scene.answered(name) for name in "abcd")
-    assert (scene.counts.resent, scene.counts.timed_out, scene.in_flight) == (2, 0, 0)
+    assert all(scene.answered(name) for name in "abcde")
+    assert (scene.counts.resent, scene.counts.timed_out, scene.in_flight) == (3, 0, 0)
 
 
 def test_all_that_waits_there_is_sent_again_as_soon_as_one_query_has_waited_for_half_a_second() -> None:
@@ -170,7 +178,7 @@ def test_all_that_waits_there_is_sent_again_as_soon_as_one_query_has_waited_for_
     first, second = scene.lines
     assert first.names == ["a", "c"]
     scene.advance(0.3)
-    assert second.names == ["b", "a", "c"]
+    assert (second.names, scene.lines[2].names) == (["b", "c"], ["a"])
 
 
 def test_a_silent_connection_gets_no_new_query_and_closes_once_another_one_is_heard() -> None:
@@ -180,8 +188,9 @@ def test_a_silent_connection_gets_no_new_query_and_closes_once_another_one_is_he
     second.answer("b")
     scene.advance(0.6)
     scene.ask("c", "d", "e")
-    assert (first.names, second.names) == (["a"], ["a", "c", "d", "e"])
-    second.answer("a")
+    alone = scene.lines[2]
+    assert (first.names, second.names, alone.names) == (["a"], ["c", "d", "e"], ["a"])
+    alone.answer("a")
     scene.settle()
     assert first.closed
     scene.ask("f")
@@ -190,13 +199,14 @@ def test_a_silent_connection_gets_no_new_query_and_closes_once_another_one_is_he
 
 def test_a_late_reply_is_the_answer_where_it_is_the_first_and_ignored_where_it_is_not() -> None:
     scene = two_lines()
-    scene.ask("a", "b")
+    scene.ask("a", "b", "c")
     first, second = scene.lines
+    second.answer("b")
     scene.advance(0.6)
     first.answer("a")
-    second.answer("a")
-    assert len(scene.on_reply["a"]) == 1
-    assert scene.answered("a")
+    second.answer("c")
+    first.answer("c")
+    assert all(scene.answered(name) for name in "ac")
     assert scene.counts.strays == 1
 
 
@@ -206,10 +216,10 @@ def test_a_connection_that_speaks_again_is_used_again() -> None:
     first, second = scene.lines
     second.answer("b")
     scene.advance(0.6)
-    assert (first.names, second.names) == (["a"], ["a"])
+    assert (first.names, second.names, scene.lines[2].names) == (["a"], [], ["a"])
     first.answer()
-    second.answer()
     assert not first.closed
+    assert scene.lines[2].closed  # the upstream may still be busy there
     scene.ask("c", "d")
     assert (first.names, second.names) == (["c"], ["d"])
 
@@ -236,9 +246,9 @@ def test_it_is_silent_also_half_a_second_after_its_last_reply() -> None:
     first.answer("c")
     second.answer()
     scene.advance(0.3)
-    assert second.names == []
+    assert len(scene.lines) == 2
     scene.advance(0.5)
-    assert second.names == ["a"]
+    assert scene.lines[2].names == ["a"]
 
 
 def test_with_one_connection_a_second_one_is_opened_for_it() -> None:
@@ -264,11 +274,45 @@ def test_where_there_may_be_one_connection_only_a_new_one_is_instead_of_the_sile
 
 def test_when_all_are_silent_one_of_them_is_replaced() -> None:
     scene = two_lines()
-    scene.ask("a", "b")
+    scene.ask("a", "b", "c", "d")
     scene.advance(0.6)
-    assert len(scene.lines) == 3
-    scene.lines[2].answer()
-    assert len([on_reply for name in "ab" for on_reply in scene.on_reply[name]]) == 1
+    first, second, instead, *alone = scene.lines
+    assert (first.names, second.names) == (["a", "c"], ["b", "d", "c"])
+    assert (instead.names, sorted(line.names for line in alone)) == (["d", "c"], [["a"], ["b"]])
+    instead.answer()
+    assert all(scene.answered(name) for name in "cd")
+
+
+def test_a_query_that_waits_on_two_silent_connections_is_sent_three_times_at_most() -> None:
+    scene = two_lines()
+    scene.ask("a", "b", "c", "d")
+    for _ in range(3):
+        scene.advance(0.5)
+        scene.ask("later", "latest")
+    assert sum("c" in line.names for line in scene.lines) == 3
+    scene.advance(1.0)
+    assert scene.on_reply["c"] == [Failure("i/o timeout", timed_out=True)]
+    for line in scene.lines:
+        line.answer()
+    assert scene.in_flight == 0
+
+
+def test_n02_names_that_a_serial_upstream_is_busy_with_delay_the_others_on_their_connection_by_half_a_second() -> None:
+    """The upstream answers the queries of a connection one after the other, as CoreDNS does. Each second begins with a
+    name that takes it longer than the query waits.
+    """
+    scene = two_lines()
+    asked: dict[str, int] = {}
+    for turn in range(120):
+        name = f"slow{turn}" if turn % 20 == 0 else f"n{turn}"
+        asked[name] = turn
+        scene.ask(name)
+        scene.advance(0.05)
+        for line in scene.lines:
+            line.answer_in_turn("slow")
+        late = [name for name, since in asked.items() if turn - since > 10 and not scene.on_reply[name]]
+        assert all(name.startswith("slow") for name in late)
+    assert sum(scene.answered(name) for name in asked if scene.on_reply[name]) == 120 - 6
 
 
 def test_an_upstream_that_says_nothing_costs_few_connections() -> None:
@@ -277,20 +321,20 @@ def test_an_upstream_that_says_nothing_costs_few_connections() -> None:
         scene.ask(*(f"n{second}-{number}" for number in range(10)), timeout=2.0)
         scene.advance(1.0)
     scene.advance(2.0)
-    assert len(scene.lines) <= 2 * 22 + 2
+    assert len(scene.lines) <= 3 * 22
     assert all(on_reply == [Failure("i/o timeout", timed_out=True)] for on_reply in scene.on_reply.values())
     assert scene.carrier.open_sockets <= 2
 
 
 def test_the_loss_of_one_of_the_two_connections_leaves_the_query_with_the_other() -> None:
-    for lost in (0, 1):
+    for lost, left in ((0, 2), (2, 0)):
         scene = two_lines()
         scene.ask("a")
         scene.advance(0.6)
-        assert [line.names for line in scene.lines] == [["a"], ["a"]]
+        assert [line.names for line in scene.lines] == [["a"], [], ["a"]]
         scene.lines[lost].connection.fail(LOST)
         assert scene.on_reply["a"] == []
-        scene.lines[1 - lost].answer()
+        scene.lines[left].answer()
         assert scene.answered("a")
         assert scene.in_flight == 0
 
@@ -309,8 +353,10 @@ def test_no_more_queries_are_under_way_twice_than_allowed() -> None:
     first, second = scene.lines
     second.answer()
     scene.advance(0.7)
-    assert (len(first.names), len(second.names)) == (5, 3)
+    alone = scene.lines[2]
+    assert (len(first.names), len(second.names), len(alone.names)) == (5, 2, 1)
     second.answer()
+    alone.answer()
     scene.advance(0.05)
     assert scene.counts.resent == 3
 
