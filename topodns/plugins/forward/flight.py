@@ -54,6 +54,7 @@ PAUSE: Final = 0.1
 
 PASSED_ON: Final = Flag.AA | Flag.TC | Flag.RA | Flag.AD  # flags of a reply that clients get
 
+_QDCOUNT_END: Final = 6  # offset in a message
 _WITHOUT_EDNS: Final = frozenset({Rcode.FORMERR, Rcode.NOTIMP, Rcode.BADVERS})
 _ALL_DOWN: Final = "all upstreams are down"
 _NO_REPLY: Final = "no upstream has answered in time"
@@ -281,7 +282,7 @@ class Flight(ABC):
             self._read_bare(attempt, data[3] & 0x0F)
             return
         try:
-            reply = read_reply(data)
+            reply = self._readable(attempt, data)
         except WireError as unreadable:
             self._fail(candidate, f"reply that cannot be read: {unreadable}", False)
             return
@@ -296,6 +297,17 @@ class Flight(ABC):
             self._ask_again(attempt, attempt.transport, without_edns(attempt.message, self._question))
         else:
             self._accept(candidate, reply)
+
+    def _readable(self, attempt: Attempt, data: bytes) -> UpstreamReply:
+        """The decoded reply. One truncated over UDP may end within a record: then without all its records, which are of
+        no use (RFC 2181 section 9). Raises WireError.
+        """
+        try:
+            return read_reply(data)
+        except WireError:
+            if attempt.transport is not _UDP or not int.from_bytes(data[2:4], "big") & Flag.TC:
+                raise
+        return read_reply(data[:_QDCOUNT_END] + bytes(6) + data[HEADER_SIZE : HEADER_SIZE + len(self._question)])
 
     def _read_bare(self, attempt: Attempt, rcode: int) -> None:
         """Handle a reply that is only a header: often FORMERR of a server that does not support EDNS."""

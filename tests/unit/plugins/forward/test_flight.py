@@ -159,6 +159,30 @@ def test_after_truncation_and_silence_over_tcp_the_next_upstream_is_asked_over_u
     assert transports == [Transport.UDP, Transport.TCP, Transport.UDP]
 
 
+def cut_within_a_record(message: bytes) -> bytes:
+    whole = says("www.example.org. 300 IN A 192.0.2.7", flags=Flag.TC)(message)
+    assert isinstance(whole, bytes)
+    return whole[:-2]
+
+
+def test_a_reply_over_udp_that_is_truncated_within_a_record_is_truncated_for_the_client() -> None:
+    found = ForwardScene(cut_within_a_record).asked_and_answered(QUERY)
+    response = found.resolution.response
+    assert (response.rcode, response.answer, response.flags & Flag.TC) == (Rcode.NOERROR, (), Flag.TC)
+
+
+def test_with_prefer_udp_it_is_asked_for_over_tcp() -> None:
+    scene = ForwardScene(cut_within_a_record, prefer_udp=True)
+    scene.upstreams[0].behave(cut_within_a_record, WWW)
+    found = scene.asked_and_answered(QUERY)
+    assert len(found.resolution.response.answer) == 1
+    assert [asked.transport for asked in scene.upstreams[0].asked] == [Transport.UDP, Transport.TCP]
+
+
+def test_over_tcp_a_reply_that_ends_within_a_record_is_of_no_use() -> None:
+    assert ForwardScene(cut_within_a_record, force_tcp=True).asked_and_answered(QUERY).rcode == Rcode.SERVFAIL
+
+
 def test_formerr_with_and_without_edns_is_the_answer() -> None:
     scene = ForwardScene(says(rcode=Rcode.FORMERR), WWW)
     found = scene.asked_and_answered(ask("www.example.org", edns=Edns(1232, 0, False)))
