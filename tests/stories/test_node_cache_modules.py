@@ -13,7 +13,7 @@ LIBRARIES: Final = (
     *("kubernetes", "aiohttp", "msgspec", "yaml", "dnslib", "re2"),
     *("argparse", "difflib"),
 )
-OF_METRICS: Final = ("prometheus_client", "email", "http", "topodns.metrics.exposition")
+OF_METRICS: Final = ("prometheus_client", "email", "http.server", "topodns.metrics.exposition")
 OF_CLUSTERS: Final = (
     *(
         "app.clusters",
