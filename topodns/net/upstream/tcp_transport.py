@@ -160,26 +160,27 @@ class TcpCarrier:
         At most `sent_twice` queries are hedged at a time. One that waits on two silent connections leaves this one for
         another that is not.
         """
-        twin = query.twin
-        original = query.original if isinstance(query, Retransmission) else query
-        if twin is None and self._twins >= self._limits.sent_twice:
-            return
-        if twin is not None and (original.sends >= _SENDS or not twin.via.silent):
-            return
-        left = query.deadline - now
-        isolated = self._isolated.free(left) if alone and not self._closing else None
-        other = isolated or self._instead_of(silent, left)
-        if other is None or (twin is not None and other.silent):
-            return
-        self.counts.resent += 1
+        left, twin = query.deadline - now, query.twin
         if twin is None:
-            self._twins += 1
-            query = Retransmission(query)
-        else:
-            silent.forget(query)
-        if query is not original:  # whose sends `send` counts
-            original.sends += 1
-        other.send(query)
+            other = self._elsewhere(silent, left, alone) if self._twins < self._limits.sent_twice else None
+            if other is not None:
+                self._twins += 1
+                self._send_again(Retransmission(query), other)
+        elif twin.via.silent and _original(query).sends < _SENDS:
+            other = self._elsewhere(silent, left, alone)
+            if other is not None and not other.silent:
+                silent.forget(query)
+                self._send_again(query, other)
+
+    def _elsewhere(self, silent: UpstreamConnection, timeout: float, alone: bool) -> UpstreamConnection | None:
+        isolated = self._isolated.free(timeout) if alone and not self._closing else None
+        return isolated or self._instead_of(silent, timeout)
+
+    def _send_again(self, query: UpstreamQuery, connection: UpstreamConnection) -> None:
+        self.counts.resent += 1
+        if isinstance(query, Retransmission):  # `send` counts those of the query that it is given
+            query.original.sends += 1
+        connection.send(query)
 
     def _expire(self, query: UpstreamQuery) -> None:
         query.carrier = None
@@ -358,3 +359,7 @@ class TcpCarrier:
         except asyncio.CancelledError:
             connection.fail(LOST)
             raise
+
+
+def _original(query: UpstreamQuery) -> UpstreamQuery:
+    return query.original if isinstance(query, Retransmission) else query
