@@ -31,7 +31,7 @@ NEAR, NODE = "cache.shop.svc.cluster.local", "127.10.0.5"
 
 WINDOW: Final = 32  # questions that wait for an answer at a time
 ANSWERS: Final = 3200  # of each kind and round
-ROUNDS: Final = 3
+ROUNDS: Final = range(3, 13)  # at least, at most: the least CPU counts, which other programs only make more
 MOST: Final = 2.0  # times the CPU of the plain question
 
 
@@ -79,15 +79,18 @@ def test_a_packet_never_seen_of_a_question_often_asked_costs_at_most_twice_the_s
 ) -> None:
     rng = Random(1)
     kinds = ("plain", "a cookie", "mixed case", "padding and an unknown option")
+    ratios: dict[str, float] = {}
     with serving(tmp_path, COREFILE) as server, open_udp((server.address, server.port), NODE) as sock:
         least = dict.fromkeys(kinds, 1.0)
         with victim(server, f"{NAME} A", ADDRESS) as fate:
-            for _ in range(ROUNDS):
+            for number in range(1, ROUNDS.stop):
                 for kind in kinds:
                     least[kind] = min(least[kind], cpu_each(server, packets(kind, name, rng), sock))
+                ratios = {kind: round(cost / least["plain"], 2) for kind, cost in least.items()}
+                if number in ROUNDS and max(ratios.values()) <= MOST:
+                    break
             until(lambda: fate.asked >= MIN_ASKED, "questions asked")
         assert (fate.lost, fate.wrong) == (0, []), fate
-        ratios = {kind: round(cost / least["plain"], 2) for kind, cost in least.items()}
         assert max(ratios.values()) <= MOST, f"{ratios}, {least['plain'] * 1e6:.2f} us for the plain one"
 
 
