@@ -44,6 +44,14 @@ def test_the_readme_quotes_the_table() -> None:
     assert marked((ROOT / "README.md").read_text(), QUOTED) == quotation(table_in(CPU))
 
 
+def test_the_targets_of_forwarding_are_beside_the_ratios_of_the_table() -> None:
+    section = TEXT.partition("\n## A forwarded query\n")[2].partition("\n## ")[0]
+    _, *rows = cells_of("\n".join(line for line in section.splitlines() if line.startswith("|")))
+    ratios = figures(CPU, f"topodns / CoreDNS {COREDNS}")
+    assert {row: measured for row, _, measured in rows} == {row: ratios[row] for row, _, _ in rows}
+    assert len(rows) == 4
+
+
 def test_the_plot_has_each_load() -> None:
     plot = (ROOT / DOCUMENT).with_suffix(".svg")
     assert f"({plot.name})" in TEXT
