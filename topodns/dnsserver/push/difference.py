@@ -10,7 +10,7 @@ from topodns.dns.push import ALL_REMOVED, MAX_PUSHED_RDATA, REMOVED, PushChange
 from topodns.dns.rrtype import ADDRESS_TYPES, RRClass, RRType
 
 _ADDRESS: Final = 16  # octets of an address record: its RDATA is also kept by the state of the cluster
-_RECORD: Final = 56  # octets of another record beside its RDATA, which is made for the answer, as an SRV's target is
+_RECORD: Final = 64  # octets of another record beside its RDATA, which is made for the answer, as an SRV's target is
 
 
 class PushedRecords(NamedTuple):
