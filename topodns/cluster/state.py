@@ -156,8 +156,9 @@ class ClusterState:
         """As `apply`, in small steps, so that queries can be answered between them; done when the iterator ends.
 
         Between steps the state may be read and changed. Objects changed meanwhile, and those under the keys of `newer`,
-        are newer than the list and stay as they are. All slices of a Service change in one step, unless they are very
-        many. The kind becomes synced with the last step; of a first list only that step has facts.
+        which may grow meanwhile, are newer than the list and stay as they are. All slices of a Service change in one
+        step, unless they are very many. The kind becomes synced with the last step; of a first list only that step has
+        facts.
         """
         kind = change.kind
         held: Mapping[tuple[str, str], ClusterObject] = self._tables[kind].store
@@ -169,7 +170,7 @@ class ClusterState:
             self.locators.recheck_all()
         for differences in comparison.applied_at_once():
             keyed = [(one_of(pair).key, *pair) for pair in differences]
-            differing = [(key, old, new) for key, old, new in keyed if held.get(key) is old]
+            differing = [(key, old, new) for key, old, new in keyed if held.get(key) is old and key not in newer]
             self.locators.listing = True
             facts = self.take_all(kind, differing, wall_seconds)
             yield DiffStep(frozenset() if first else facts, len(differing))  # EVERYTHING in the last step includes them

@@ -96,6 +96,20 @@ class TestSteps:
         names = [name for name in ("kept", "gone", "deleted") if state.service(ObjectKey("default", name))]
         assert names == ["kept"]
 
+    def test_an_object_that_came_and_went_while_the_list_was_taken_in_does_not_come_back(self) -> None:
+        state = state_of(Replaced("Service", (service("changed"),)))
+        newer: set[ObjectKey] = set()
+        listed = service("changed", cluster_ips=["10.96.0.1"]), service("gone")
+        taking = state.replace(Replaced("Service", listed), 0, newer)
+        while next(taking) == IDLE:
+            pass
+        gone = ObjectKey("default", "gone")
+        for change in (Upserted(service("gone")), Deleted("Service", gone)):
+            newer.add(gone)
+            state.apply(change, 0)
+        assert sum(step.differing for step in taking) == 0
+        assert state.service(gone) is None
+
     def test_of_an_object_that_is_listed_twice_the_later_one_counts(self) -> None:
         state = state_of()
         later = service("web", cluster_ips=["10.96.0.1"])
