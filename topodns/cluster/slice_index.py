@@ -116,6 +116,8 @@ class SliceTable:
         after = self._counted(new, owners)
         facts = address_facts({entry[0] for _, entry in _entries(before, after) ^ _entries(after, before)})
         facts.update([service_fact(*owner.key) for owner in owners])
+        if old is not None and new is not None:
+            facts |= address_facts(_reordered(old, new))
         if old is not None and new is not None and old.generation != new.generation:
             facts |= address_facts(address for address, _ in self._copies(key, new, _addresses(new)))
         services = frozenset([owner.key for owner in owners])
@@ -185,6 +187,24 @@ def _is_local(one: EndpointSlice | None) -> TypeGuard[EndpointSlice]:
 
 def _addresses(one: EndpointSlice | None) -> frozenset[bytes]:
     return frozenset(map(_address, one.endpoints)) if _is_local(one) else frozenset()
+
+
+def _reordered(old: EndpointSlice, new: EndpointSlice) -> Iterator[bytes]:
+    """The addresses of several endpoints of a slice whose order differs: of equally good ones the first counts."""
+    before = _repeated(old)
+    after = _repeated(new) if before else before
+    return (address for address in before.keys() & after if before[address] != after[address])
+
+
+def _repeated(one: EndpointSlice) -> dict[bytes, list[tuple[Any, ...]]]:
+    """The fields of the endpoints of each address that is several times in a slice, as of Pods of the host network."""
+    addresses = _addresses(one)
+    if len(addresses) in (0, len(one.endpoints)):
+        return {}
+    fields: dict[bytes, list[tuple[Any, ...]]] = {address: [] for address in addresses}
+    for endpoint in one.endpoints:
+        fields[endpoint.address].append(_entry_fields(endpoint))
+    return {address: several for address, several in fields.items() if len(several) > 1}
 
 
 def _placements(one: EndpointSlice | None) -> frozenset[Placement]:

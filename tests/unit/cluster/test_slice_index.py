@@ -90,6 +90,15 @@ def test_a_new_generation_of_one_of_two_copies_touches_their_address() -> None:
     assert [each.node_name for _, each in held.table.with_address(ADDRESS)] == ["n1"]
 
 
+def test_another_order_of_two_endpoints_with_one_address_touches_it() -> None:
+    """Pods of the host network have the address of their Node; of two in one slice the first counts."""
+    a, b, other = endpoint("10.0.0.1", hostname="a"), endpoint("10.0.0.1", hostname="b"), endpoint("10.0.0.2")
+    held = Held(endpoint_slice("web", a, b, other))
+    assert held.put(endpoint_slice("web", other, a, b)) == {service_fact("default", "web")}
+    assert held.put(endpoint_slice("web", other, b, a)) == {address_fact(ADDRESS), service_fact("default", "web")}
+    assert [each.hostname for _, each in held.table.with_address(ADDRESS)] == ["b"]
+
+
 def test_a_new_generation_of_an_address_in_slices_of_two_services_touches_the_service_only() -> None:
     held = Held(
         endpoint_slice("web", endpoint("10.0.0.1"), name="a"), endpoint_slice("db", endpoint("10.0.0.1"), name="b")
