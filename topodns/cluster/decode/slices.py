@@ -32,6 +32,7 @@ from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Endpoint, Endpoint
 
 MAX_ADDRESSES: Final = 2000  # addresses of one slice
 
+_ADDRESS_TYPES: Final = frozenset({"IPv4", "IPv6"})
 _MAX_POD_NAME: Final = 253  # characters of a DNS subdomain
 _MAX_ZONE: Final = 63  # characters of a label's value
 
@@ -44,14 +45,15 @@ _NO_CONDITIONS: Final = ApiConditions()
 def decode_slice(source: ApiEndpointSlice) -> tuple[EndpointSlice]:
     """One slice. With the label of a ServiceImport (KEP-1645) it belongs to that, whatever other label it has.
 
-    A slice of type FQDN has no endpoints. Raises ValueError for an invalid field, and above 2,000 addresses: the API
-    accepts 1,000 endpoints of 100 addresses each, though only the first of each has a meaning, and decoding so many
-    would delay queries for seconds.
+    A slice of another type than IPv4 and IPv6, such as FQDN, has no endpoints. Raises ValueError for an invalid field,
+    and above 2,000 addresses: the API accepts 1,000 endpoints of 100 addresses each, though only the first of each has
+    a meaning, and decoding so many would delay queries for seconds.
     """
     labels = source.metadata.labels or {}
     imported = _IMPORT_NAME_LABEL in labels
     owner_label = _IMPORT_NAME_LABEL if imported else _SERVICE_NAME_LABEL
-    endpoints = () if source.address_type == "FQDN" else source.endpoints or ()
+    address_type = source.address_type or "IPv4"
+    endpoints = source.endpoints or () if address_type in _ADDRESS_TYPES else ()
     addresses = sum([len(endpoint.addresses or ()) for endpoint in endpoints])
     if addresses > MAX_ADDRESSES:
         raise ValueError(f"endpoints: expected at most {MAX_ADDRESSES} addresses, found {addresses}")
@@ -60,7 +62,7 @@ def decode_slice(source: ApiEndpointSlice) -> tuple[EndpointSlice]:
         namespace=namespace,
         name=source.metadata.name,
         service_name=checked_label(labels.get(owner_label), f"the label {owner_label}"),
-        address_type=intern(source.address_type or "IPv4"),
+        address_type=intern(address_type),
         ports=_endpoint_ports(source.ports, "ports"),
         endpoints=_slice_endpoints(endpoints, namespace),
         generation=generation_of(source.metadata),

@@ -178,6 +178,12 @@ def test_an_fqdn_slice_is_kept_without_endpoints() -> None:
     assert (one.address_type, one.endpoints) == ("FQDN", ())
 
 
+def test_a_slice_of_an_unknown_address_type_has_no_endpoints_either() -> None:
+    """A manifest may have any; in an index of addresses it would be between the slices that are read."""
+    assert decoded_slice({"addresses": ["10.0.0.1"]}, addressType="IPv5").endpoints == ()
+    assert decoded_slice({"addresses": ["10.0.0.1"]}, addressType="").endpoints
+
+
 def test_an_ipv4_mapped_address_is_the_ipv4_address() -> None:
     one = decoded_slice({"addresses": ["::ffff:10.0.0.1"]}, addressType="IPv6")
     assert one.endpoints == (Endpoint(packed("10.0.0.1")),)
