@@ -58,12 +58,20 @@ class ManifestEntry(NamedTuple):
 
 
 class SkippedObject(NamedTuple):
-    """An API object of a file that could not be decoded. `name` is `namespace/name`, "" if unreadable."""
+    """An API object of a file that could not be decoded. `name` is `namespace/name`, "" if unreadable.
+
+    It is as written: without a namespace, it is of a kind that has none, or in the namespace `default`.
+    """
 
     kind: str
     name: str
     line: int
     problem: str  # a log line
+
+    @property
+    def identities(self) -> tuple[tuple[str, str], ...]:
+        """Those of the entries that it may be a later version of."""
+        return (self.kind, self.name), (self.kind, f"default/{self.name}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +89,8 @@ class Contents:
         last = {entry.identity: entry for entry in before.entries if entry.identity not in there}
         entries, skipped = list(self.entries), list[SkippedObject]()
         for each in self.skipped:
-            if (kept := last.pop((each.kind, each.name), None)) is not None:
+            kept = next((last.pop(identity) for identity in each.identities if identity in last), None)
+            if kept is not None:
                 entries.append(kept._replace(line=each.line))
                 each = each._replace(problem=f"{each.problem}; its last version stays")
             skipped.append(each)

@@ -101,6 +101,24 @@ class TestMerging:
         assert [line.endswith("; its last version stays") for line in cluster.skipped] == [True, False]
         assert cluster.merged().conflicts == ()
 
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "kind: Service\nmetadata: {name: web}\nspec: {clusterIP: %s}",
+            "kind: Endpoints\nmetadata: {name: web}\nsubsets: [{addresses: [{ip: %s}]}]",
+            "kind: Node\nmetadata: {name: web}\nspec: {podCIDR: %s/32}",
+        ],
+        ids=["Service", "Endpoints", "Node"],
+    )
+    def test_so_does_one_without_a_namespace(self, text: str) -> None:
+        cluster = ManifestSet()
+        cluster.put("a.yaml", contents("apiVersion: v1\n" + text % "10.96.0.1", "a.yaml"))
+        good = cluster.merged().objects
+        cluster.put("a.yaml", contents("apiVersion: v1\n" + text % "10.96.0.999", "a.yaml"))
+        assert cluster.merged().objects == good
+        assert any(good.values())
+        assert [line.endswith("; its last version stays") for line in cluster.skipped] == [True]
+
     def test_a_malformed_object_beside_a_good_one_of_its_name_counts_for_nothing(self) -> None:
         cluster = ManifestSet()
         cluster.put("a.yaml", contents(SERVICE % ("web", "10.96.0.1"), "a.yaml"))
