@@ -327,7 +327,10 @@ class ClusterState:
     def _take_node(self, key: ObjectKey, old: Node | None, new: Node | None) -> Collection[Fact]:
         self.nodes.replace(old, new)
         facts = facts_of_change(old, new)
-        self.locators.recheck(address for node in (old, new) if node is not None for address in node.addresses)
+        nodes = [node for node in (old, new) if node is not None]
+        addresses = {each for node in nodes for each in (*node.addresses, *node.tunnel_addresses)}
+        self.locators.recheck(addresses)
+        self.unchecked_slices.update(self.slice_table.some_with(addresses))
         if old is None or new is None or old.labels != new.labels:
             facts.update(self._moved_services(key.name))
         return facts

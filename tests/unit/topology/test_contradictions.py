@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.support.forged_slices import GENUINE, VICTIM, api_state, forged
-from tests.support.model_builders import endpoint, endpoint_slice, node_locator, pod, pod_locator
+from tests.support.model_builders import endpoint, endpoint_slice, node, node_locator, pod, pod_locator
 from topodns.cluster.model import ClusterObject, Deleted, NodeLocator, ObjectKey, RefusedAddresses, Replaced, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.topology.contradictions import Contradictions, LocatorContradictions
@@ -49,6 +49,18 @@ def test_a_slice_is_looked_at_again_when_a_pod_gets_an_address_of_it() -> None:
     state.apply(Upserted(pod("victim", [VICTIM], "apps", "n1")), 1)
     assert list(contradictions(state, record)) == ["evil/x-1"]
     state.apply(Deleted("Pod", ObjectKey("apps", "victim")), 2)
+    assert contradictions(state, record) == {}
+
+
+@pytest.mark.parametrize("tunnels", [False, True], ids=["an address", "a tunnel address"])
+def test_so_it_is_when_a_node_gets_an_address_of_it(tunnels: bool) -> None:
+    state = api_state(forged(endpoint(VICTIM, "n2")), pods=False)
+    record = Contradictions(state)
+    assert contradictions(state, record) == {}
+    state.apply(Upserted(node("n3", addresses=() if tunnels else [VICTIM], tunnels=[VICTIM] if tunnels else ())), 1)
+    (problem,) = contradictions(state, record).values()
+    assert problem.endswith("but that is an address of Node n3")
+    state.apply(Deleted("Node", ObjectKey("", "n3")), 2)
     assert contradictions(state, record) == {}
 
 
