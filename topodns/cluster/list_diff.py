@@ -85,6 +85,7 @@ class ListDiff:
                 if differs(self._held.get(key), listed) and key not in self._newer:
                     self._add(self._held.get(key), listed)
             yield
+        self._by_owner.clear()  # so that each group is freed once it is applied
 
     def applied_at_once(self) -> Iterator[list[Difference]]:
         """The differences of one object, or of all slices of a Service, so that no answer mixes old and new ones.

@@ -156,9 +156,8 @@ class ClusterState:
         """As `apply`, in small steps, so that queries can be answered between them; done when the iterator ends.
 
         Between steps the state may be read and changed. Objects changed meanwhile, and those under the keys of `newer`,
-        which may grow meanwhile, are newer than the list and stay as they are. All slices of a Service change in one
-        step, unless they are very many. The kind becomes synced with the last step; of a first list only that step has
-        facts.
+        which may grow, are newer than the list and stay. All slices of a Service change in one step, unless they are
+        very many. The kind becomes synced with the last step; of a first list only that step has facts.
         """
         kind = change.kind
         held: Mapping[tuple[str, str], ClusterObject] = self._tables[kind].store
@@ -327,8 +326,7 @@ class ClusterState:
     def _take_node(self, key: ObjectKey, old: Node | None, new: Node | None) -> Collection[Fact]:
         self.nodes.replace(old, new)
         facts = facts_of_change(old, new)
-        nodes = [node for node in (old, new) if node is not None]
-        addresses = {each for node in nodes for each in (*node.addresses, *node.tunnel_addresses)}
+        addresses = {each for node in (old, new) if node for each in (*node.addresses, *node.tunnel_addresses)}
         self.locators.recheck(addresses)
         self.unchecked_slices.update(self.slice_table.some_with(addresses))
         if old is None or new is None or old.labels != new.labels:
