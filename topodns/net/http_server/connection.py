@@ -163,9 +163,8 @@ class HttpConnection:
             if self._http.next_event() is h11.NEED_DATA:
                 self._closing = True  # a body, which is not read
         except h11.RemoteProtocolError as wrong:
-            wrong.__traceback__ = (
-                None  # h11 raises it in a frame that refers to it: a cycle, with this connection in it
-            )
+            # h11 raises it in a frame that refers to it: a cycle, with this connection in it.
+            wrong.__traceback__ = None
             self._refuse(wrong.error_status_hint)
             return
         self._method = event.method
