@@ -118,8 +118,9 @@ def test_a_port_may_be_open_on_all_addresses_and_in_another_block_on_one_of_them
             assert server.ask("a.example A", tcp=tcp, to="127.0.0.1").data == ["192.0.2.1"]
 
 
-def test_a_server_starts_with_a_port_on_all_addresses_and_on_one(tmp_path: Path) -> None:
-    with serving(tmp_path, ON_ONE + ON_ALL, port=free_port()) as server:
+@pytest.mark.parametrize("everywhere", [ON_ALL, ON_ALL.replace("{\n", "{\n    bind 0.0.0.0\n", 1)], ids=["", "0.0.0.0"])
+def test_a_server_starts_with_a_port_on_all_addresses_and_on_one(tmp_path: Path, everywhere: str) -> None:
+    with serving(tmp_path, ON_ONE + everywhere, port=free_port()) as server:
         assert server.ask("a.example A").data == ["192.0.2.2"]
         assert server.ask("a.example A", to="127.0.0.1").data == ["192.0.2.1"]
 

@@ -48,6 +48,7 @@ _FEW_DESCRIPTORS: Final = (
 _FEW_SESSIONS: Final = (
     "Descriptors: the limit of %d (RLIMIT_NOFILE) allows %d sessions of 'push', not %d; the rest is for other clients"
 )
+_WILDCARDS: Final = frozenset({"", "0.0.0.0", "::"})  # hosts of sockets for all addresses: of both families, of one
 _ATTEMPTS: Final = 8  # to open TCP on the port that the kernel chose for UDP
 
 
@@ -125,11 +126,13 @@ class Listeners:
 
     def _binding(self, at: ListenAt, prepared: Prepared) -> Binding:
         """The binding for the sockets of `at`. Where a port is open on all addresses and also on some of them, their
-        sockets share it, as in CoreDNS: the kernel takes the one of the packet's own address first.
+        sockets share it, as in CoreDNS: the kernel takes the one of the packet's own address first. Two for all
+        addresses do not: the kernel would choose one of them at random.
         """
         binding = self._instance.binding(at[0]) if self._instance is not None else Binding()
         opened = {**{other: [site.sock for site in sites] for other, sites in self._sites.items()}, **prepared.sockets}
-        beside = [other for other in opened if other[1] == at[1] and ("" in (at[0], other[0])) and other != at]
+        is_wildcard = at[0] in _WILDCARDS
+        beside = [other for other in opened if other[1] == at[1] and (other[0] in _WILDCARDS) is not is_wildcard]
         share(sock for other in beside for sock in opened[other])
         return binding._replace(sharing=Sharing.JOINED) if beside else binding
 

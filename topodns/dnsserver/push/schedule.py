@@ -115,16 +115,19 @@ class PushSchedule:
             self._timers.call_later(max(delay, self._rested_at - self._timers.time()), self._work)
 
     def _work(self) -> None:
-        """Work for a slice, and once more after a pause if there is more; what a slice adds does not shorten that."""
-        more = False
+        """Work for a slice, and once more after a pause if there is more; what a slice adds does not shorten that.
+
+        An exception, which the loop logs, is one of a single piece of work: the others go on after the pause.
+        """
+        more = True
         began = self._timers.time()
         try:
             more = self._work_for_a_slice()
         finally:
             self._is_scheduled = False
-        self._rested_at = began + 2 * (self._timers.time() - began)
-        if more:
-            self._schedule(PAUSE)
+            self._rested_at = began + 2 * (self._timers.time() - began)
+            if more:
+                self._schedule(PAUSE)
 
     def _work_for_a_slice(self) -> bool:
         """Whether there is more to do."""

@@ -87,6 +87,24 @@ def test_a_small_change_does_not_wait_for_the_answers_of_a_large_one_before_it()
     assert made.slice_of[b"\5small\0"] <= 2
 
 
+def test_an_answer_that_cannot_be_made_does_not_keep_the_others_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Made(5)
+    make = made.schedule._make
+
+    def fail_once(answer: PushedAnswer) -> None:
+        make(answer)
+        monkeypatch.setattr(made.schedule, "_make", make)
+        raise RuntimeError("a bug")
+
+    monkeypatch.setattr(made.schedule, "_make", fail_once)
+    made.schedule.touch((LARGE,))
+    with pytest.raises(RuntimeError):
+        made.run()
+    assert len(made.slice_of) == 1
+    made.run()
+    assert len(made.slice_of) == 5
+
+
 def test_a_flooder_does_not_delay_answers_that_others_follow_whether_it_subscribed_first_or_last() -> None:
     for flooder_is_first in (True, False):
         step = Scripted(bytes(4), facts=(LARGE,))
