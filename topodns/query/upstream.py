@@ -1,5 +1,6 @@
 """The contract between `forward`, which chooses an upstream for a query, and `net.upstream`, which exchanges it."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NamedTuple, Protocol
@@ -20,7 +21,7 @@ class Failure(NamedTuple):
     timed_out: bool
 
 
-class UpstreamQuery:
+class UpstreamQuery(ABC):
     """A query to an upstream: what the caller sends, and what the transport keeps of it until it has the result.
 
     A base class, and not a value with a callback: so a forwarded query is one object for its client and its transport,
@@ -41,13 +42,13 @@ class UpstreamQuery:
     heard: int  # number of replies on its connection when it was sent, or at the last `heard_since`
     twin: "UpstreamQuery | None"  # the same query sent a second time: the first reply to either counts
 
+    @abstractmethod
     def on_reply(self, result: bytes | Failure) -> None:
         """Called once, with the whole reply or the Failure, unless the query is cancelled before. Must not raise.
 
         The reply has the question of the query, compared without case, except that an error may be a bare header; its
         id is arbitrary.
         """
-        raise NotImplementedError
 
     def cancel(self) -> None:
         """Stop waiting for the reply: `on_reply` is not called any more. Without effect after the result."""

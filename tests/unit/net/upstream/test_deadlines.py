@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from tests.support.virtual_timers import VirtualTimers
 from topodns.net.upstream.deadlines import AT_ONCE, Deadlines
-from topodns.query.upstream import UpstreamQuery
+from topodns.query.upstream import Failure, UpstreamQuery
 
 
 class Wait(UpstreamQuery):
@@ -17,6 +17,9 @@ class Wait(UpstreamQuery):
         self.deadline = self.due = due
         self.put_off = 0.0  # seconds
         self.then: Callable[[], None] = lambda: None
+
+    def on_reply(self, result: bytes | Failure) -> None:
+        raise AssertionError("not here")
 
 
 class InFlight:
