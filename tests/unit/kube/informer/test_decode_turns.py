@@ -51,6 +51,33 @@ class TestTurns:
 
         assert "".join(run_virtually(story())) == "a-a-a-"
 
+    def test_a_pause_lets_everybody_run_but_other_workers_and_takes_nothing_of_the_slice(self) -> None:
+        async def story() -> list[str]:
+            done: list[str] = []
+            clock = 0.0
+
+            async def pausing() -> None:
+                nonlocal clock
+                async with turns.take() as turn:
+                    for _ in range(3):
+                        clock += SLICE / 4
+                        done.append("a")
+                        await turn.pause()
+                        await turn.pause_if_due()
+
+            async def others() -> None:
+                nonlocal clock
+                for _ in range(3):
+                    clock += SLICE
+                    done.append("-")
+                    await asyncio.sleep(0)
+
+            turns = TimeSlices(lambda: clock)
+            await asyncio.gather(pausing(), others(), work(turns, "b", 1, done))
+            return done
+
+        assert "".join(run_virtually(story())) == "a-a-a-b"
+
     @pytest.mark.parametrize(
         ("step", "kept"), [(SLICE * 2, True), (AT_ONCE / MUCH * 2, False)], ids=["a long list", "now and then a change"]
     )

@@ -1,5 +1,6 @@
 """How one kind is watched: what its events say, and how a watch begins and ends. In virtual time."""
 
+import asyncio
 import json
 import logging
 
@@ -29,6 +30,10 @@ from tests.support.scripted_api import (
     page,
     watch,
 )
+from topodns.cluster.decode.stream import Event, read_watch_line
+from topodns.cluster.model import Kind
+from topodns.kube.informer import watcher
+from topodns.kube.informer.state_writer import StateWriter
 
 
 def test_additions_changes_and_deletions_are_taken_in_as_they_come() -> None:
@@ -46,6 +51,26 @@ def test_a_line_may_come_in_any_pieces() -> None:
     for size in (1, 7, 100, len(stream)):
         pieces = [stream[at : at + size] for at in range(0, len(stream), size)]
         assert after(1, SERVICES, watch(*pieces)).names == "ab"
+
+
+def test_others_work_between_the_decoding_of_an_event_and_its_effect(monkeypatch: pytest.MonkeyPatch) -> None:
+    order: list[str] = []
+    apply = StateWriter.apply
+
+    def read(kind: Kind, line: bytes) -> object:
+        order.append("read")
+        asyncio.get_running_loop().call_soon(order.append, "others")
+        return read_watch_line(kind, line)
+
+    def applied(writer: StateWriter, kind: Kind, found: Event) -> None:
+        order.append("applied")
+        apply(writer, kind, found)
+
+    monkeypatch.setattr(watcher, "read_watch_line", read)
+    monkeypatch.setattr(StateWriter, "apply", applied)
+    setup = after(1, SERVICES, watch(*streamed("a"), 0.5, event("MODIFIED", MOVED, 101) + event("DELETED", MOVED, 102)))
+    assert order[-6:] == ["read", "others", "applied"] * 2
+    assert setup.names == ""
 
 
 def test_a_watch_that_ends_in_time_goes_on_at_once_from_the_last_version() -> None:
