@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from bench.compare.figures import Figures, Latency, Spread
+from bench.compare.figures import Changes, Figures, Latency, Spread
 from bench.compare.loads import Row
 from bench.programs import COREDNS
 
@@ -63,13 +63,13 @@ def cpu_table(figures: Figures[Row], servers: Sequence[str], own: str, peer: str
     return "\n".join(lines)
 
 
-def latency_table(latencies: Mapping[tuple[int, str], Latency]) -> str:
-    """A Markdown table with a row for each (changes a second, server), in the order of the changes."""
+def latency_table(latencies: Mapping[tuple[Changes, str], Latency]) -> str:
+    """A Markdown table with a row for each of the changes and servers, in the order of the changes."""
     heads = ("changes a second", "p50", "p90", "p99", "p99.9", "CPU of an answer", "without an answer")
     lines = [_line("latency, us", *heads), "|" + "---|" * (len(heads) + 1)]
-    for (rate, server), found in sorted(latencies.items(), key=lambda item: item[0][0]):
+    for (changes, server), found in sorted(latencies.items(), key=lambda item: item[0][0]):
         figures = (found.p50, found.p90, found.p99, found.p999, found.cpu)
-        lines.append(_line(server, str(rate), *(f"{figure:,.0f}" for figure in figures), f"{found.lost:g}"))
+        lines.append(_line(server, str(changes), *(f"{figure:,.0f}" for figure in figures), f"{found.lost:g}"))
     return "\n".join(lines)
 
 

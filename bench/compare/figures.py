@@ -73,6 +73,16 @@ class Latency(NamedTuple):
     lost: int
 
 
+class Changes(NamedTuple):
+    """The changes under which a latency is measured: how many a second, and whether of Services that are queried."""
+
+    rate: int
+    queried: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.rate}" if self.queried else f"{self.rate}, of other Services"
+
+
 def median_latency(rounds: list[Latency]) -> Latency:
     """Each figure's median over rounds; of the lost queries the sum."""
     p50, p90, p99, p999, cpu, _ = (median(values) for values in zip(*rounds, strict=True))

@@ -12,7 +12,7 @@ from typing import Final
 
 from bench.cluster import headless_names
 from bench.compare.contenders import Contender
-from bench.compare.figures import Figures, Latency
+from bench.compare.figures import Changes, Figures, Latency
 from bench.compare.loads import LOOPBACK, Load, Loads, Method, Row
 from bench.compare.measuring import Generators, Running, WrongAnswers
 from bench.outside import Outside
@@ -21,7 +21,7 @@ from bench.questions import HOT_NAMES, Question
 from bench.resolvers import Command, Mode, Place
 from bench.scale.stand_in import Key, StandIn
 
-CHANGES: Final = (0, 20, 200)  # a second, under which latencies are measured
+CHANGES: Final = (Changes(0), Changes(20), Changes(200, queried=False), Changes(200))
 KNOWN: Final = Question(LOOPBACK, "web999.ns19.svc.cluster.local")  # of the last Service: the whole cluster is there
 OUTSIDE: Final = Question(LOOPBACK, "start.example.com")
 
@@ -47,7 +47,7 @@ class Found:
     """The results so far. `problems`: a sentence for each measurement that failed."""
 
     figures: Figures[Row]
-    latencies: defaultdict[tuple[int, str], list[Latency]] = field(default_factory=lambda: defaultdict(list))
+    latencies: defaultdict[tuple[Changes, str], list[Latency]] = field(default_factory=lambda: defaultdict(list))
     problems: list[str] = field(default_factory=list)
 
 
@@ -129,12 +129,12 @@ class Rounds:
         known = KNOWN if contender.knows else None
         with self._serving(contender.title, contender.cluster, known, contender.settling) as server:
             self._testbed.generators.warm_up(server, self._loads.paced_warm_up)
-            for rate in CHANGES if contender.follows else CHANGES[:1]:
-                if rate:
-                    change_slices(self._testbed.api, rate, seconds)
+            for changes in CHANGES if contender.follows else CHANGES[:1]:
+                if changes.rate:
+                    change_slices(self._testbed.api, changes, seconds)
                 latency, disturbed = self._testbed.generators.latency(server, self._loads.paced, seconds)
                 if self.found.figures.keep_all or not disturbed:
-                    self.found.latencies[rate, contender.title].append(latency)
+                    self.found.latencies[changes, contender.title].append(latency)
 
     def _measure(self, server: Running, load: Load, check: bool = True) -> None:
         try:
@@ -159,13 +159,15 @@ class Rounds:
                 yield Running(title, (process.pid,), place.port, testbed.core)
 
 
-def change_slices(api: StandIn, rate: int, seconds: float) -> None:
-    """Let the API server replace endpoints of the headless Services that loads query, `rate` a second; do not wait."""
+def change_slices(api: StandIn, changes: Changes, seconds: float) -> None:
+    """Let the API server replace endpoints of headless Services: those of `Loads.paced`, or others. Does not wait."""
     slices: list[Key] = []
-    for name in headless_names()[:HOT_NAMES]:
+    names = headless_names()
+    for name in names[:HOT_NAMES] if changes.queried else names[HOT_NAMES:]:
         label, namespace, *_ = name.split(".")
         slices.append((namespace, f"{label}-0"))
-    api.control("churn", slices=slices, network=None, rounds=int(rate * seconds), batch=1, every=1 / rate)
+    rounds = int(changes.rate * seconds)
+    api.control("churn", slices=slices, network=None, rounds=rounds, batch=1, every=1 / changes.rate)
 
 
 def _wait_for_records(title: str, port: int, message: bytes) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from pathlib import Path
 from random import Random
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -21,7 +22,7 @@ from bench.compare.document import (
     renewed,
     wrapped,
 )
-from bench.compare.figures import Figures, Latency, Reading, Spread, is_disturbed, median_latency
+from bench.compare.figures import Changes, Figures, Latency, Reading, Spread, is_disturbed, median_latency
 from bench.compare.loads import (
     ADDRESS_NODES,
     ADDRESSES,
@@ -38,9 +39,9 @@ from bench.compare.loads import (
 )
 from bench.compare.plot import Line, svg
 from bench.compare.report import beside_servers, by_interpreter
-from bench.compare.rounds import Found
+from bench.compare.rounds import Found, change_slices
 from bench.questions import Question, read_questions
-from bench.scale.stand_in import Stage
+from bench.scale.stand_in import Stage, StandIn
 from tests.support.fake_api.resources import Object
 from topodns.dns.rrtype import RRType
 
@@ -107,9 +108,30 @@ def test_a_row_that_nothing_measured_is_left_out() -> None:
 
 def test_latencies_are_by_changes_a_second_then_by_server() -> None:
     one = Latency(40.4, 60, 100, 2000, 23.4, 0)
-    lines = latency_table({(0, OWN): one, (20, OWN): one, (0, PEER): one}).splitlines()[2:]
-    assert lines[0] == "| topodns | 0 | 40 | 60 | 100 | 2,000 | 23 | 0 |"
-    assert [line.split("|")[1:3] for line in lines[1:]] == [[" CoreDNS 1.14.7 ", " 0 "], [" topodns ", " 20 "]]
+    none, some, elsewhere = Changes(0), Changes(20), Changes(20, queried=False)
+    lines = latency_table({(none, OWN): one, (some, OWN): one, (elsewhere, OWN): one, (none, PEER): one}).splitlines()
+    assert lines[2] == "| topodns | 0 | 40 | 60 | 100 | 2,000 | 23 | 0 |"
+    assert [line.split(" | ")[:2] for line in lines[3:]] == [
+        ["| CoreDNS 1.14.7", "0"],
+        ["| topodns", "20, of other Services"],
+        ["| topodns", "20"],
+    ]
+
+
+class StandInOfNothing(StandIn):
+    """Notes the Services whose slices it is to change."""
+
+    def control(self, name: str, **arguments: Any) -> None:
+        self.services = {(namespace, slice_name.removesuffix("-0")) for namespace, slice_name in arguments["slices"]}
+
+
+@pytest.mark.parametrize("queried", [True, False])
+def test_changes_are_of_services_that_are_queried_while_latencies_are_measured_or_of_others(queried: bool) -> None:
+    api = StandInOfNothing(0, 0)
+    change_slices(api, Changes(20, queried), 4.0)
+    asked = {tuple(question.name.split(".")[1::-1]) for question in (*keyed_pool(), *hot_pool())}
+    assert api.services
+    assert (api.services <= asked, api.services.isdisjoint(asked)) == (queried, not queried)
 
 
 def test_changes_under_which_latencies_are_measured_keep_pods_in_their_podcidrs() -> None:
@@ -182,7 +204,7 @@ def test_the_plot_has_a_dot_for_each_figure_on_one_scale() -> None:
 
 def test_a_report_has_the_conditions_and_its_tables(figures: Figures[Row]) -> None:
     found = Found(figures)
-    found.latencies[0, OWN].append(Latency(40, 60, 100, 2000, 23, 0))
+    found.latencies[Changes(0), OWN].append(Latency(40, 60, 100, 2000, 23, 0))
     texts = beside_servers(found, (OWN, PEER), 2)
     assert list(texts) == [MACHINE, CPU, LATENCY]
     assert f"Rounds: 2; measurements that were disturbed and left out: {len(Row)}." in " ".join(texts[MACHINE].split())
