@@ -21,10 +21,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 
-# For `gc.set_threshold`: 5,000 net allocations before a garbage collection of the objects since the last one, twice as
-# many before one of those since the last two: queries wait for some 5 and 10 ms. All objects follow after 2,000,000.
-# Objects of queries are freed without a collection; with lower limits a few hundred in flight to upstreams cause one.
-GARBAGE: Final = (5_000, 1, 200)
+# Net allocations before a garbage collection: objects of queries are freed without one. One takes 20 ms and more; with
+# a lower limit they are more often and not much shorter, since replaced objects of the cluster do not count.
+GARBAGE: Final = 20_000
 REMIND_EVERY: Final = 0.5  # seconds between log lines while the start waits for the first sync, as CoreDNS
 
 Work = Coroutine[None, None, None]

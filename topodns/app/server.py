@@ -126,7 +126,7 @@ class Server:
         """Start, serve, stop; returns and raises as `run` of this module."""
         # First: reading a large cluster takes seconds.
         handle_signals(asyncio.get_running_loop(), self._stop, self._at_once, self._reloads)
-        gc.set_threshold(*GARBAGE)
+        gc.set_threshold(GARBAGE)
         try:
             if not await self._unless_stopped(self._begin()):
                 await self._clean_up()

@@ -89,7 +89,7 @@ class Worker(asyncio.Protocol):
 
     async def run(self) -> int:
         """Serve until the first process says so. Returns the exit status; ends the process if the first one ends."""
-        gc.set_threshold(*GARBAGE)
+        gc.set_threshold(GARBAGE)
         gc.disable()  # until the first generation is active: its objects stay alive
         loop = asyncio.get_running_loop()
         self._ended, self._closed = loop.create_future(), loop.create_future()
