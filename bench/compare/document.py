@@ -17,15 +17,28 @@ INTERPRETERS: Final = "bench-compare: interpreters"
 LATENCY: Final = "bench-compare: latency"
 MACHINE: Final = "bench-compare: machine"
 QUOTED: Final = "bench-compare: quoted"  # in README.md
+TARGETS: Final = "bench-compare: targets"
 QUOTED_ROWS: Final = {
     Row.KEYS: "repeated queries where topology keys decide",
     Row.SERVICES_ONCE: "the first query for a Service",
     Row.FORWARDED_UDP: "a name outside the cluster that is forwarded over UDP",
 }
+MICROSECONDS: Final = {Row.SERVICES_ONCE: 20}
+"""Targets of topodns's CPU time for an answer."""
+
+RATIOS: Final = {
+    Row.FORWARDED_UDP: 0.9,
+    Row.FORWARDED_TCP: 0.45,
+    Row.FORWARDED_CACHE: 0.4,
+    Row.NODE_ONCE: 0.45,
+}
+"""Targets of its ratio to CoreDNS's."""
+
 MISSING: Final = "-"
 PLOT_TITLE: Final = "CPU of an answer in microseconds, least to greatest of all rounds, on a logarithmic scale"
 DOCUMENT: Final = "docs/reference/performance.md"
 
+_OWN_COLUMN: Final = 2  # topodns's, after the row's title and the floor
 _RATIO_COLUMN: Final = -2  # that to CoreDNS; the last one is that to the floor
 _WIDTH: Final = 120  # columns of a document
 
@@ -82,6 +95,18 @@ def cells_of(table: str) -> list[list[str]]:
 def ratios_to_peer(table: str) -> Mapping[str, str]:
     """The column of ratios to CoreDNS, of a table that `cpu_table` made, by the title of the row."""
     return {cells[0]: cells[_RATIO_COLUMN] for cells in cells_of(table)[1:]}
+
+
+def targets_table(table: str) -> str:
+    """A Markdown table of the targets, each beside the figure in a table that `cpu_table` made. Raises KeyError where
+    that table lacks one of their rows.
+    """
+    ratios = ratios_to_peer(table)
+    medians = {cells[0]: cells[_OWN_COLUMN].partition(" ")[0] for cells in cells_of(table)[1:]}
+    lines = [_line("CPU of an answer", "at most", "measured"), "|---|---|---|"]
+    lines += [_line(row.value, f"{most} us", f"{medians[row.value]} us") for row, most in MICROSECONDS.items()]
+    lines += [_line(row.value, f"{most} x CoreDNS", f"{ratios[row.value]} x") for row, most in RATIOS.items()]
+    return "\n".join(lines)
 
 
 def with_plot(table: str) -> str:

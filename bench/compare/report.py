@@ -12,10 +12,12 @@ from bench.compare.document import (
     MACHINE,
     PLOT_TITLE,
     QUOTED,
+    TARGETS,
     cpu_table,
     latency_table,
     quotation,
     renewed,
+    targets_table,
     with_plot,
     wrapped,
 )
@@ -55,16 +57,19 @@ def by_interpreter(found: Found, titles: Sequence[str], rounds: int) -> Texts:
 
 
 def renew(found: Found, servers: Sequence[str], texts: Texts) -> None:
-    """Write the texts into the document, and with the table of servers the plot, and the ratios in README.md."""
+    """Write the texts into the document, and with the table of servers the plot, the targets and README.md's ratios."""
     document, readme = ROOT / DOCUMENT, ROOT / "README.md"
     text = document.read_text(encoding="utf-8")
+    table = texts.get(CPU, "").partition("\n\n")[0]
     for marker, part in texts.items():
         text = renewed(text, marker, part)
+    if table:
+        text = renewed(text, TARGETS, targets_table(table))
     document.write_text(text, encoding="utf-8")
-    if CPU in texts:
+    if table:
         plot = svg(PLOT_TITLE, (FLOOR, *servers), list(_plotted(found, servers)))
         document.with_suffix(".svg").write_text(plot, encoding="utf-8")
-        quoted = quotation(texts[CPU].partition("\n\n")[0])
+        quoted = quotation(table)
         readme.write_text(renewed(readme.read_text(encoding="utf-8"), QUOTED, quoted), encoding="utf-8")
 
 

@@ -20,6 +20,7 @@ from bench.compare.document import (
     quotation,
     ratios_to_peer,
     renewed,
+    targets_table,
     wrapped,
 )
 from bench.compare.figures import Changes, Figures, Latency, Reading, Spread, is_disturbed, median_latency
@@ -161,6 +162,13 @@ def test_changes_under_which_latencies_are_measured_keep_pods_in_their_podcidrs(
 
 def is_slice_of_headless(value: Object) -> bool:
     return value["kind"] == "EndpointSlice" and value["metadata"]["name"] in {f"headless{each}-0" for each in range(10)}
+
+
+def test_each_target_is_beside_its_figure(figures: Figures[Row]) -> None:
+    lines = targets_table(cpu_table(figures, (OWN, PEER), OWN, PEER, FLOOR)).splitlines()
+    assert f"| {Row.SERVICES_ONCE.value} | 20 us | 9 us |" in lines
+    assert f"| {Row.FORWARDED_UDP.value} | 0.9 x CoreDNS | 0.30 x |" in lines
+    assert len(lines) == 2 + 5
 
 
 def test_readme_quotes_three_ratios_of_the_table(figures: Figures[Row]) -> None:

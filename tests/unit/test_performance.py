@@ -4,7 +4,18 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench.compare.document import CPU, DOCUMENT, INTERPRETERS, LATENCY, QUOTED, cells_of, marked, quotation
+from bench.compare.document import (
+    CPU,
+    DOCUMENT,
+    INTERPRETERS,
+    LATENCY,
+    QUOTED,
+    TARGETS,
+    cells_of,
+    marked,
+    quotation,
+    targets_table,
+)
 from bench.compare.loads import Row
 from bench.programs import COREDNS
 from tests.support.documents import ROOT
@@ -34,7 +45,7 @@ def test_each_load_has_a_figure_by_the_interpreter_of_the_image() -> None:
     assert [row for row, cell in figures(INTERPRETERS, "Python 3.11.2").items() if cell == "-"] == []
 
 
-@pytest.mark.parametrize("changes", ["0", "20", "200"])
+@pytest.mark.parametrize("changes", ["0", "20", "200, of other Services", "200"])
 def test_latencies_were_measured_while_endpoints_changed(changes: str) -> None:
     servers = {row[0] for row in cells_of(table_in(LATENCY)) if row[1] == changes}
     assert {"topodns", f"CoreDNS {COREDNS}"} <= servers
@@ -44,12 +55,8 @@ def test_the_readme_quotes_the_table() -> None:
     assert marked((ROOT / "README.md").read_text(), QUOTED) == quotation(table_in(CPU))
 
 
-def test_the_targets_of_forwarding_are_beside_the_ratios_of_the_table() -> None:
-    section = TEXT.partition("\n## A forwarded query\n")[2].partition("\n## ")[0]
-    _, *rows = cells_of("\n".join(line for line in section.splitlines() if line.startswith("|")))
-    ratios = figures(CPU, f"topodns / CoreDNS {COREDNS}")
-    assert {row: measured for row, _, measured in rows} == {row: ratios[row] for row, _, _ in rows}
-    assert len(rows) == 4
+def test_the_targets_are_beside_the_figures_of_the_table() -> None:
+    assert marked(TEXT, TARGETS) == targets_table(table_in(CPU))
 
 
 def test_the_plot_has_each_load() -> None:
