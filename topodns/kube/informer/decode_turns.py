@@ -9,6 +9,7 @@ from typing import Final
 
 from topodns.files.time_slices import SLICE
 
+PIECE: Final = SLICE / 5  # seconds; decoding an EndpointSlice takes as long, and applying it about twice as long
 MUCH: Final = 200  # full slices before gc.freeze: fewer than the 77,000 new objects that trigger a full collection
 AT_ONCE: Final = 2.0  # seconds within which MUCH slices must fall; slow, steady change never freezes
 
@@ -48,6 +49,7 @@ class Turn:
         self._clock = clock
         self._spent = spent
         self._began = 0.0
+        self._since = 0.0  # the last pause
         self._holding = False
 
     async def __aenter__(self) -> "Turn":
@@ -59,11 +61,15 @@ class Turn:
     ) -> None:
         self._end()
 
-    async def pause(self) -> None:
-        """Keep the lock and let other tasks run, whose time does not count for the slice."""
+    async def pause_if_long(self) -> None:
+        """If the work since the last pause took PIECE or more, let other tasks run but keep the lock; their time does
+        not count for the slice.
+        """
         paused = self._clock()
-        await asyncio.sleep(0)
-        self._began += self._clock() - paused
+        if paused - self._since >= PIECE:
+            await asyncio.sleep(0)
+            self._since = self._clock()
+            self._began += self._since - paused
 
     async def pause_if_due(self) -> None:
         """If the slice is used up, release the lock, let other tasks run and take the lock again."""
@@ -77,7 +83,7 @@ class Turn:
     async def _begin(self) -> None:
         await self._lock.acquire()
         self._holding = True
-        self._began = self._clock()
+        self._began = self._since = self._clock()
 
     def _end(self) -> None:
         if self._holding:  # False where the wait for the next slice was cancelled

@@ -161,7 +161,7 @@ class WatchRun:
                         self._lister.succeeded()  # a valid answer: the version is too old, the server is healthy
                     raise ApiError(item.status, item.problem, item.retry_after)
                 if self._listing is None:
-                    await turn.pause()  # decoding and applying take about 200 us each: no query waits for both
+                    await turn.pause_if_long()  # so that no query waits for both decoding and applying
                 await self._take_item(item, turn)
                 if self._listing is not None:
                     self._lister.received()

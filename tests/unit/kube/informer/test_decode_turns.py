@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.virtual_event_loop import run_virtually
 from topodns.files.time_slices import SLICE
-from topodns.kube.informer.decode_turns import AT_ONCE, MUCH, TimeSlices
+from topodns.kube.informer.decode_turns import AT_ONCE, MUCH, PIECE, TimeSlices
 from topodns.kube.informer.retry import RetryGate
 
 
@@ -51,7 +51,10 @@ class TestTurns:
 
         assert "".join(run_virtually(story())) == "a-a-a-"
 
-    def test_a_pause_lets_everybody_run_but_other_workers_and_takes_nothing_of_the_slice(self) -> None:
+    @pytest.mark.parametrize(("step", "expected"), [(PIECE, "a-a-a-b"), (PIECE / 2, "aa-a-b-")])
+    def test_after_a_long_piece_everybody_runs_but_other_workers_and_takes_nothing_of_the_slice(
+        self, step: float, expected: str
+    ) -> None:
         async def story() -> list[str]:
             done: list[str] = []
             clock = 0.0
@@ -60,9 +63,9 @@ class TestTurns:
                 nonlocal clock
                 async with turns.take() as turn:
                     for _ in range(3):
-                        clock += SLICE / 4
+                        clock += step
                         done.append("a")
-                        await turn.pause()
+                        await turn.pause_if_long()
                         await turn.pause_if_due()
 
             async def others() -> None:
@@ -76,7 +79,7 @@ class TestTurns:
             await asyncio.gather(pausing(), others(), work(turns, "b", 1, done))
             return done
 
-        assert "".join(run_virtually(story())) == "a-a-a-b"
+        assert "".join(run_virtually(story())) == expected
 
     @pytest.mark.parametrize(
         ("step", "kept"), [(SLICE * 2, True), (AT_ONCE / MUCH * 2, False)], ids=["a long list", "now and then a change"]
