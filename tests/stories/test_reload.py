@@ -21,6 +21,7 @@ from tests.support.server_process import (
     receive_framed,
     send_framed,
     serving,
+    topodns,
     until,
 )
 
@@ -123,6 +124,20 @@ def test_a_server_starts_with_a_port_on_all_addresses_and_on_one(tmp_path: Path,
     with serving(tmp_path, ON_ONE + everywhere, port=free_port()) as server:
         assert server.ask("a.example A").data == ["192.0.2.2"]
         assert server.ask("a.example A", to="127.0.0.1").data == ["192.0.2.1"]
+
+
+def test_so_it_does_over_ipv6(tmp_path: Path) -> None:
+    on_all = ON_ALL.replace("{\n", "{\n    bind ::\n", 1)
+    with serving(tmp_path, on_all + ON_ONE.replace("HERE", "HERE ::1"), port=free_port()) as server:
+        for tcp in (False, True):
+            assert server.ask("a.example A", tcp=tcp, to="::1").data == ["192.0.2.2"]
+
+
+def test_two_blocks_with_a_port_on_all_addresses_each_in_its_own_way_share_no_queries(tmp_path: Path) -> None:
+    (tmp_path / "Corefile").write_text(ON_ALL + ON_ONE.replace("HERE", "0.0.0.0"))
+    port = free_port()
+    ended = topodns("-conf", str(tmp_path / "Corefile"), "-dns.port", str(port))
+    assert (ended.returncode, ended.stderr) == (1, f"listen udp 0.0.0.0:{port}: address already in use\n")
 
 
 BAD = [
