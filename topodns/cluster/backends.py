@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Final, TypeVar
 
 from topodns.cluster.endpoint_names import undashed
-from topodns.cluster.endpoints import EMPTY_GROUP, Group, NodeOf, Pool, Segment, group_of, identity_of
+from topodns.cluster.endpoints import EMPTY_GROUP, Group, NodeOf, Pool, Segment, group_of
 from topodns.cluster.model import Endpoint, EndpointPort, EndpointSlice
 from topodns.cluster.port_index import EVERYWHERE, PortIndex
 from topodns.cluster.slice_members import Sharers, SliceMembers, distinct_endpoints, members_of_slices, split
@@ -24,16 +24,17 @@ _FAMILIES: Final = (4, 6)
 _MANY: Final = 100  # addresses; unions of fewer are not cached but made again for each answer
 _MAX_DERIVED: Final = 1000  # cached groups and unions that are derived from others
 
-_slice_endpoints: Final = attrgetter("endpoints")
+_ready: Final = attrgetter("ready")
 
 
 class Backends:
     """All endpoints of one Service: de-duplicated over slices, ready if ready in any.
 
-    An endpoint (address and hostname) may be in several slices for a while; of its copies a ready one counts before
-    others, then that of the highest slice generation. Only slices of address type IPv4 and IPv6 are read. With
-    `terminating_fallback`, endpoints that serve while terminating count as ready if no other endpoint of any
-    family is ready (KEP-1669). `pod_names` names endpoints by their Pods, as CoreDNS's `endpoint_pod_names`.
+    Readiness belongs to an entry of a slice, with that slice's ports (EndpointSlice API): an endpoint in several slices
+    has an address if it is ready in any of them, and a port if it is ready in one with this port. Of ready copies that
+    of the highest slice generation counts. Only slices of address type IPv4 and IPv6 are read. With
+    `terminating_fallback`, endpoints that serve while terminating count as ready if no other endpoint of any family is
+    ready (KEP-1669). `pod_names` names endpoints by their Pods, as CoreDNS's `endpoint_pod_names`.
     """
 
     pools: Mapping[int, Pool]  # the ready endpoints by family: 4 and 6
@@ -55,15 +56,16 @@ class Backends:
         self._pod_names = pod_names
         self.members = members_of_slices(self._slices, kept, sharers)
         self._distinct = not any([one.shared for one in self.members])  # whether no address occurs twice
+        self._counts: Callable[[Endpoint], bool] = _ready
         pools = {family: self._pool(_segments(self.members, family), self._distinct) for family in _FAMILIES}
         if terminating_fallback and not _any_ready(pools):
             self.members = ()
-            segments = [() if each is None else (each,) for each in split(_terminating(self._slices, self._distinct))]
-            pools = {family: self._pool(some) for family, some in zip(_FAMILIES, segments, strict=True)}
+            self._counts = _serves_terminating
+            pools = self._merged(self._slices)
         if len(self.members) == 1:
             self.members = ()  # no other slice could use it, nor differ in ports
         self.pools = pools
-        self._port_pools: dict[tuple[int, int], Pool] = {}  # by family, and number of a set in `_port_index`
+        self._port_pools: dict[int, Mapping[int, Pool]] = {}  # by number of a set in `_port_index`, then family
         self._name_pools: dict[tuple[int, str], Pool] = {}
         self.has_ready = _any_ready(pools)
 
@@ -93,8 +95,8 @@ class Backends:
         number = self._port_index.set_of(port)
         if not number:
             return self.pools[family] if number == EVERYWHERE else _EMPTY_POOL
-        key = family, number
-        return self._port_pools.get(key) or self._port_pools.setdefault(key, self._of_slices(family, number))
+        pools = self._port_pools.get(number) or self._port_pools.setdefault(number, self._of_slices(number))
+        return pools[family]
 
     def named(self, endpoint_name: str) -> Mapping[int, Group]:
         """The ready endpoints with this label (`endpoint_label`), by family; never filtered by topology.
@@ -166,11 +168,6 @@ class Backends:
         return {}
 
     @cached_property
-    def _places(self) -> dict[int, dict[tuple[bytes, str], int]]:
-        endpoints = {family: pool.everyone.endpoints for family, pool in self.pools.items()}
-        return {family: {identity_of(each): at for at, each in enumerate(some)} for family, some in endpoints.items()}
-
-    @cached_property
     def _named(self) -> dict[tuple[int, str], Group]:
         return {}
 
@@ -186,18 +183,23 @@ class Backends:
         made = self._named[family, name] = pool.everyone if whole else group_of(found)
         return made
 
-    def _of_slices(self, family: int, number: int) -> Pool:
-        """The ready endpoints of a family in the slices of the set with this number."""
-        pool = self.pools[family]
-        if self.members and self._distinct:
-            some = [self.members[at].of(family) for at in self._port_index.places(number)]
-            segments = [each for each in some if each is not None]
-            return pool if len(segments) == len(pool.segments) else self._pool(segments)
-        places = self._places[family]
-        members = sorted([places[each] for each in self._port_index.identities(number) if each in places])
-        endpoints = pool.everyone.endpoints
-        whole = len(members) == len(endpoints)
-        return pool if whole else self._pool((Segment(tuple(endpoints[at] for at in members)),))
+    def _of_slices(self, number: int) -> Mapping[int, Pool]:
+        """The ready endpoints by family of the slices in the set with this number."""
+        places = self._port_index.places(number)
+        if not self.members or not self._distinct:
+            merged = self._merged([self._slices[at] for at in places])
+            return {family: _same(self.pools[family], pool) for family, pool in merged.items()}
+        members = [self.members[at] for at in places]
+        return {family: self._part_of(self.pools[family], _segments(members, family)) for family in _FAMILIES}
+
+    def _merged(self, slices: Sequence[EndpointSlice]) -> dict[int, Pool]:
+        """The endpoints by family that count in these slices alone."""
+        split_up = split(tuple(chain.from_iterable(distinct_endpoints(slices, self._counts))))
+        segments = [() if each is None else (each,) for each in split_up]
+        return {family: self._pool(some) for family, some in zip(_FAMILIES, segments, strict=True)}
+
+    def _part_of(self, whole: Pool, segments: Sequence[Segment]) -> Pool:
+        return whole if len(segments) == len(whole.segments) else self._pool(segments)
 
     def _pool(self, segments: Sequence[Segment], distinct: bool = True) -> Pool:
         return Pool(segments, self._node_of, distinct=distinct)
@@ -215,10 +217,13 @@ def _any_ready(pools: Mapping[int, Pool]) -> bool:
     return any(pool.everyone.endpoints for pool in pools.values())
 
 
-def _terminating(slices: Sequence[EndpointSlice], distinct: bool) -> tuple[Endpoint, ...]:
-    """The endpoints that serve while terminating; `distinct`: whether no address occurs twice."""
-    each_slice = map(_slice_endpoints, slices) if distinct else distinct_endpoints(slices)
-    return tuple([each for each in chain.from_iterable(each_slice) if each.serving and each.terminating])
+def _same(known: Pool, pool: Pool) -> Pool:
+    """The known pool, which may have indexes and groups, if the other one has the same endpoints."""
+    return known if known.everyone.endpoints == pool.everyone.endpoints else pool
+
+
+def _serves_terminating(endpoint: Endpoint) -> bool:
+    return endpoint.serving and endpoint.terminating
 
 
 def _union(groups: Iterable[Group]) -> tuple[bytes, ...]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from ipaddress import AddressValueError, IPv6Address
+from itertools import chain
 from struct import Struct
 from typing import Final
 
@@ -24,7 +25,7 @@ def endpoint_label(endpoint: Endpoint, pod_names: bool) -> str:
 
 
 class LabelIndex:
-    """Endpoints of one family, with distinct (address, hostname), by label. Built on first use.
+    """Distinct endpoints of one family (`endpoints.identity_of`) by label. Built on first use.
 
     Endpoints whose label is their dashed address are indexed by address: parsing one label is cheap, formatting the
     addresses of 5,000 endpoints is not.
@@ -36,18 +37,19 @@ class LabelIndex:
         self._endpoints = endpoints
         self._pod_names = pod_names
         self._labelled: dict[str, list[Endpoint]] | None = None  # by lower-case label
-        self._unnamed: dict[bytes, Endpoint] = {}  # by address
+        self._unnamed: dict[bytes, Endpoint | list[Endpoint]] = {}  # by address, which Pods may share
 
     def members(self, label: str, address: bytes) -> Sequence[Endpoint]:
         """The endpoints with this lower-case label, in order. `address` is `undashed(label)`."""
         labelled = self._labelled if self._labelled is not None else self._build()
-        named = labelled.get(label, ())
-        unnamed = self._unnamed.get(address)
+        named, unnamed = labelled.get(label, ()), self._unnamed.get(address)
         if unnamed is None:
             return named
+        if not isinstance(unnamed, list):
+            unnamed = [unnamed]
         if not named:
-            return (unnamed,)
-        both = {id(unnamed), *map(id, named)}
+            return unnamed
+        both = set(map(id, chain(named, unnamed)))
         return [endpoint for endpoint in self._endpoints if id(endpoint) in both]
 
     def _build(self) -> dict[str, list[Endpoint]]:
@@ -56,8 +58,12 @@ class LabelIndex:
             own = _own_label(endpoint, self._pod_names)
             if own:
                 labelled.setdefault(own.lower(), []).append(endpoint)
-            else:
-                self._unnamed[endpoint.address] = endpoint
+                continue
+            known = self._unnamed.setdefault(endpoint.address, endpoint)
+            if isinstance(known, list):
+                known.append(endpoint)
+            elif known is not endpoint:
+                self._unnamed[endpoint.address] = [known, endpoint]
         self._labelled = labelled
         return labelled
 

@@ -23,7 +23,12 @@ _Members = Endpoint | list[Endpoint]  # one is stored without a list: of most No
 _Pairs = Iterable[tuple[str | None, Endpoint]]  # an endpoint with each of its values; None: it has no value
 
 _address: Final = attrgetter("address")
-identity_of: Final[Callable[[Endpoint], tuple[bytes, str]]] = attrgetter("address", "hostname")
+Identity = tuple[bytes, str, str]
+identity_of: Final[Callable[[Endpoint], Identity]] = attrgetter("address", "hostname", "pod_name")
+"""What makes two entries of slices copies of one endpoint: address, hostname and Pod.
+
+Pods in their node's network share an address, and are endpoints of their own.
+"""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -277,13 +282,13 @@ class Pool:
         return self._index(_slice_zones, _slice_zones)
 
     @cached_property
-    def _identities(self) -> frozenset[int]:
-        return frozenset(map(id, self.everyone.endpoints))
+    def _identities(self) -> frozenset[Identity]:
+        return frozenset(map(identity_of, self.everyone.endpoints))
 
     def common(self, group: Group) -> Group:
-        """The endpoints of `group`, which is of the same Backends, that are in this pool."""
+        """The endpoints of `group`, which is of the same Backends, that are in this pool, as these or other copies."""
         identities = self._identities
-        return group_of(endpoint for endpoint in group.endpoints if id(endpoint) in identities)
+        return group_of(endpoint for endpoint in group.endpoints if identity_of(endpoint) in identities)
 
 
 def group_of(endpoints: Iterable[Endpoint]) -> Group:

@@ -41,10 +41,6 @@ class PortIndex:
         """The positions of the slices of this set, which is not EVERYWHERE, among all slices."""
         return self._sets[number]
 
-    def identities(self, number: int) -> set[tuple[bytes, str]]:
-        """The address and hostname of each endpoint in the slices of this set."""
-        return {(each.address, each.hostname) for at in self._sets[number] for each in self._slices[at].endpoints}
-
 
 def _slices_by_port(slices: Sequence[EndpointSlice]) -> dict[EndpointPort, list[int]]:
     """The positions of the slices with each of the first MAX_PORTS distinct ports, both in slice order."""

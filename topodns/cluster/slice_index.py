@@ -108,6 +108,19 @@ class SliceTable:
                 best[service] = (rank, endpoint)
         return tuple((service, endpoint) for service, (_, endpoint) in best.items())
 
+    def ready_at(self, address: bytes) -> tuple[tuple[ObjectKey, Endpoint], ...]:
+        """(Service, endpoint) of each ready entry with this address, for PTR; at most 100 of each namespace.
+
+        Pods in their node's network share an address. Copies of one endpoint may be among them.
+        """
+        found: list[tuple[ObjectKey, Endpoint]] = []
+        left: dict[str, int] = {}
+        for service, endpoint, _ in self._holders(address, ""):
+            if endpoint.ready and left.setdefault(service.namespace, MOST):
+                left[service.namespace] -= 1
+                found.append((service, endpoint))
+        return tuple(found)
+
     def replace(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> SliceChange:
         """Update the index: a slice was added (old None), changed, or removed (new None)."""
         owners = {owner_of(one) for one in (old, new) if one is not None and one.service_name}

@@ -1,7 +1,8 @@
 """The ready endpoints of each slice of a Service. A change of one slice leaves those of the others as they are.
 
-An endpoint (address and hostname) may be in several slices for a while, as when the control plane moves it: it is a
-member of the first of them, in the version of its best copy. So only the slices that share an address are compared.
+An endpoint may be in several slices, as when the control plane moves it, or where it is ready at one port and not at
+another: it is a member of the first slice in which it is ready, as the copy of the highest generation. So only the
+slices that share an address are compared.
 """
 
 from collections import Counter
@@ -10,7 +11,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Final, NamedTuple
 
-from topodns.cluster.endpoints import Segment, identity_of
+from topodns.cluster.endpoints import Identity, Segment, identity_of
 from topodns.cluster.model import Endpoint, EndpointSlice
 
 Sharers = Callable[[EndpointSlice], Collection[str]]
@@ -28,7 +29,7 @@ class SliceMembers(NamedTuple):
     """The ready endpoints of one slice, by family; None: there are none of that family."""
 
     slice: EndpointSlice
-    distinct: tuple[Endpoint, ...]  # ready or not; without those that an earlier slice has
+    ready: tuple[Endpoint, ...]  # without those that are ready in an earlier slice
     ipv4: Segment | None
     ipv6: Segment | None
     shared: bool  # whether an address is twice in the slice, or in another one too: then that one matters as well
@@ -56,9 +57,7 @@ def members_of_slices(
     merged = iter(distinct_endpoints([one for one in slices if one.name in sharing]))
     return tuple(
         [
-            _members_of(one, next(merged), True, kept)
-            if one.name in sharing
-            else _members_of(one, one.endpoints, False, kept)
+            _sharing_members(one, next(merged), kept) if one.name in sharing else _own_members(one, kept)
             for one in slices
         ]
     )
@@ -73,20 +72,21 @@ def _compared(
     return [one for one in slices if one.name in names or (one.name in kept and kept[one.name].shared)]
 
 
-def distinct_endpoints(slices: Sequence[EndpointSlice]) -> list[tuple[Endpoint, ...]]:
-    """The endpoints of each slice, ready or not, that none before it has; of copies the best takes the first place.
-
-    That is a ready one, then that of the highest generation, then the first.
+def distinct_endpoints(
+    slices: Sequence[EndpointSlice], counts: Callable[[Endpoint], bool] = _ready
+) -> list[tuple[Endpoint, ...]]:
+    """The endpoints of each slice that count and are in none before it; of copies that count, the one of the highest
+    generation takes the first place.
     """
     several = _several(slices)
-    best: dict[tuple[bytes, str], tuple[bool, int, Endpoint]] = {}
+    best: dict[Identity, tuple[int, Endpoint]] = {}
     for one in slices:
-        for endpoint in [each for each in one.endpoints if each.address in several]:
+        for endpoint in [each for each in one.endpoints if each.address in several and counts(each)]:
             identity = identity_of(endpoint)
             rival = best.get(identity)
-            if rival is None or (endpoint.ready, one.generation) > rival[:2]:
-                best[identity] = (endpoint.ready, one.generation, endpoint)
-    return [tuple(_chosen(one.endpoints, several, best)) for one in slices]
+            if rival is None or one.generation > rival[0]:
+                best[identity] = one.generation, endpoint
+    return [tuple(_chosen(filter(counts, one.endpoints), several, best)) for one in slices]
 
 
 def split(endpoints: tuple[Endpoint, ...]) -> tuple[Segment | None, Segment | None]:
@@ -100,14 +100,14 @@ def split(endpoints: tuple[Endpoint, ...]) -> tuple[Segment | None, Segment | No
 
 
 def _chosen(
-    endpoints: Iterable[Endpoint], several: set[bytes], best: dict[tuple[bytes, str], tuple[bool, int, Endpoint]]
+    endpoints: Iterable[Endpoint], several: set[bytes], best: dict[Identity, tuple[int, Endpoint]]
 ) -> Iterator[Endpoint]:
     """The endpoints with an address that occurs once, and of `best`, which loses them, those that come first here."""
     for endpoint in endpoints:
         if endpoint.address not in several:
             yield endpoint
         elif (chosen := best.pop(identity_of(endpoint), None)) is not None:
-            yield chosen[2]
+            yield chosen[1]
 
 
 def _sharing(slices: Sequence[EndpointSlice]) -> set[str]:
@@ -131,11 +131,17 @@ def _known(one: EndpointSlice, kept: Mapping[str, SliceMembers]) -> SliceMembers
     return known if known is not None and known.slice is one else None
 
 
-def _members_of(
-    one: EndpointSlice, distinct: tuple[Endpoint, ...], shared: bool, kept: Mapping[str, SliceMembers]
-) -> SliceMembers:
+def _own_members(one: EndpointSlice, kept: Mapping[str, SliceMembers]) -> SliceMembers:
+    """The members of a slice that shares no address."""
     known = _known(one, kept)
-    if known is not None and known.distinct == distinct:
-        return known if known.shared is shared else known._replace(shared=shared)
-    ready = distinct if all(map(_ready, distinct)) else tuple([each for each in distinct if each.ready])
-    return SliceMembers(one, distinct, *split(ready), shared)
+    if known is not None and not known.shared:
+        return known
+    ready = one.endpoints if all(map(_ready, one.endpoints)) else tuple(filter(_ready, one.endpoints))
+    return SliceMembers(one, ready, *split(ready), False)
+
+
+def _sharing_members(one: EndpointSlice, ready: tuple[Endpoint, ...], kept: Mapping[str, SliceMembers]) -> SliceMembers:
+    known = _known(one, kept)
+    if known is not None and known.ready == ready:
+        return known if known.shared else known._replace(shared=True)
+    return SliceMembers(one, ready, *split(ready), True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.model_builders import endpoint, endpoint_slice, node, service
 from topodns.cluster import backends as backends_module
 from topodns.cluster.backends import Backends
-from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool, Segment
+from topodns.cluster.endpoints import EMPTY_GROUP, Group, Identity, Pool, Segment, identity_of
 from topodns.cluster.model import (
     HOSTNAME_LABEL,
     ZONE_LABEL,
@@ -126,13 +127,12 @@ def all_of(backends: Backends) -> object:
 
 def in_one_segment(slices: Sequence[EndpointSlice], *_: object) -> tuple[SliceMembers, ...]:
     """The members of all slices, as if they were one."""
-    best: dict[tuple[bytes, str], tuple[tuple[bool, int], Endpoint]] = {}
+    best: dict[Identity, tuple[int, Endpoint]] = {}
     for one in slices:
-        for each in one.endpoints:
-            rank, identity = (each.ready, one.generation), (each.address, each.hostname)
-            if identity not in best or rank > best[identity][0]:
-                best[identity] = rank, each
-    ready = [each for _, each in best.values() if each.ready]
+        for each in filter(attrgetter("ready"), one.endpoints):
+            if one.generation > best.get(identity_of(each), (-1,))[0]:
+                best[identity_of(each)] = one.generation, each
+    ready = [each for _, each in best.values()]
     four, six = (tuple(each for each in ready if len(each.address) == size) for size in (4, 16))
     segments = (Segment(four) if four else None, Segment(six) if six else None)
     return (SliceMembers(slices[0], (), *segments, shared=True),) if slices else ()

@@ -1,12 +1,12 @@
 """Endpoints by their labels: an address that is read from a label is the one whose label is written like that."""
 
-from collections.abc import Callable
 from ipaddress import ip_address
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from topodns.cluster.endpoint_names import LabelIndex, endpoint_label, undashed
+from topodns.cluster.endpoints import identity_of
 from topodns.cluster.model import Endpoint
 
 OCTETS = st.sampled_from((0, 0, 0, 1, 9, 16, 255)) | st.integers(0, 255)
@@ -20,8 +20,7 @@ def endpoints(addresses: st.SearchStrategy[bytes]) -> st.SearchStrategy[list[End
     one = st.builds(
         lambda *values: Endpoint(values[0], hostname=values[1], pod_name=values[2]), addresses, HOSTNAMES, POD_NAMES
     )
-    identity: Callable[[Endpoint], tuple[bytes, str]] = lambda each: (each.address, each.hostname)  # noqa: E731
-    return st.lists(one, max_size=12, unique_by=identity)
+    return st.lists(one, max_size=12, unique_by=identity_of)
 
 
 @given(FOUR | SIX)

@@ -1,14 +1,16 @@
 """The endpoints of one Service: merged over slices, split by family, port and name, indexed by topology."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.model_builders import endpoint, endpoint_slice, node, packed
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoint_names import endpoint_label
-from topodns.cluster.endpoints import EMPTY_GROUP, Group
+from topodns.cluster.endpoints import EMPTY_GROUP, Group, identity_of
 from topodns.cluster.model import Endpoint, EndpointPort, EndpointSlice, Node
 
 HOST = "kubernetes.io/hostname"
@@ -302,6 +304,80 @@ def test_an_endpoint_that_two_slices_expose_with_different_ports_has_both() -> N
     assert merged.pool_for_port(4, DNS).everyone.addresses == addresses("10.0.0.1")
 
 
+def test_an_endpoint_that_is_ready_at_one_port_has_that_one_only() -> None:
+    """As Pods in their node's network during a rollout that changes the port."""
+    merged = backends(
+        endpoint_slice("db", endpoint("10.0.0.1", ready=False), endpoint("10.0.0.2"), ports=["http:80"]),
+        endpoint_slice("db", endpoint("10.0.0.1", "n1"), ports=["http:8080"]),
+        nodes=NODES,
+    )
+    assert merged.pools[4].everyone.addresses == addresses("10.0.0.2", "10.0.0.1")
+    assert merged.pool_for_port(4, HTTP).everyone.addresses == addresses("10.0.0.2")
+    assert merged.pool_for_port(4, HTTP_ALT).matching(ZONE, "a").addresses == addresses("10.0.0.1")
+    named = merged.named("10-0-0-1")[4]
+    assert merged.exposing(4, HTTP, named) is EMPTY_GROUP
+    assert merged.exposing(4, HTTP_ALT, named).addresses == addresses("10.0.0.1")
+
+
+def test_endpoints_that_serve_while_terminating_do_so_at_the_ports_of_their_slice() -> None:
+    merged = backends(
+        endpoint_slice("db", SERVING, ports=["http:80"]),
+        endpoint_slice("db", replace(SERVING, serving=False), ports=["dns:53/UDP"]),
+        terminating_fallback=True,
+    )
+    assert merged.pool_for_port(4, HTTP).everyone.addresses == addresses("10.0.0.1")
+    assert merged.pool_for_port(4, DNS).everyone is EMPTY_GROUP
+
+
+ENTRIES = st.builds(
+    endpoint,
+    st.sampled_from(("10.0.0.1", "10.0.0.2", "fd00::1")),
+    node=st.sampled_from(("n1", "n2", "")),
+    hostname=st.sampled_from(("", "", "db-0", "db-1")),
+    ready=st.booleans(),
+    serving=st.booleans(),
+    terminating=st.booleans(),
+    pod=st.sampled_from(("", "a", "b")),
+)
+PORTED_SLICES = st.lists(
+    st.builds(
+        lambda entries, ports, number: generation(number, endpoint_slice("db", *entries, ports=ports)),
+        st.lists(ENTRIES, max_size=3),
+        st.sampled_from((["http:80"], ["http:8080"], ["http:80", "dns:53/UDP"], [])),
+        st.integers(0, 3),
+    ),
+    max_size=4,
+)
+
+
+@given(PORTED_SLICES, st.booleans(), st.booleans())
+def test_names_and_ports_are_those_of_ready_entries_of_slices_with_the_port(
+    slices: list[EndpointSlice], fallback: bool, pod_names: bool
+) -> None:
+    """As CoreDNS walks slices, their ready endpoints and their ports."""
+    slices = [replace(one, name=f"db-{at}") for at, one in enumerate(slices)]
+    merged = backends(*slices, nodes=NODES, terminating_fallback=fallback, pod_names=pod_names)
+    entries = [(one, each) for one in slices for each in one.endpoints]
+    counted = [(one, each) for one, each in entries if each.ready]
+    if fallback and not counted:
+        counted = [(one, each) for one, each in entries if each.serving and each.terminating]
+
+    def names(endpoints: Iterable[Endpoint]) -> set[tuple[str, bytes]]:
+        return {(endpoint_label(each, pod_names), each.address) for each in endpoints}
+
+    for family, size in ((4, 4), (6, 16)):
+        of_family = [(one, each) for one, each in counted if len(each.address) == size]
+        everyone = merged.pools[family].everyone.endpoints
+        assert names(everyone) == names(each for _, each in of_family)
+        assert len(set(map(identity_of, everyone))) == len(everyone)
+        for port in (HTTP, HTTP_ALT, DNS):
+            exposed = names(each for one, each in of_family if port in one.ports)
+            assert names(merged.pool_for_port(family, port).everyone.endpoints) == exposed
+            for label, _ in names(everyone):
+                named = merged.exposing(family, port, merged.named(label)[family])
+                assert names(named.endpoints) == {each for each in exposed if each[0] == label}
+
+
 def test_a_slice_without_ports_has_addresses_all_the_same() -> None:
     merged = of(endpoint("10.0.0.1"))
     assert merged.ports == ()
@@ -333,6 +409,14 @@ LABELS = {
 def test_an_endpoint_is_named_by(one: Endpoint, pod_names: bool, label: str) -> None:
     assert endpoint_label(one, pod_names) == label
     assert backends(endpoint_slice("db", one), pod_names=pod_names).named(label)[4 if len(one.address) == 4 else 6]
+
+
+def test_pods_that_share_an_address_have_their_names_each() -> None:
+    shared = (endpoint("10.0.0.1", "n1", pod="web-a"), endpoint("10.0.0.1", "n1", pod="web-b"))
+    by_pod = backends(endpoint_slice("db", *shared), pod_names=True)
+    assert [by_pod.named(name)[4].endpoints for name in ("web-a", "web-b")] == [shared[:1], shared[1:]]
+    assert of(*shared).named("10-0-0-1")[4].endpoints == shared
+    assert by_pod.pools[4].everyone.addresses == addresses("10.0.0.1")
 
 
 def shared_name() -> Backends:

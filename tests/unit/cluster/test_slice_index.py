@@ -49,6 +49,16 @@ def test_of_copies_of_an_endpoint_a_ready_one_is_found() -> None:
     assert found == {"web": "b", "db": ""}
 
 
+def test_ready_entries_at_one_address_are_found_all_and_at_most_a_hundred_of_a_namespace() -> None:
+    held = Held(
+        endpoint_slice("web", *(endpoint("10.0.0.1", hostname=name, ready=name != "c") for name in "abc")),
+        endpoint_slice("many", *(endpoint("10.0.0.1", pod=f"{at}") for at in range(MOST + 1)), namespace="tenant"),
+    )
+    found = held.table.ready_at(ADDRESS)
+    assert [(key.name, each.hostname) for key, each in found[:2]] == [("web", "a"), ("web", "b")]
+    assert len(found[2:]) == MOST
+
+
 def test_in_a_large_slice_an_endpoint_is_found_as_in_a_small_one() -> None:
     many = [endpoint(f"10.0.{at // 200}.{at % 200}") for at in range(500)]
     held = Held(endpoint_slice("web", *many))

@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-import pytest
-
 from tests.support.model_builders import endpoint, endpoint_slice
 from topodns.cluster.model import Endpoint, EndpointSlice
 from topodns.cluster.slice_members import SliceMembers, distinct_endpoints, members_of_slices
@@ -44,18 +42,14 @@ def test_so_is_one_that_is_twice_in_a_slice_once() -> None:
     assert [one.shared for one in members] == [True, False]
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "generation"),
-    [
-        (replace(ONE, ready=False, node_name="old"), replace(ONE, node_name="new"), 0),
-        (replace(ONE, node_name="old"), replace(ONE, node_name="new"), 1),
-    ],
-    ids=["ready", "of a higher generation"],
-)
-def test_a_better_copy_in_a_later_slice_takes_the_place_of_the_first(
-    first: Endpoint, second: Endpoint, generation: int
-) -> None:
-    found = distinct_endpoints([web("a", first, TWO), web("b", second, generation=generation)])
+def test_an_endpoint_is_a_member_of_the_first_slice_in_which_it_is_ready() -> None:
+    first, second = replace(ONE, ready=False, node_name="old"), replace(ONE, node_name="new")
+    assert distinct_endpoints([web("a", first, TWO), web("b", second)]) == [(TWO,), (second,)]
+
+
+def test_a_copy_of_a_higher_generation_in_a_later_slice_takes_the_place_of_the_first() -> None:
+    first, second = replace(ONE, node_name="old"), replace(ONE, node_name="new")
+    found = distinct_endpoints([web("a", first, TWO), web("b", second, generation=1)])
     assert found == [(second, TWO), ()]
 
 

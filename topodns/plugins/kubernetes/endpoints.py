@@ -3,7 +3,7 @@
 Topology filters the answer to a query for such a name only with `filter_hostnames`: the client has chosen already.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from topodns.cluster.backends import Backends
@@ -110,11 +110,9 @@ def members(kubernetes: KubernetesZone, service: Service, question: ZoneQuestion
     return [(label_wire(endpoint_label(endpoint, by_pod)) + suffix, endpoint.address) for endpoint in endpoints]
 
 
-def endpoints_at(kubernetes: KubernetesZone, address: bytes) -> list[tuple[ObjectKey, Endpoint]]:
+def endpoints_at(kubernetes: KubernetesZone, address: bytes) -> Sequence[tuple[ObjectKey, Endpoint]]:
     """(key of a Service, its ready endpoint at this packed address) pairs; empty with `noendpoints`."""
-    if kubernetes.settings.noendpoints:
-        return []
-    return [(key, endpoint) for key, endpoint in kubernetes.state.endpoints_with_address(address) if endpoint.ready]
+    return () if kubernetes.settings.noendpoints else kubernetes.state.ready_endpoints_at(address)
 
 
 def service_wire(service: Service, question: ZoneQuestion) -> bytes:

@@ -23,7 +23,7 @@ _SVC: Final = label_wire("svc")
 
 
 def respond(kubernetes: KubernetesZone, address: bytes, qtype: int) -> Resolution:
-    """PTR: the Service with this packed ClusterIP; else the ready endpoints with this address, one per Service.
+    """PTR: the Service with this packed ClusterIP; else the names of all ready endpoints with this address.
 
     NODATA for any other type, NXDOMAIN if there is no such Service or endpoint in a namespace that is exposed.
     """
@@ -54,7 +54,7 @@ def _targets(kubernetes: KubernetesZone, address: bytes) -> tuple[list[bytes], F
         if exposes_reverse(settings, state, key.namespace):
             label = endpoint_label(endpoint, settings.endpoint_pod_names)
             targets.append(label_wire(label) + _name(kubernetes, key))
-    return targets, tuple(facts)
+    return targets, tuple(dict.fromkeys(facts))
 
 
 def _name(kubernetes: KubernetesZone, key: ObjectKey) -> bytes:

@@ -1,8 +1,11 @@
 """Names of endpoints."""
 
-from tests.support.cluster_dig import ClusterDig, settings
-from tests.support.model_builders import endpoint, endpoint_slice, namespace, service
-from topodns.cluster.model import ClusterObject
+from dataclasses import replace
+
+from tests.support.cluster_dig import ClusterDig, expected, settings
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, service
+from topodns.cluster.model import HOSTNAME_LABEL, ClusterObject, Endpoint
+from topodns.plugins.topology import TopologySettings
 
 NS = "testns"
 
@@ -30,3 +33,63 @@ def test_endpoint_pod_names_names_endpoints_by_their_pods_unless_they_have_hostn
     plain = ClusterDig(objects, settings())
     assert plain("db-7c9-x1.db.testns.svc.cluster.local. A") == "NXDOMAIN cluster.local. 5"
     assert plain("172-0-0-1.db.testns.svc.cluster.local. A").endswith("172.0.0.1")
+
+
+def test_pods_that_share_an_address_are_endpoints_of_their_own() -> None:
+    """As Pods in their node's network do: with names of their own by `endpoint_pod_names`, else with one for all."""
+    objects: list[ClusterObject] = [
+        namespace(NS),
+        service("db", NS),
+        endpoint_slice(
+            "db", endpoint("172.0.0.1", pod="db-a"), endpoint("172.0.0.1", pod="db-b"), namespace=NS, ports=["80"]
+        ),
+    ]
+    assert ClusterDig(objects, settings(endpoint_pod_names=True))("db.testns.svc.cluster.local. SRV") == expected(
+        """
+        db.testns.svc.cluster.local. 5 IN SRV 0 50 80 db-a.db.testns.svc.cluster.local.
+        db.testns.svc.cluster.local. 5 IN SRV 0 50 80 db-b.db.testns.svc.cluster.local.
+        + db-a.db.testns.svc.cluster.local. 5 IN A 172.0.0.1
+        + db-b.db.testns.svc.cluster.local. 5 IN A 172.0.0.1
+        """
+    )
+    assert ClusterDig(objects, settings())("db.testns.svc.cluster.local. SRV") == expected(
+        """
+        db.testns.svc.cluster.local. 5 IN SRV 0 50 80 172-0-0-1.db.testns.svc.cluster.local.
+        + 172-0-0-1.db.testns.svc.cluster.local. 5 IN A 172.0.0.1
+        """
+    )
+
+
+def rollout(port: str, *later: Endpoint, keys: str | None = None) -> list[ClusterObject]:
+    """Two Pods with one address, in their node's network: one is ready at 8080, the other is not at `port`."""
+    ready = endpoint("172.0.0.1", "n1", pod="agent-old", topology_zone="a")
+    return [
+        namespace(NS),
+        node("n1", {HOSTNAME_LABEL: "n1"}, addresses=["172.0.0.1"]),
+        service("db", NS, annotation=keys),
+        endpoint_slice("db", ready, name="db-1", namespace=NS, ports=["http:8080"]),
+        endpoint_slice(
+            "db", replace(ready, ready=False, pod_name="agent-new"), *later, name="db-2", namespace=NS, ports=[port]
+        ),
+    ]
+
+
+def test_an_address_has_srv_records_of_the_ports_at_which_it_is_ready() -> None:
+    dig = ClusterDig(rollout("http:8081"), settings())
+    for name in ("db", "_http._tcp.db", "172-0-0-1.db"):
+        answer = dig(f"{name}.testns.svc.cluster.local. SRV")
+        assert " SRV 0 100 8080 172-0-0-1.db.testns.svc.cluster.local." in answer
+        assert " 8081 " not in answer
+    other = ClusterDig(rollout("adm:81"), settings())
+    assert other("_adm._tcp.db.testns.svc.cluster.local. SRV") == "NXDOMAIN cluster.local. 5"
+    assert other("_adm._tcp.db.testns.svc.cluster.local. A") == "NXDOMAIN cluster.local. 5"
+
+
+def test_keys_select_among_the_endpoints_that_are_ready_at_the_port() -> None:
+    """The Pod of the client's node is ready at 8080 only, so that at 8081 the next key decides."""
+    far = endpoint("172.0.0.2", "n2", pod="far")
+    dig = ClusterDig(rollout("http:8081", far, keys=f"{HOSTNAME_LABEL},*"), settings(), TopologySettings())
+    answer = dig("_http._tcp.db.testns.svc.cluster.local. SRV", source="172.0.0.1")
+    assert " 8080 172-0-0-1.db." in answer
+    assert " 8081 172-0-0-2.db." in answer
+    assert " 8081 172-0-0-1.db." not in answer

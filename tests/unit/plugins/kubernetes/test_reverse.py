@@ -50,6 +50,31 @@ def test_an_address_is_its_service_s_or_its_endpoint_s(address: str, answer: str
     assert ClusterDig(cluster(), settings())(f"{reverse(address)} PTR") == f"{reverse(address)} 5 IN {answer}"
 
 
+def test_each_name_at_an_address_has_a_record() -> None:
+    """Two Pods in their node's network, in one slice or in two."""
+    shared: list[ClusterObject] = [
+        namespace(NS),
+        service("db", NS),
+        endpoint_slice(
+            "db",
+            endpoint("10.0.0.7", hostname="db-0"),
+            endpoint("10.0.0.7", "n1", pod="db-x"),
+            endpoint("10.0.0.7", hostname="db-2", ready=False),
+            namespace=NS,
+        ),
+        endpoint_slice("db", endpoint("10.0.0.7", hostname="db-1"), name="db-2", namespace=NS),
+    ]
+    for pod_names, label in ((False, "10-0-0-7"), (True, "db-x")):
+        dig = ClusterDig(shared, settings(endpoint_pod_names=pod_names))
+        assert dig("7.0.0.10.in-addr.arpa. PTR") == expected(
+            f"""
+            7.0.0.10.in-addr.arpa. 5 IN PTR db-0.db.testns.svc.cluster.local.
+            7.0.0.10.in-addr.arpa. 5 IN PTR {label}.db.testns.svc.cluster.local.
+            7.0.0.10.in-addr.arpa. 5 IN PTR db-1.db.testns.svc.cluster.local.
+            """
+        )
+
+
 def test_an_endpoint_of_two_services_has_a_record_for_each() -> None:
     assert ClusterDig(cluster(), settings())("99.0.0.10.in-addr.arpa. PTR") == expected(
         """
