@@ -279,10 +279,6 @@ class ClusterState:
         """
         return self.slice_table.with_address(address, besides)
 
-    def ready_endpoints_at(self, address: bytes) -> Sequence[tuple[ObjectKey, Endpoint]]:
-        """(key of the Service, endpoint) for each ready endpoint with this address (see `SliceTable.ready_at`)."""
-        return self.slice_table.ready_at(address)
-
     def node(self, name: str) -> Node | None:
         """The Node of this name; without a Node object, one that has only the labels of its NodeLocator."""
         return self._nodes.get(("", name)) or self.locators.nodes.get(name)

@@ -112,7 +112,7 @@ def members(kubernetes: KubernetesZone, service: Service, question: ZoneQuestion
 
 def endpoints_at(kubernetes: KubernetesZone, address: bytes) -> Sequence[tuple[ObjectKey, Endpoint]]:
     """(key of a Service, its ready endpoint at this packed address) pairs; empty with `noendpoints`."""
-    return () if kubernetes.settings.noendpoints else kubernetes.state.ready_endpoints_at(address)
+    return () if kubernetes.settings.noendpoints else kubernetes.state.slice_table.ready_at(address)
 
 
 def service_wire(service: Service, question: ZoneQuestion) -> bytes:
