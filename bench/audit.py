@@ -11,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from bench.proc import resident_megabytes
-from topodns.app.audit.document import AuditSubject, document_steps, rules_of
 from topodns.cluster.model import (
     HOSTNAME_LABEL,
     ZONE_LABEL,
@@ -24,6 +23,7 @@ from topodns.cluster.model import (
     Upserted,
 )
 from topodns.cluster.state import ClusterState
+from topodns.inspect.audit.document import AuditSubject, document_steps, rules_of
 from topodns.plugins.topology import TopologySettings
 from topodns.topology.keys import key_reader
 

@@ -27,6 +27,7 @@ import topodns
 from bench.questions import Question
 from tests.support.api_objects import Object, endpoint_slice, namespace, node, pod, service
 from tests.support.fake_api.server import FakeApi, running
+from topodns.app.hooks import Options
 from topodns.app.load import load_settings
 from topodns.app.server import Announcement, run
 from topodns.plugins.block import Settings
@@ -210,7 +211,7 @@ def main() -> int:
         text = COREFILE.replace("URL", api.url).replace("FORWARD", FORWARD if arguments.forward else "")
         corefile.write_text(text)
         walk = Walk(api)
-        run(lambda: load_settings(str(corefile), 0, {}), Announcement(walk.begin))
+        run(lambda: load_settings(str(corefile), 0, {}), Announcement(walk.begin), Options())
         walk.join()
     for (title, calls), part in zip(walk.walks.items(), (of_query, of_event), strict=True):
         text_lines = [*lines(title, part(calls))]

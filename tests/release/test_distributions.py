@@ -37,7 +37,7 @@ def test_the_wheel_has_every_module_and_all_commands(tmp_path: Path) -> None:
         commands = wheel.read(f"topodns-{VERSION}.dist-info/entry_points.txt").decode()
     package = source.ROOT / "topodns"
     modules = {str(path.relative_to(source.ROOT)) for path in package.rglob("*.py")} | {"topodns/py.typed"}
-    page = {f"topodns/app/topology_page/page.{suffix}" for suffix in ("css", "details.js", "html", "js")}
+    page = {f"topodns/inspect/page/page.{suffix}" for suffix in ("css", "details.js", "html", "js")}
     assert {name for name in names if ".dist-info/" not in name} == modules | page
     assert "topodns = topodns.cli.main:main" in commands
     assert "node-cache = topodns.cli.main:node_cache" in commands

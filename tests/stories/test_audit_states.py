@@ -11,9 +11,9 @@ import pytest
 
 from tests.support.event_loops import either_loop, run
 from tests.support.scripted_http_server import Seen, serving, text_response
-from topodns.app.audit.states import listed_state
 from topodns.cluster.model import ObjectKey
 from topodns.cluster.state import ClusterState
+from topodns.inspect.audit.states import listed_state
 from topodns.kube.client.contract import ApiError
 from topodns.plugins.topology import TopologySettings
 

@@ -24,9 +24,10 @@ OF_CLUSTERS: Final = (
         "cli.check",
         "cli.serve",
     ),
-    *("app.explain.client_location", "app.explain.location_text", "topology.location_evidence"),
-    *("app.audit.document", "app.audit.text", "app.audit.states", "topology.audit", "topology.coverage"),
-    *("app.explain.explainer", "app.explain.explanation", "app.explain.question", "app.explain.reasons"),
+    *("inspect.explain.client_location", "inspect.explain.location_text", "inspect.explain.location_evidence"),
+    *("inspect.audit.document", "inspect.audit.text", "inspect.audit.states", "inspect.audit.report"),
+    *("inspect.coverage", "inspect.page.page", "inspect.explain.explainer", "inspect.explain.explanation"),
+    *("inspect.explain.question", "inspect.explain.reasons"),
     *("cluster.state", "cluster.decode", "topology.keys", "topology.client_locator", "topology.select"),
     "kube",
     *("plugins.kubernetes", "plugins.k8s_external", "plugins.topology", "query.client_claim"),
@@ -54,6 +55,7 @@ import topodns.app.server
 from tests.support.node_cache_template import ENVIRONMENT, node_flags
 from topodns.app.admin_endpoints import Admin
 from topodns.app.generation import Assembly, Machine
+from topodns.inspect.http_routes import inspection
 from topodns.nodecache.corefile import NodeCorefile
 from topodns.app.metrics import Metrics
 
@@ -63,7 +65,7 @@ corefile = NodeCorefile(node_flags(directory), ENVIRONMENT, str(directory / "res
 rendered = corefile.render(corefile.read())
 assert rendered.problems == ()
 generation = Assembly(Machine("", "", frozenset(), Random(0)), print).build(corefile.settings(rendered.text))
-Admin(Metrics(list, ()))._routes(generation)
+Admin(Metrics(list, ()), more=inspection(list))._routes(generation)
 print(*sys.modules)
 """
 

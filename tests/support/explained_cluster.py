@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Final
 
 from tests.support.corefile_settings import settings
-from topodns.app.explain.explainer import explain_reply, manifest_clusters
-from topodns.app.explain.explanation import Explanation
-from topodns.app.explain.question import parse_question
+from topodns.inspect.explain.explainer import explain_reply, manifest_clusters
+from topodns.inspect.explain.explanation import Explanation
+from topodns.inspect.explain.question import parse_question
 from topodns.plugins.block import Settings
 
 _MANIFEST: Final = """

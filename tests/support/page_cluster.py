@@ -8,10 +8,10 @@ from typing import Any
 
 from tests.support.demo import Demo
 from topodns.app.clusters import Cluster
-from topodns.app.job_queue import JobQueue
-from topodns.app.topology_page.page import TopologyPage
-from topodns.app.topology_page.snapshot import ClusterNotes, SnapshotMaker
 from topodns.cluster.model import Change
+from topodns.inspect.job_queue import JobQueue
+from topodns.inspect.page.page import TopologyPage
+from topodns.inspect.page.snapshot import ClusterNotes, SnapshotMaker
 from topodns.net.http_server.messages import HttpReply, HttpRequest, HttpStream
 from topodns.plugins.topology import PageSettings
 

@@ -25,6 +25,7 @@ from topodns.app.metrics import Metrics
 from topodns.app.process_metrics import Events, readings
 from topodns.app.workers.pool import WorkerPool
 from topodns.cli.main import main
+from topodns.inspect.http_routes import inspection
 from topodns.kube.client.contract import ApiSettings
 from topodns.locator.metrics import LocatorCounts
 from topodns.metrics.registry import Published, Reading
@@ -146,7 +147,7 @@ def all_readings(demo: Demo, events: Events) -> list[Published]:
         reading for name in ORDER if (metrics := load(name).metrics) is not None for reading in metrics(source)
     ]
     of_clusters = cluster_readings(events.clusters, demo.assembly.cluster_maker)
-    of_http = Admin(Metrics(list, ())).readings()
+    of_http = Admin(Metrics(list, ()), more=inspection(list)).readings()
     of_the_locator = LocatorCounts().readings("nodelocator")
     of_workers = WorkerPool(lambda work, _: asyncio.create_task(work), list).readings()
     of_the_server = readings(Listeners(Random(0)), events)

@@ -1,13 +1,11 @@
-"""The addresses of the HTTP endpoints: /health, /ready, /explain, /who, /audit, /metrics and the topology page."""
+"""The addresses of the HTTP endpoints: /health, /ready, /metrics, and those of `inspect` through `MoreRoutes`."""
 
 import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from topodns.app.audit.endpoint import audit_route
-from topodns.app.explain.endpoint import explain_route, who_route
 from topodns.app.generation import Generation, ListenAt
+from topodns.app.hooks import MoreRoutes
 from topodns.app.metrics import Metrics
 from topodns.corefile.arguments import Address
 from topodns.metrics.registry import Reading
@@ -20,10 +18,6 @@ from topodns.plugins.health import PLUGIN as HEALTH
 from topodns.plugins.prometheus import PLUGIN as PROMETHEUS
 from topodns.plugins.ready import PLUGIN as READY
 from topodns.plugins.ready import Readiness
-from topodns.query.counters import QueryCounters
-
-if TYPE_CHECKING:
-    from topodns.app.topology_page.page import TopologyPage
 
 
 class Admin:
@@ -36,21 +30,20 @@ class Admin:
         instance: Instance | None = None,
         waits_for: Callable[[], Iterable[str]] = tuple,
         descriptors: Descriptors | None = None,
-        all_counters: Callable[[], Iterable[QueryCounters]] = tuple,
+        more: MoreRoutes | None = None,
     ) -> None:
         """`metrics_listen`: an address of /metrics beside those of the Corefile. `instance`: the ports are shared with
         other instances; None: they are not.
 
         `waits_for`: reasons for not being ready beside the clusters, a line each. `descriptors`: None for no limit by
-        RLIMIT_NOFILE. `all_counters`: the query counters, for the misses on the topology page.
+        RLIMIT_NOFILE. `more`: routes of others at addresses of the Corefile.
         """
         self._instance = instance
         self._metrics = metrics
         self._metrics_listen = metrics_listen
         self._server = AdminServer(_limits(descriptors))
         self._readiness = Readiness(waits_for)
-        self._all_counters = all_counters
-        self._page: TopologyPage | None = None  # None until a Corefile has the option `page`
+        self._more = more
 
     def follow(self, generation: Generation) -> None:
         """Serve the routes of this generation (and of `metrics_listen`), and close all other addresses.
@@ -76,11 +69,11 @@ class Admin:
 
     def close(self) -> None:
         self._server.close()
-        if self._page is not None:
-            self._page.close()
+        if self._more is not None:
+            self._more.close()
 
     def readings(self) -> Iterable[Reading]:
-        """The metrics of the HTTP server and of the topology page."""
+        """The metrics of the HTTP server and of the routes of others."""
         counts = self._server.counts
         yield Reading(
             "topodns_http_refused",
@@ -99,16 +92,8 @@ class Admin:
             (),
             lambda: [((), counts.streams_dropped)],
         )
-        yield Reading(
-            "topodns_topology_page_rejects",
-            "Requests for the topology page answered with 503, by what was full.",
-            "counter",
-            ("reason",),
-            lambda: [
-                ((reason,), self._page.rejects[reason] if self._page is not None else 0)
-                for reason in ("queue", "streams")
-            ],
-        )
+        if self._more is not None:
+            yield from self._more.readings()
 
     def _routes(self, generation: Generation) -> Mapping[ListenAt, dict[str, Route]]:
         wanted: dict[ListenAt, dict[str, Route]] = {}
@@ -116,32 +101,15 @@ class Admin:
             if (health := block.get(HEALTH)) is not None:
                 _at(wanted, health.listen)["/health"] = _healthy
             if (ready := block.get(READY)) is not None:
-                routes = _at(wanted, ready.listen)
-                routes["/ready"] = self._readiness.route(generation.clusters, ready.continuously)
-                routes["/explain"] = explain_route(generation.clusters)
-                routes["/who"] = who_route(generation.clusters)
-                routes["/audit"] = audit_route(generation.clusters)
+                _at(wanted, ready.listen)["/ready"] = self._readiness.route(generation.clusters, ready.continuously)
             if (prometheus := block.get(PROMETHEUS)) is not None:
                 _at(wanted, prometheus.listen)["/metrics"] = self._metrics.route()
-        self._add_pages(generation, wanted)
+        if self._more is not None:
+            for address, routes in self._more.of(generation):
+                _at(wanted, address).update(routes)
         if self._metrics_listen is not None:
             _at(wanted, self._metrics_listen)["/metrics"] = self._metrics.route()
         return wanted
-
-    def _add_pages(self, generation: Generation, wanted: dict[ListenAt, dict[str, Route]]) -> None:
-        """Add the routes of the topology pages. Each shows all clusters; at one address the first block decides."""
-        pages = [cluster.topology.page for cluster in generation.clusters if cluster.topology is not None]
-        by_address = {page.listen: page for page in reversed(pages) if page is not None}
-        if self._page is not None:
-            self._page.begin()
-        elif by_address:
-            # Imported here: a node cache has no cluster, and most servers have no page.
-            from topodns.app.topology_page.page import TopologyPage
-
-            self._page = TopologyPage(self._all_counters)
-        for address, page in by_address.items():
-            assert self._page is not None
-            _at(wanted, address).update(self._page.routes(generation.clusters, page))
 
 
 def _limits(descriptors: Descriptors | None) -> AdminLimits:

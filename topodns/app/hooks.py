@@ -1,14 +1,22 @@
-"""Hooks and options of a server beside its Corefile, by which a node-cache manages the node's network."""
+"""Hooks and options of a server beside its Corefile: a node-cache manages the node's network by them, and `inspect`
+answers HTTP requests about the state.
+"""
 
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from topodns.app.generation import Generation
 from topodns.corefile.arguments import Address
 from topodns.memory.budget import SERVER, MemoryLimits
-from topodns.metrics.registry import Published
+from topodns.metrics.registry import Published, Reading
+from topodns.net.http_server.messages import Route
 from topodns.net.reuseport import Instance
 from topodns.plugins.setup import Identity, Shared
+from topodns.query.counters import QueryCounters
+
+AllCounters = Callable[[], Iterable[QueryCounters]]
+"""The query counters of all listeners, those of workers included."""
 
 
 class ServerHooks(Protocol):
@@ -33,6 +41,18 @@ class ServerHooks(Protocol):
         """Called when no DNS socket listens any more; after a failed or ended start, right after `before_drain`."""
 
 
+class MoreRoutes(NamedTuple):
+    """HTTP routes that the server serves beside its own, from one generation to the next.
+
+    `of`: for a generation that becomes the active one, (address, routes by path) pairs; an address may come twice.
+    `readings`: their metrics. `close`: called once, when the server ends.
+    """
+
+    of: Callable[[Generation], Iterable[tuple[Address, Mapping[str, Route]]]]
+    readings: Callable[[], Iterable[Reading]]
+    close: Callable[[], None]
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
     """Options of a server beside its Corefile."""
@@ -40,6 +60,7 @@ class Options:
     hooks: ServerHooks | None = None
     identity: Identity | None = None
     readings: Callable[[Shared], Iterable[Published]] | None = None  # additional metrics
+    more_routes: Callable[[AllCounters], MoreRoutes] | None = None
     metrics_listen: Address | None = None  # a further address of /metrics
     instance: Instance | None = None  # its ports are shared with other instances
     memory: MemoryLimits = SERVER

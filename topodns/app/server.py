@@ -71,12 +71,12 @@ class Announcement:
     pid_file: str = ""
 
 
-def run(load: LoadSettings, announcement: Announcement, options: Options | None = None) -> int:
+def run(load: LoadSettings, announcement: Announcement, options: Options) -> int:
     """Serve until a stop signal. Returns the exit status: 0, or 1 after a bug in a background task.
 
     Raises one of STOP_ERRORS, or an error of the hooks, if the start fails.
     """
-    return run_to_end(Server(load, announcement, options or Options()).run())
+    return run_to_end(Server(load, announcement, options).run())
 
 
 class Server:
@@ -108,7 +108,7 @@ class Server:
             options.instance,
             self._waits_for,
             descriptors,
-            self._page_counters,
+            options.more_routes(self._page_counters) if options.more_routes is not None else None,
         )
         self._metrics.publish(self._admin.readings())
         self._clusters = ClusterCare(self._start, self._listeners.forget)

@@ -35,12 +35,12 @@ def print_answer(
 
     Without an answer it is 1, and the reason is a line on standard error. `of_server` gets host:port.
     """
-    from topodns.app.explain.question import Unexplained
+    from topodns.inspect.explain.question import Unexplained
     from topodns.plugins.setup import FILE_ERRORS
 
     try:
         if flags.conf:
-            from topodns.app.explain.explainer import manifest_clusters
+            from topodns.inspect.explain.explainer import manifest_clusters
 
             clusters = manifest_clusters(load_chosen(flags.conf, DEFAULT_PORT, stdin_text(flags.conf)))
             found = of_manifests(clusters)

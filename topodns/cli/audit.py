@@ -8,14 +8,14 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from topodns.app.audit.endpoint import SEPARATOR
 from topodns.app.load import load_chosen
 from topodns.cli.admin_client import AdminError, fetch_object, object_text
 from topodns.cli.options import DEFAULT_PORT, DEFAULT_SERVER, stdin_text
 from topodns.corefile.errors import listed
+from topodns.inspect.audit.endpoint import SEPARATOR
 
 if TYPE_CHECKING:
-    from topodns.app.audit.document import AuditSubject
+    from topodns.inspect.audit.document import AuditSubject
 
 log = logging.getLogger(__name__)
 
@@ -74,12 +74,12 @@ def add_report_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def _print_audit(flags: argparse.Namespace) -> int:
-    from topodns.app.audit.states import NoSubject
-    from topodns.app.explain.question import Unexplained
     from topodns.corefile.errors import ConfigError
+    from topodns.inspect.audit.states import NoSubject
+    from topodns.inspect.explain.question import Unexplained
+    from topodns.inspect.what_if import BadWhatIf
     from topodns.kube.client.contract import ApiError
     from topodns.plugins.setup import FILE_ERRORS
-    from topodns.topology.what_if import BadWhatIf
 
     try:
         return print_report(_document(flags), flags.json, flags.fail_on)
@@ -95,9 +95,9 @@ def print_report(document: Mapping[str, object], as_json: bool, fail_on: str) ->
 
     Raises NoSubject if it has no cluster, and AdminError if it cannot be read.
     """
-    from topodns.app.audit.states import NoSubject
-    from topodns.app.audit.text import audit_text
-    from topodns.app.explain.explanation import items, mapping
+    from topodns.inspect.audit.states import NoSubject
+    from topodns.inspect.audit.text import audit_text
+    from topodns.inspect.explain.explanation import items, mapping
 
     try:
         clusters = list(map(mapping, items(document["clusters"])))
@@ -114,11 +114,11 @@ def print_report(document: Mapping[str, object], as_json: bool, fail_on: str) ->
 
 
 def _document(flags: argparse.Namespace) -> Mapping[str, object]:
-    """The document of `app.audit.document`, of the source that the flags name."""
-    from topodns.app.audit.document import document_steps
+    """The document of `inspect.audit.document`, of the source that the flags name."""
     from topodns.files.time_slices import do_at_once
+    from topodns.inspect.audit.document import document_steps
+    from topodns.inspect.what_if import parse_changes
     from topodns.logs import warnings_to
-    from topodns.topology.what_if import parse_changes
 
     changes = flags.what_if or []
     parse_changes(changes)
@@ -138,9 +138,9 @@ def fetch_audit(server: str, changes: Sequence[str]) -> dict[str, object]:
 
 def _subjects(flags: argparse.Namespace) -> "list[AuditSubject] | None":
     """The clusters to audit; None: those of a running server."""
-    from topodns.app.audit.document import AuditSubject, rules_of, subjects
-    from topodns.app.audit.states import check_whole, listed_state, manifest_state
-    from topodns.app.explain.explainer import manifest_clusters
+    from topodns.inspect.audit.document import AuditSubject, rules_of, subjects
+    from topodns.inspect.audit.states import check_whole, listed_state, manifest_state
+    from topodns.inspect.explain.explainer import manifest_clusters
     from topodns.plugins.topology import TopologySettings
 
     if flags.conf:

@@ -30,11 +30,11 @@ def explain(arguments: Sequence[str]) -> int:
 
 
 def _print_explanation(flags: argparse.Namespace, question: Mapping[str, str]) -> int:
-    from topodns.app.explain.explanation import explanation_text
+    from topodns.inspect.explain.explanation import explanation_text
 
     def of_manifests(clusters: "list[Cluster]") -> dict[str, object]:
-        from topodns.app.explain.explainer import explain_reply
-        from topodns.app.explain.question import parse_question
+        from topodns.inspect.explain.explainer import explain_reply
+        from topodns.inspect.explain.question import parse_question
 
         return explain_reply(clusters, parse_question(question)).as_dict()
 

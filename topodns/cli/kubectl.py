@@ -121,7 +121,7 @@ def _kubectl(flags: argparse.Namespace) -> Kubectl:
 
 
 def _explain(flags: argparse.Namespace) -> int:
-    from topodns.app.explain.explanation import explanation_text
+    from topodns.inspect.explain.explanation import explanation_text
 
     kubectl = _kubectl(flags)
     question = {"name": flags.name, "type": flags.type, "client": flags.client, "node": flags.node}
@@ -134,7 +134,7 @@ def _explain(flags: argparse.Namespace) -> int:
 
 
 def _who(flags: argparse.Namespace) -> int:
-    from topodns.app.explain.location_text import pod_text, who_text
+    from topodns.inspect.explain.location_text import pod_text, who_text
 
     kubectl = _kubectl(flags)
     pod = None if _is_address(flags.client) else read_pod(kubectl, flags.client)
@@ -150,8 +150,8 @@ def _who(flags: argparse.Namespace) -> int:
 
 
 def _audit(flags: argparse.Namespace) -> int:
-    from topodns.app.audit.states import NoSubject
-    from topodns.topology.what_if import BadWhatIf, parse_changes
+    from topodns.inspect.audit.states import NoSubject
+    from topodns.inspect.what_if import BadWhatIf, parse_changes
 
     changes = flags.what_if or []
     try:

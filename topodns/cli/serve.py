@@ -48,13 +48,19 @@ def _serve(arguments: Sequence[str]) -> int:
 def _run(flags: argparse.Namespace) -> int:
     mind_signals()
     # Imported here: `check` and `-version` need no sockets and no event loop.
+    from topodns.app.hooks import Options
     from topodns.app.server import STOP_ERRORS, Announcement, run
+    from topodns.inspect.http_routes import inspection
     from topodns.logs import start_logging
 
     start_logging(sys.stdout, time.monotonic)
     announcement = Announcement(print_nothing if flags.quiet else print_banner, flags.pidfile)
     try:
-        return run(LoadedCorefile(flags.conf, flags.port, stdin_text(flags.conf)), announcement)
+        return run(
+            LoadedCorefile(flags.conf, flags.port, stdin_text(flags.conf)),
+            announcement,
+            Options(more_routes=inspection),
+        )
     except STOP_ERRORS as problem:
         print(problem, file=sys.stderr)
         return 1

@@ -24,12 +24,12 @@ def who(arguments: Sequence[str]) -> int:
 
 
 def _print_location(flags: argparse.Namespace) -> int:
-    from topodns.app.explain.location_text import who_text
+    from topodns.inspect.explain.location_text import who_text
 
     question = {"client": flags.address}
 
     def of_manifests(clusters: "list[Cluster]") -> dict[str, object]:
-        from topodns.app.explain.client_location import who_reply
+        from topodns.inspect.explain.client_location import who_reply
 
         return who_reply(clusters, question)
 

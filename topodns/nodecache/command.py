@@ -88,17 +88,19 @@ def _run(flags: NodeCacheFlags, corefile: NodeCorefile, node_network: "NodeNetwo
     # Imported here: the watchdog needs none of it.
     from topodns.app.hooks import Options
     from topodns.app.server import STOP_ERRORS, Announcement, run
+    from topodns.inspect.http_routes import inspection
     from topodns.plugins.setup import Identity
 
     node_network.use_network(network)
     announcement = Announcement(print_nothing if flags.quiet else print_banner, flags.pid_file)
     options = Options(
-        node_network,
-        Identity(flags.node_name, frozenset(filter(None, [corefile.cluster_dns]))),
-        node_network.readings,
-        flags.metrics_listen,
-        node_network.instance,
-        flags.memory,
+        hooks=node_network,
+        identity=Identity(flags.node_name, frozenset(filter(None, [corefile.cluster_dns]))),
+        readings=node_network.readings,
+        more_routes=inspection,
+        metrics_listen=flags.metrics_listen,
+        instance=node_network.instance,
+        memory=flags.memory,
     )
     try:
         return run(lambda: corefile.settings(node_network.watch.text), announcement, options)

@@ -1,6 +1,5 @@
 """The HTTP endpoints at each address."""
 
-import asyncio
 from collections.abc import Mapping
 
 import pytest
@@ -8,18 +7,18 @@ import pytest
 from tests.support.corefile_settings import settings
 from tests.support.generation_builder import assembly
 from topodns.app.admin_endpoints import Admin
-from topodns.app.job_queue import JobQueue
 from topodns.app.metrics import Metrics
 from topodns.corefile.arguments import Address
-from topodns.metrics.registry import Reading
-from topodns.net.http_server.messages import HttpReply, HttpRequest
+from topodns.inspect.http_routes import inspection
 
 ALL = "health 127.0.0.1:1\nready 127.0.0.1:2\nprometheus 127.0.0.1:3"
 
 
 def served(corefile: str, metrics_listen: Address | None = None) -> Mapping[tuple[str, int], set[str]]:
     """The paths at each address."""
-    routes = Admin(Metrics(list, ()), metrics_listen)._routes(assembly().build(settings(corefile)))
+    routes = Admin(Metrics(list, ()), metrics_listen, more=inspection(list))._routes(
+        assembly().build(settings(corefile))
+    )
     return {at: set(paths) for at, paths in routes.items()}
 
 
@@ -45,56 +44,3 @@ def test_the_endpoints_of_all_blocks_are_served() -> None:
 
 def test_metrics_may_have_a_further_address() -> None:
     assert served(". {\nwhoami\n}\n", Address("127.0.0.1", 9253)) == {("127.0.0.1", 9253): {"/metrics"}}
-
-
-BLOCK = "{name}.org {{\n kubernetes {name}.org {{\n manifests .\n }}\n topology {{\n {page}\n }}\n}}\n"
-
-
-def test_the_page_is_served_at_its_address_and_shows_the_clusters_of_all_blocks() -> None:
-    async def story() -> None:
-        admin = Admin(Metrics(list, ()))
-        generation = assembly().build(
-            settings(
-                "".join(BLOCK.format(name=name, page=page) for name, page in (("a", "page"), ("b", "on_invalid deny")))
-            )
-        )
-        ((at, routes),) = admin._routes(generation).items()
-        assert at == ("127.0.0.1", 8182)
-        paths = {
-            "/",
-            "/topology",
-            *(f"/topology/{name}" for name in ("state", "events", "service", "what-if", "explain")),
-        }
-        assert set(routes) == paths
-        reply = routes["/topology/state"](HttpRequest("/topology/state", {"cluster": "1"}, "127.0.0.1"))
-        assert isinstance(reply, asyncio.Future)
-        assert b'"clusters": ["a.org.", "b.org."]' in (await reply).body
-        admin.close()
-
-    asyncio.run(story())
-
-
-def test_without_the_option_there_is_no_page() -> None:
-    assert served(BLOCK.format(name="a", page="on_invalid deny")) == {}
-
-
-def test_the_rejects_of_the_page_are_a_metric_from_the_start_and_outlive_a_reload(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def story() -> None:
-        monkeypatch.setattr(JobQueue, "full", True)
-        admin = Admin(Metrics(list, ()))
-        (rejects,) = (each for each in admin.readings() if each.name == "topodns_topology_page_rejects")
-        assert isinstance(rejects, Reading)
-        assert dict(rejects.read()) == {("queue",): 0, ("streams",): 0}
-        for count in (1, 2):
-            generation = assembly().build(settings(BLOCK.format(name="a", page="page")))
-            (routes,) = admin._routes(generation).values()
-            asked = HttpRequest("/topology/service", {"service": "shop/cache"}, "127.0.0.1")
-            reply = routes["/topology/service"](asked)
-            assert isinstance(reply, HttpReply)
-            assert reply.status == 503
-            assert dict(rejects.read()) == {("queue",): count, ("streams",): 0}
-        admin.close()
-
-    asyncio.run(story())

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from topodns.app.clusters import Cluster
-from topodns.app.explain.question import Unexplained
 from topodns.cli.admin_client import AdminError
 from topodns.cli.answer import add_answer_flags, print_answer
+from topodns.inspect.explain.question import Unexplained
 
 DEMO = str(Path(__file__).parents[3] / "config" / "demo" / "Corefile")
 

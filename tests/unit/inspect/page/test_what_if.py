@@ -1,0 +1,95 @@
+"""What-if on the page: rows that would differ, and who would lose."""
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+
+from tests.support.demo import Demo
+from tests.support.page_cluster import maker_of
+from topodns.cluster.model import ObjectKey
+from topodns.files.time_slices import do_at_once
+from topodns.inspect.job_queue import Refused
+from topodns.inspect.page import rows, snapshot
+from topodns.inspect.page import what_if as module
+from topodns.inspect.page.what_if import what_if
+
+
+@pytest.fixture(scope="module")
+def demo() -> Demo:
+    return Demo()
+
+
+def supposed(demo: Demo, *changes: str) -> Any:
+    return json.loads(do_at_once(what_if(maker_of(demo.generation.clusters[0]), changes)))
+
+
+def test_without_the_only_endpoint_of_a_zone_its_other_clients_lose(demo: Demo) -> None:
+    found = supposed(demo, "node=node-b1:down")
+    assert found["nodes"] == 8
+    assert {one["id"]: (one["without_endpoints"], one["far"]) for one in found["worse"]} == {
+        "data/db-near": (2, 0),
+        "shop/cache": (0, 2),
+    }
+    (near,) = [row for row in found["rows"] if row["id"] == "data/db-near"]
+    assert near["zones"]["eu-1b"] == [0, 2, 0, 0]
+
+
+def test_other_keys_may_cover_more(demo: Demo) -> None:
+    found = supposed(demo, "keys=data/db-near:topology.kubernetes.io/zone,*")
+    assert (found["worse"], found["differ"], found["nodes"]) == ([], 1, 9)
+    assert found["rows"][0]["zones"]["eu-1c"] == [0, 3, 3, 0]
+
+
+def test_a_service_without_keys_may_get_some(demo: Demo) -> None:
+    found = supposed(demo, "keys=data/db:topology.kubernetes.io/zone")
+    assert [one["id"] for one in found["worse"]] == ["data/db"]
+
+
+def test_rows_of_the_last_snapshot_are_not_made_again(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    original = rows.service_row
+
+    def counted(key: ObjectKey, *more: Any) -> Any:
+        made.append(key.name)
+        return original(key, *more)
+
+    for user in (module, snapshot):
+        monkeypatch.setattr(user, "service_row", counted)
+
+    async def story() -> None:
+        maker = maker_of(demo.generation.clusters[0])
+        await maker.latest()
+        del made[:]
+        with_rows = do_at_once(what_if(maker, ["node=node-b1:down"]))
+        assert sorted(made) == ["agent", "cache", "db-near", "kiosk", "search"]
+        maker.forget()
+        assert do_at_once(what_if(maker, ["node=node-b1:down"])) == with_rows
+        assert len(made) == 5 + 10
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ((), "found no change, expected change=node=NAME:down or another"),
+        (("node=node-a9:down",), "no Node is named 'node-a9', did you mean 'node-a3'?"),
+        (("node=node-a1",), "found 'node=node-a1', expected node=NAME:down"),
+        (("make it so",), "found 'make it so', expected node=NAME:down"),
+        (("scale=data/db:-9",), "data/db has 3 ready Pods, fewer than the 9"),
+        (("scale=shop/web:-1",), "Service shop/web is not headless: expected a headless one"),
+    ],
+)
+def test_nonsense_is_refused_with_what_was_found(demo: Demo, changes: tuple[str, ...], problem: str) -> None:
+    with pytest.raises(Refused) as refused:
+        supposed(demo, *changes)
+    assert refused.value.status == 400
+    assert str(refused.value).startswith(problem.partition(", did you")[0])
+
+
+def test_the_rows_are_bounded(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_ROWS", 1)
+    found = supposed(demo, "zone=eu-1a:down")
+    assert (len(found["rows"]), found["differ"]) == (1, 5)

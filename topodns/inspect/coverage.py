@@ -1,0 +1,303 @@
+"""Coverage of one Service: which clients get an endpoint, by which key, and how the endpoints share the load.
+
+One client on each Node is assumed. `topology.select` decides once for each group of Nodes whose clients get the same
+endpoints (`inspect.node_groups`); this module has no rules of selection.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from topodns.cluster.endpoints import Group, Pool, Segment
+from topodns.cluster.model import (
+    HOSTNAME_LABEL,
+    ZONE_LABEL,
+    Endpoint,
+    InvalidPolicy,
+    KeySource,
+    Node,
+    ObjectKey,
+    Policy,
+)
+from topodns.inspect.cluster_view import ServiceView
+from topodns.inspect.node_groups import NodeGroup, NodeGrouping, NodeGroups
+from topodns.topology.select import Location, OnInvalid, Reason, Selection, UnknownClient, select
+
+STEP: Final = 500  # endpoints indexed or counted in one step, about 0.5 ms
+SELECTIONS: Final = 25  # in one step
+FREED: Final = 250  # objects with all that they alone refer to, in one step
+
+_node_name: Final[Callable[[Endpoint], str]] = attrgetter("node_name")
+_node_hints: Final[Callable[[Endpoint], tuple[str, ...]]] = attrgetter("node_hints")
+
+
+class FamilyAnswer(NamedTuple):
+    """The endpoints of one family, 4 or 6, for clients of one group: a Selection."""
+
+    family: int
+    reason: Reason
+    key: str  # the winning key; "" if none
+    group: Group
+    alone: bool = False  # whether these clients would get no endpoint without the only one of `group`, if looked for
+
+
+@dataclass(frozen=True, slots=True)
+class ClientGroup:
+    """Nodes whose clients get the same answers: those of `members`, except the names in `without`."""
+
+    members: NodeGroup
+    without: frozenset[str]
+    answers: tuple[FamilyAnswer, ...]  # of each family with a ready endpoint
+    size: int  # how many Nodes
+    covered: bool  # whether clients get an endpoint of some family
+
+    @property
+    def nodes(self) -> Iterator[Node]:
+        return (node for node in self.members.nodes if node.name not in self.without)
+
+    @property
+    def topology_zone(self) -> str:
+        """The zone of all these Nodes; "" for none."""
+        return self.members.topology_zone
+
+
+class ZoneCoverage(NamedTuple):
+    """One value of topology.kubernetes.io/zone; "" for Nodes and endpoints without one."""
+
+    topology_zone: str
+    nodes: int
+    covered: int  # Nodes whose clients get an endpoint
+    endpoints: int  # ready ones there, of the family that has more
+
+
+class EndpointLoad(NamedTuple):
+    """The share of an endpoint, if a client on each Node asks once and divides itself evenly among its answer."""
+
+    endpoint: Endpoint
+    clients: float
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """The endpoints of one Service that a client on each Node gets, in groups of Nodes, and sums of them."""
+
+    service: ObjectKey
+    policy: Policy | InvalidPolicy | None
+    clients: tuple[ClientGroup, ...]
+    unlocated: tuple[FamilyAnswer, ...]  # for a client of unknown location
+    zones: tuple[ZoneCoverage, ...]  # by name
+    load: tuple[EndpointLoad, ...]  # of each ready endpoint
+    nodes: int  # how many there are
+    covered: int  # how many of them have clients that get an endpoint
+    endpoints: int  # ready ones, of the family that has more
+    skew: float  # the highest load over the mean, of the family where that is higher; 0 without load
+
+
+def coverage_steps(
+    service: ServiceView,
+    nodes: NodeGroups,
+    unknown_client: UnknownClient,
+    on_invalid: OnInvalid,
+    with_alone: bool = True,
+) -> Generator[None, None, Coverage]:
+    """The coverage of one Service, in steps of less than 1 ms; the generator returns it.
+
+    `with_alone`: look for `FamilyAnswer.alone`, which takes a fifth of the time.
+
+    Time and memory grow with the endpoints and with the distinct values of labels, not with their product.
+    """
+    labels = frozenset(service.policy.labels if isinstance(service.policy, Policy) else ())
+    yield from nodes.grouping_steps(labels)
+    pools: dict[int, Pool] = {}
+    for family, endpoints in service.families:
+        pools[family] = yield from _pool_steps(endpoints, labels | {ZONE_LABEL}, nodes.nodes.get)
+
+    def answers(location: Location) -> tuple[FamilyAnswer, ...]:
+        some = pools.items()
+        return tuple(
+            _answer(family, pool, service.policy, location, unknown_client, on_invalid, with_alone)
+            for family, pool in some
+        )
+
+    grouping = nodes.grouping(labels)
+    apart = yield from _apart_steps(service.policy, labels, pools.values(), nodes)
+    tally = _Tally()
+    for members, without in _client_groups(grouping, apart):
+        one = next(node for node in members.nodes if node.name not in without)
+        tally.add(members, without, answers(Location(one.name, one)))
+        if len(tally.clients) % SELECTIONS == 0:
+            yield
+    load, skew = yield from _load_steps(tally.askers, service)
+    tally.askers.clear()
+    yield
+    zones = _zones(tally, pools.values())
+    yield
+    return Coverage(
+        service.key,
+        service.policy,
+        tuple(tally.clients),
+        answers(Location()),
+        zones,
+        tuple(load),
+        tally.nodes.total(),
+        tally.covered.total(),
+        max((len(pool.everyone.endpoints) for pool in pools.values()), default=0),
+        skew,
+    )
+
+
+def parts_of(found: Coverage) -> list[object]:
+    """The numerous objects in a Coverage, for `free_steps`, once nothing else refers to the Coverage."""
+    return [*found.clients, *found.load]
+
+
+def free_steps(parts: list[object]) -> Iterator[None]:
+    """Free these objects in steps: to free thousands at once takes milliseconds."""
+    while parts:
+        del parts[-FREED:]
+        yield
+
+
+class _Tally:
+    """The groups of clients, counted as they are found."""
+
+    def __init__(self) -> None:
+        self.clients: list[ClientGroup] = []
+        self.nodes: Counter[str] = Counter()  # by zone
+        self.covered: Counter[str] = Counter()
+        self.askers: dict[int, tuple[int, Group, int]] = {}  # by id() of endpoints: family, endpoints, clients
+
+    def add(self, members: NodeGroup, without: frozenset[str], answers: tuple[FamilyAnswer, ...]) -> None:
+        size, covered = len(members.nodes) - len(without), False
+        for answer in answers:
+            if answer.group.endpoints:
+                covered = True
+                _, _, before = self.askers.get(id(answer.group), (0, answer.group, 0))
+                self.askers[id(answer.group)] = answer.family, answer.group, before + size
+        self.clients.append(ClientGroup(members, without, answers, size, covered))
+        self.nodes[members.topology_zone] += size
+        if covered:
+            self.covered[members.topology_zone] += size
+
+
+def _pool_steps(
+    endpoints: tuple[Endpoint, ...], labels: frozenset[str], node_of: Callable[[str], Node | None]
+) -> Generator[None, None, Pool]:
+    """A Pool of these endpoints with the indexes by these labels.
+
+    It shares nothing with the pools of the state, as their indexes hold for the state's own Nodes only.
+    """
+    segments = [Segment(endpoints[at : at + STEP]) for at in range(0, len(endpoints), STEP)]
+    for segment in segments:
+        for label in labels:
+            Pool((segment,), node_of).index((label,))
+            yield
+    return Pool(segments, node_of, Group(endpoints))
+
+
+def _answer(
+    family: int,
+    pool: Pool,
+    policy: Policy | InvalidPolicy | None,
+    location: Location,
+    unknown_client: UnknownClient,
+    on_invalid: OnInvalid,
+    with_alone: bool,
+) -> FamilyAnswer:
+    found = select(pool, policy, location, unknown_client, on_invalid)
+    single = with_alone and len(found.group.endpoints) == 1
+    alone = single and not _has_spare(found, pool, policy, location, unknown_client)
+    return FamilyAnswer(family, found.reason, found.key, found.group, alone)
+
+
+def _has_spare(
+    found: Selection,
+    pool: Pool,
+    policy: Policy | InvalidPolicy | None,
+    location: Location,
+    unknown_client: UnknownClient,
+) -> bool:
+    """Whether this client would get other endpoints if the only one of `found` were not there."""
+    if len(pool.everyone.endpoints) == 1:
+        return False
+    if not isinstance(policy, Policy) or not found.key:
+        return True  # by hints: they never leave a client without an answer
+    keys = policy.keys if found.key in policy.keys else policy.keys_if_unlabelled or ()
+    for key in keys[keys.index(found.key) + 1 :]:
+        of_key = replace(policy, keys=(key,), keys_if_unlabelled=None)
+        later = select(pool, of_key, location, unknown_client).group.endpoints
+        if later and later != found.group.endpoints:
+            return True
+    return False
+
+
+def _apart_steps(
+    policy: Policy | InvalidPolicy | None, labels: frozenset[str], pools: Collection[Pool], nodes: NodeGroups
+) -> Generator[None, None, dict[str, Node]]:
+    """The Nodes, by name, for which `select` goes by the name or the hostname and may find an endpoint by it."""
+    names: set[str] = set()
+    by_hints = isinstance(policy, Policy) and policy.source is KeySource.HINTS
+    for pool in pools if by_hints or HOSTNAME_LABEL in labels else ():
+        endpoints = pool.everyone.endpoints
+        for at in range(0, len(endpoints), STEP):
+            some = endpoints[at : at + STEP]
+            names.update(chain.from_iterable(map(_node_hints, some)) if by_hints else map(_node_name, some))
+            yield
+        if not by_hints:
+            names |= nodes.with_hostnames(pool.counts(HOSTNAME_LABEL).keys())
+            yield
+    return {name: nodes.nodes[name] for name in names.intersection(nodes.nodes)}
+
+
+def _client_groups(grouping: NodeGrouping, apart: Mapping[str, Node]) -> Iterator[tuple[NodeGroup, frozenset[str]]]:
+    """Each Node that is apart, and each group with the names of its Nodes that are; no group is empty."""
+    without: dict[int, set[str]] = {}
+    for name, node in apart.items():
+        members = grouping.groups[grouping.values(node)]
+        without.setdefault(id(members), set()).add(name)
+        yield NodeGroup((node,), members.topology_zone), frozenset()
+    for members in grouping.groups.values():
+        names = frozenset(without.get(id(members), ()))
+        if len(names) < len(members.nodes):
+            yield members, names
+
+
+def _load_steps(
+    askers: Mapping[int, tuple[int, Group, int]], service: ServiceView
+) -> Generator[None, None, tuple[list[EndpointLoad], float]]:
+    """The load of the endpoints of each family, and the higher skew of the two.
+
+    Each group of endpoints is gone through once, not once per client.
+    """
+    shares: dict[int, dict[int, float]] = {family: {} for family, _ in service.families}
+    done = 0
+    for family, group, count in askers.values():
+        share, of_family = count / len(group.endpoints), shares[family]
+        for endpoint in group.endpoints:
+            of_family[id(endpoint)] = of_family.get(id(endpoint), 0.0) + share
+            done += 1
+            if done % STEP == 0:
+                yield
+    load: list[EndpointLoad] = []
+    skew = 0.0
+    for family, endpoints in service.families:
+        of_family = shares[family]
+        total = sum(of_family.values())
+        skew = max(skew, max(of_family.values()) * len(endpoints) / total if total else 0.0)
+        for at in range(0, len(endpoints), STEP):
+            load += [EndpointLoad(each, of_family.get(id(each), 0.0)) for each in endpoints[at : at + STEP]]
+            yield
+    return load, skew
+
+
+def _zones(tally: _Tally, pools: Collection[Pool]) -> tuple[ZoneCoverage, ...]:
+    endpoints: Counter[str] = Counter()
+    for pool in pools:
+        counts = Counter(pool.counts(ZONE_LABEL))
+        counts[""] += len(pool.everyone.endpoints) - counts.total()
+        endpoints |= counts
+    names = sorted({*tally.nodes, *endpoints})
+    return tuple(ZoneCoverage(name, tally.nodes[name], tally.covered[name], endpoints[name]) for name in names)

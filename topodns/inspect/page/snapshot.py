@@ -1,0 +1,211 @@
+"""Snapshots of one cluster for the page, each made in slices of time between queries, and kept while nothing changes.
+
+A row is made again only if its Service's policy or endpoints, or any Node, changed.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from topodns.app.clusters import Cluster
+from topodns.cluster.model import ZONE_LABEL, Node, ObjectKey
+from topodns.dns.name import name_text
+from topodns.files.time_slices import Job
+from topodns.inspect.cluster_view import ServiceView, service_view
+from topodns.inspect.job_queue import JobQueue
+from topodns.inspect.node_groups import NodeGroups
+from topodns.inspect.page.rows import MAX_COLUMNS, MAX_ROWS, ServiceRow, ZoneColumns, service_row
+
+EVERY: Final = 0.5  # seconds for which a snapshot is given out again: at most two are made a second
+MAX_NODES: Final = 10_000  # names of Nodes shown
+STEP: Final = 100  # Services looked at, or Nodes written, in one step
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Snapshot:
+    """The state of the page. All values are JSON."""
+
+    revision: int  # grows by one with every snapshot that differs from the one before
+    summary: str  # an object: what is known of the cluster, its zones, misses
+    nodes: str  # an array of [name, zone]
+    rows: Mapping[str, str]  # by `namespace/name`, objects
+
+    def pieces(self, about: str) -> Iterator[str]:
+        """The whole state as one object, in pieces. `about`: a JSON object on the page itself."""
+        yield f'{{"about":{about},"revision":{self.revision},"summary":{self.summary},"nodes":{self.nodes},"rows":['
+        yield ",".join(self.rows.values())
+        yield "]}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    view: ServiceView | None
+    notice: str
+    groups: NodeGroups
+    row: ServiceRow
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNotes:
+    """Facts about a cluster for the page's summary, which do not come from its objects."""
+
+    misses: Mapping[str, int]  # by Service, of the last minutes
+    prefixes: Mapping[str, int]  # queries of unlocated clients by source prefix; empty unless the page may show them
+    unknown: tuple[str, ...]  # the kinds of objects that are not known, and why, a line each
+
+
+class SnapshotMaker:
+    """Makes the snapshots of one cluster. `notes` is called for each; `clock` gives seconds, monotonic."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        notes: Callable[[], ClusterNotes],
+        queue: JobQueue,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.cluster = cluster
+        self._notes = notes
+        self._queue = queue
+        self._clock = clock
+        self._kept: dict[ObjectKey, _Kept] = {}
+        self._groups = NodeGroups({})
+        self.columns = ZoneColumns(())  # of the Nodes of `node_groups`, when it was called last
+        self._nodes: list[Node] = []
+        self._written = self._groups, "[]"  # the names and zones of these Nodes as JSON
+        self._seen: tuple[int, ClusterNotes] | None = None
+        self._task: asyncio.Task[Snapshot] | None = None
+        self._made_at = 0.0
+        self._snapshot: Snapshot | None = None
+
+    def latest(self) -> asyncio.Task[Snapshot]:
+        """The snapshot being made, the last one if it is younger than EVERY, or a new one; the same one if nothing has
+        changed. Callers share the task, so it must not be cancelled.
+        """
+        task = self._task
+        if task is None or (task.done() and self._clock() - self._made_at >= EVERY):
+            task = self._task = asyncio.create_task(self._make(), name="topology page")
+        return task
+
+    def node_groups(self) -> NodeGroups:
+        """The Nodes of now, grouped; the same object while names and labels stay, on which alone answers depend."""
+        known, before = self.cluster.state.all_nodes(), self._nodes
+        nodes = self._nodes = list(known.values())
+        if len(nodes) != len(before) or any(
+            new is not old and (new.name, new.labels) != (old.name, old.labels)
+            for new, old in zip(nodes, before, strict=True)
+        ):
+            self._groups = NodeGroups(known)
+            self.columns = ZoneColumns(nodes)
+        return self._groups
+
+    def kept_row(self, key: ObjectKey, view: ServiceView | None, notice: str, groups: NodeGroups) -> ServiceRow | None:
+        """The row of a Service in the last snapshot, if it was made of the same; else None.
+
+        Without `zones` if these are more than MAX_COLUMNS.
+        """
+        known = self._kept.get(key)
+        if known is None or known.groups is not groups or known.notice != notice or not _same(known.view, view):
+            return None
+        return known.row
+
+    def forget(self) -> None:
+        """Free the rows that are kept for the next snapshot; to be called when no browser has the page open."""
+        self._kept.clear()
+
+    async def _make(self) -> Snapshot:
+        try:
+            return await self._queue.do(self._steps())
+        finally:
+            self._made_at = self._clock()
+
+    def _steps(self) -> Job[Snapshot]:
+        last, seen = self._snapshot, (self.cluster.state.revision, self._notes())
+        if last is not None and seen == self._seen:
+            return last
+        groups, columns = self.node_groups(), self.columns
+        yield
+        nodes = yield from self._names(groups)
+        rows = yield from self._rows(groups, columns)
+        shown = sorted(rows, key=lambda row: (-row.severity, row.name))[:MAX_ROWS] if len(rows) > MAX_ROWS else rows
+        yield
+        summary = json.dumps(self._summary(seen[1], len(rows) - len(shown), columns))
+        texts = {row.name: row.text for row in shown}
+        yield
+        self._seen = seen  # what changed meanwhile is in the next one
+        if last is not None and (last.summary, last.nodes, last.rows) == (summary, nodes, texts):
+            return last
+        self._snapshot = Snapshot(last.revision + 1 if last is not None else 1, summary, nodes, texts)
+        return self._snapshot
+
+    def _rows(self, groups: NodeGroups, columns: ZoneColumns) -> Job[list[ServiceRow]]:
+        """The rows of all Services with keys, valid or not, in no particular order."""
+        state = self.cluster.state
+        governing = state.governing_services()
+        notices = state.policy_notices()
+        keys = [*state.policies, *(key for key in notices if key not in state.policies)]
+        yield
+        rows: list[ServiceRow] = []
+        kept: dict[ObjectKey, _Kept] = {}
+        for at, key in enumerate(keys, 1):
+            view, notice = service_view(state, key, governing), notices.get(key, "")
+            row = self.kept_row(key, view, notice, groups)
+            if row is None:
+                row = yield from service_row(key, view, notice, groups, columns, self.cluster.topology)
+                if len(row.zones) > MAX_COLUMNS:  # of thousands of Services that would be hundreds of MB
+                    row = replace(row, zones={})
+                yield
+            kept[key] = _Kept(view, notice, groups, row)
+            rows.append(row)
+            if at % STEP == 0:
+                yield
+        self._kept = kept
+        return rows
+
+    def _names(self, groups: NodeGroups) -> Job[str]:
+        """The names and zones of these Nodes as JSON."""
+        if self._written[0] is groups:
+            return self._written[1]
+        parts = []
+        for at, node in enumerate(groups.nodes.values(), 1):
+            parts.append(json.dumps([node.name, node.labels.get(ZONE_LABEL, "")]))
+            if at % STEP == 0:
+                yield
+            if at == MAX_NODES:
+                break
+        self._written = groups, f"[{','.join(parts)}]"
+        return self._written[1]
+
+    def _summary(self, notes: ClusterNotes, left_out: int, columns: ZoneColumns) -> Mapping[str, object]:
+        state = self.cluster.state
+        return {
+            "name": name_text(self.cluster.kubernetes.origins[0]),
+            "synced": state.synced,
+            "unknown": list(notes.unknown),
+            "nodes": len(self._nodes),
+            "left_out": left_out,
+            "zones": sorted(columns.names),
+            "other_zones": columns.others,
+            "misses": dict(notes.misses),
+            "prefixes": dict(notes.prefixes),
+        }
+
+
+def unknown_of(cluster: Cluster) -> tuple[str, ...]:
+    """The kinds of objects of a cluster that are not known, a line each: not synced yet, or denied by RBAC."""
+    return (*(() if cluster.state.synced else cluster.waiting_for()), *cluster.lacks(), *_denied(cluster))
+
+
+def _denied(cluster: Cluster) -> Iterable[str]:
+    return (f"{kind}s cannot be read: the API server denies them" for kind in sorted(cluster.state.denied))
+
+
+def _same(held: ServiceView | None, new: ServiceView | None) -> bool:
+    """Whether the views have the same policy, role and endpoints, by identity of what they refer to."""
+    if held is None or new is None:
+        return held is new
+    same_endpoints = held.ipv4 is new.ipv4 and held.ipv6 is new.ipv6
+    return same_endpoints and held.policy is new.policy and held.governing == new.governing

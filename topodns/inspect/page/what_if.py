@@ -1,0 +1,78 @@
+"""What-if for the page: the rows of Services as they would be after hypothetical changes of the cluster."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from topodns.files.time_slices import Job
+from topodns.inspect.cluster_view import service_view
+from topodns.inspect.job_queue import Refused
+from topodns.inspect.node_groups import NodeGroups
+from topodns.inspect.page.rows import MAX_ROWS, ServiceRow, ZoneCell, service_row
+from topodns.inspect.page.snapshot import SnapshotMaker
+from topodns.inspect.what_if import BadWhatIf, WhatIf, parse_changes, scenario_steps
+
+_NO_CELL: Final = ZoneCell(0, 0, 0, 0)
+
+
+def what_if(maker: SnapshotMaker, texts: Sequence[str]) -> Job[str]:
+    """The result of these changes as a JSON object: `rows` are those that would differ, `worse` the Services whose
+    clients would lose. `inspect.what_if` has the form of a change.
+
+    A member of `worse`: the Service, and for how many more of the Nodes that are left clients would get no endpoint
+    (`without_endpoints`) or only far ones (`far`). `differ` is the number of rows that would, of which the first
+    MAX_ROWS are there, and `nodes` that of the Nodes that are left. Raises Refused for nonsense.
+    """
+    try:
+        return (yield from _result(maker, parse_changes(texts)))
+    except BadWhatIf as problem:
+        raise Refused(400, str(problem)) from None
+
+
+def _result(maker: SnapshotMaker, changes: Sequence[WhatIf]) -> Job[str]:
+    if not changes:
+        raise BadWhatIf("found no change, expected change=node=NAME:down or another")
+    state, topology, groups = maker.cluster.state, maker.cluster.topology, maker.node_groups()
+    columns = maker.columns
+    yield
+    scenario = yield from scenario_steps(state, groups.nodes, changes)
+    after_groups = NodeGroups(scenario.nodes)
+    yield
+    governing, notices = state.governing_services(), state.policy_notices()
+    differ, rows = 0, list[str]()
+    worse: list[Mapping[str, object]] = []
+    for key in sorted({*state.policies, *scenario.services}):
+        view = service_view(state, key, governing)
+        if view is None:
+            continue
+        notice = notices.get(key, "")
+        then = scenario.view(view)
+        yield
+        before = maker.kept_row(key, view, notice, groups)
+        if before is None or not before.zones:
+            before = yield from service_row(key, view, notice, groups, columns, topology)
+        yield
+        after = yield from service_row(key, then, notice, after_groups, columns, topology)
+        yield
+        if after.text == before.text:
+            continue
+        differ += 1
+        if len(rows) < MAX_ROWS:
+            rows.append(after.text)
+        without, far = _lost(before, after)
+        if without or far:
+            worse.append({"id": after.name, "without_endpoints": without, "far": far})
+    yield
+    counts = f'"differ":{differ},"nodes":{len(scenario.nodes)}'
+    return f'{{{counts},"worse":{json.dumps(worse)},"rows":[{",".join(rows)}]}}'
+
+
+def _lost(before: ServiceRow, after: ServiceRow) -> tuple[int, int]:
+    """On how many more Nodes clients get no endpoint, and on how many others only far ones instead of near ones."""
+    without = far = 0
+    for name, then in after.zones.items():
+        now = before.zones.get(name, _NO_CELL)
+        more = max(0, (then.nodes - then.covered) - (now.nodes - now.covered))
+        without += more
+        far += max(0, (then.nodes - then.near) - (now.nodes - now.near) - more)
+    return without, far
