@@ -81,17 +81,16 @@ def distinct_ports(slices: Sequence[EndpointSlice]) -> list[EndpointPort]:
 
 
 def merged(slices: Sequence[EndpointSlice]) -> list[Endpoint]:
-    """Ready ones, where they are first seen."""
-    copies: dict[tuple[bytes, str], list[Endpoint]] = {}
-    for one in slices:
-        for each in one.endpoints:
-            copies.setdefault((each.address, each.hostname), []).append(each)
-    return [group[0] for group in copies.values() if any(each.ready for each in group)]
+    """Those that are ready, where they are first ready."""
+    ready = (each for one in slices for each in one.endpoints if each.ready)
+    first: dict[tuple[bytes, str, str], Endpoint] = {}
+    for each in ready:
+        first.setdefault((each.address, each.hostname, each.pod_name), each)
+    return list(first.values())
 
 
 def exposing(slices: Sequence[EndpointSlice], port: EndpointPort, family: int) -> list[Endpoint]:
-    there = {(each.address, each.hostname) for one in slices if port in one.ports for each in one.endpoints}
-    return [each for each in merged(slices) if (each.address, each.hostname) in there and family_of(each) == family]
+    return [each for each in merged([one for one in slices if port in one.ports]) if family_of(each) == family]
 
 
 def by_topology(pool: list[Endpoint], keys: str | None) -> list[Endpoint]:
