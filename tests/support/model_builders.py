@@ -166,8 +166,8 @@ def stateful_set(name: str, service_name: str, namespace: str = "default") -> St
     return StatefulSet(namespace, name, service_name)
 
 
-def _port(text: str) -> tuple[str, str, int]:
-    """`http:80/TCP`, `80/UDP` (unnamed) or `80` as (name, protocol, number)."""
+def _port(text: str) -> tuple[str, str, int | None]:
+    """`http:80/TCP`, `http:` (without a number), `80/UDP` (unnamed) or `80` as (name, protocol, number)."""
     name, _, rest = text.rpartition(":")
     number, _, protocol = rest.partition("/")
-    return name, protocol or "TCP", int(number)
+    return name, protocol or "TCP", int(number) if number else None

@@ -90,7 +90,7 @@ def slices(draw: st.DrawFn, least: int = 0) -> EndpointSlice:
     endpoints = draw(st.lists(_endpoints(), min_size=least, max_size=4))
     if draw(st.sampled_from((False, False, True))):
         endpoints = [endpoint(f"2001:db8::{at}", each.node_name, each.hostname) for at, each in enumerate(endpoints)]
-    ports = draw(st.sampled_from((("http:80",), ("http:80", "dns:53/UDP"), ("80",), ())))
+    ports = draw(st.sampled_from((("http:80",), ("http:80", "dns:53/UDP"), ("80",), ("http:",), ())))
     number = draw(st.integers(0, 1))
     return endpoint_slice(name, *endpoints, name=f"{name}-{number}", namespace=space, ports=ports)
 

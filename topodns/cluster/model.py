@@ -72,7 +72,7 @@ class Node:
 class ServicePort:
     name: str  # "" when unnamed
     protocol: str  # as in the API: TCP, UDP, SCTP
-    number: int
+    number: int | None  # None only in manifests: the API server refuses it
 
 
 MAX_KEYS_TEXT: Final = 8192
@@ -177,7 +177,7 @@ class EndpointPort(NamedTuple):
 
     name: str  # "" when unnamed
     protocol: str
-    number: int
+    number: int | None  # None: every port (discovery.k8s.io/v1); the name exists, without SRV record
 
 
 @dataclass(frozen=True, slots=True)

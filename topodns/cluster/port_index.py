@@ -8,9 +8,14 @@ from topodns.cluster.model import EndpointPort, EndpointSlice
 MAX_PORTS: Final = 1000  # distinct ports served of one Service's endpoints
 EVERYWHERE: Final = 0  # the number of the set of all slices
 
+_NO_PORTS: Final = (EndpointPort("", "", None),)
+"""The ports of a slice that has none: its endpoints have addresses, and count in weights of SRV, as in CoreDNS."""
+
 
 class PortIndex:
     """The first 1,000 distinct ports of the slices of one Service, in slice order.
+
+    A slice without ports counts as one with a port without name, protocol and number.
 
     The owners of Pods choose names and numbers of ports: if a Service's `targetPort` is a name, each Pod that gives the
     name another number gets a slice of its own, with up to 100 ports of its own. So no step here may cost slices times
@@ -23,7 +28,7 @@ class PortIndex:
         self._slices = slices
         first = slices[0].ports if slices else ()
         if len(first) <= MAX_PORTS and all([one.ports == first for one in slices]):  # as in most Services
-            self._set_of = dict.fromkeys(first, EVERYWHERE)
+            self._set_of = dict.fromkeys(first or (_NO_PORTS if slices else ()), EVERYWHERE)
             self.ports = tuple(self._set_of)
             self._sets: tuple[tuple[int, ...], ...] = ()
             return
@@ -46,7 +51,7 @@ def _slices_by_port(slices: Sequence[EndpointSlice]) -> dict[EndpointPort, list[
     """The positions of the slices with each of the first MAX_PORTS distinct ports, both in slice order."""
     having: dict[EndpointPort, list[int]] = {}
     for at, one in enumerate(slices):
-        for port in one.ports:
+        for port in one.ports or _NO_PORTS:
             members = having.get(port)
             if members is None:
                 if len(having) < MAX_PORTS:

@@ -4,6 +4,7 @@ from functools import lru_cache
 from typing import Final
 
 from topodns.dns.message import RRset
+from topodns.dns.name import MAX_WIRE
 from topodns.dns.rrtype import RRType
 from topodns.dns.wire_format import pack_soa_numbers
 
@@ -27,8 +28,10 @@ def soa_rrset(
     """The SOA of an origin, given in wire form in the case to be written. `minimum`: the negative TTL (RFC 2308).
 
     `primary` and `mailbox`: the labels before the origin in MNAME and RNAME, in wire form. TTLs are seconds; that of
-    the record is `minimum`, at most `max_ttl`. Of the serial, the low 32 bits are taken.
+    the record is `minimum`, at most `max_ttl`. Of the serial, the low 32 bits are taken. A MNAME or RNAME of more than
+    255 octets is the origin itself.
     """
+    primary, mailbox = (each if len(each) + len(origin_wire) <= MAX_WIRE else b"" for each in (primary, mailbox))
     numbers = pack_soa_numbers(serial & 0xFFFFFFFF, _REFRESH, _RETRY, _EXPIRE, minimum)
     rdata = primary + origin_wire + mailbox + origin_wire + numbers
     return RRset(origin_wire, RRType.SOA, min(minimum, max_ttl), (rdata,))

@@ -380,7 +380,7 @@ def test_names_and_ports_are_those_of_ready_entries_of_slices_with_the_port(
 
 def test_a_slice_without_ports_has_addresses_all_the_same() -> None:
     merged = of(endpoint("10.0.0.1"))
-    assert merged.ports == ()
+    assert merged.ports == (EndpointPort("", "", None),)
     assert merged.has_ready
 
 
@@ -474,12 +474,12 @@ def test_a_port_that_thousands_of_endpoints_expose_is_looked_for_once() -> None:
             "db",
             *(endpoint(f"10.0.{part}.{at}") for at in range(100)),
             name=f"db-{part}",
-            ports=["http:80"] * (part % 2),
+            ports=["http:80"] if part % 2 else ["dns:53/UDP"],
         )
         for part in range(10)
     ]
     some = backends(*slices)
-    [port] = some.ports
+    _, port = some.ports
     everyone, exposing = some.pools[4].everyone, some.pool_for_port(4, port).everyone
     assert some.exposing(4, port, everyone) is some.exposing(4, port, everyone)
     assert len(some.exposing(4, port, everyone).endpoints) == 500

@@ -35,6 +35,15 @@ def test_a_service_without_slices_has_no_ports() -> None:
     assert PortIndex([]).ports == ()
 
 
+def test_a_slice_without_ports_is_in_a_set_of_its_own() -> None:
+    nameless = EndpointPort("", "", None)
+    found = PortIndex([endpoint_slice("a", ports=["http:80"]), endpoint_slice("a")])
+    assert found.ports == (HTTP, nameless)
+    numbers = [found.set_of(port) for port in found.ports]
+    assert [found.places(number) for number in numbers if number is not None] == [(0,), (1,)]
+    assert PortIndex([endpoint_slice("a"), endpoint_slice("a")]).set_of(nameless) == EVERYWHERE
+
+
 def test_a_port_that_a_slice_has_twice_counts_once() -> None:
     found = PortIndex([endpoint_slice("a", ports=["http:80", "http:80"]), endpoint_slice("a", ports=["dns:53/UDP"])])
     numbers = [found.set_of(port) for port in (HTTP, DNS)]

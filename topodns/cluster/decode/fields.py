@@ -97,19 +97,17 @@ def interned(labels: Mapping[str, str] | None) -> Mapping[str, str]:
     return {intern(key): intern(value) for key, value in labels.items()} if labels else NO_LABELS
 
 
-def numbered_ports(ports: Sequence[ApiPort] | None, field: str) -> Sequence[tuple[str, str, int]]:
-    """(name, protocol, number) of the ports that have a number; the default protocol is the API's, TCP.
+def parse_ports(ports: Sequence[ApiPort] | None, field: str) -> Sequence[tuple[str, str, int | None]]:
+    """(name, protocol, number) of each port, None for one without a number; the default protocol is the API's, TCP.
 
     Raises ValueError with the field and the index of a number outside 0..65535, the range of SRV (RFC 2782).
     """
-    numbered = []
+    parsed = []
     for at, port in enumerate(ports or ()):
-        if port.port is None:
-            continue
-        if not 0 <= port.port <= _MAX_PORT:
+        if port.port is not None and not 0 <= port.port <= _MAX_PORT:
             raise ValueError(f"{field}[{at}].port: {port.port} is not in 0..{_MAX_PORT}")
-        numbered.append((intern(port.name or ""), intern(port.protocol or "TCP"), port.port))
-    return numbered
+        parsed.append((intern(port.name or ""), intern(port.protocol or "TCP"), port.port))
+    return parsed
 
 
 def checked_label(text: str | None, field: str) -> str:

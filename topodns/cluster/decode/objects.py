@@ -12,9 +12,9 @@ from topodns.cluster.decode.fields import (
     checked_label,
     interned,
     namespace_of,
-    numbered_ports,
     parse_address,
     parse_each,
+    parse_ports,
     parse_prefix,
     version_of,
 )
@@ -254,7 +254,7 @@ def _decode_stateful_set(source: ApiStatefulSet) -> Iterator[StatefulSet]:
 
 
 def _service_ports(ports: Sequence[ApiPort] | None) -> tuple[ServicePort, ...]:
-    return tuple(ServicePort(*port) for port in numbered_ports(ports, "spec.ports"))
+    return tuple(ServicePort(*port) for port in parse_ports(ports, "spec.ports"))
 
 
 class _Rule(NamedTuple):

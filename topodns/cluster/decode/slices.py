@@ -11,11 +11,11 @@ from topodns.cluster.decode.fields import (
     generation_of,
     interned,
     namespace_of,
-    numbered_ports,
     parse_address,
     parse_addresses,
     parse_each,
     parse_label,
+    parse_ports,
     version_of,
 )
 from topodns.cluster.decode.structs import (
@@ -153,8 +153,7 @@ def _subset_endpoints(
 
 
 def _endpoint_ports(ports: Sequence[ApiPort] | None, field: str) -> tuple[EndpointPort, ...]:
-    """The ports of a slice. A port without a number means all ports; it is left out and has no SRV, as in CoreDNS."""
-    return tuple(starmap(EndpointPort, numbered_ports(ports, field)))
+    return tuple(starmap(EndpointPort, parse_ports(ports, field)))
 
 
 def _pod_name(target: ApiTarget | None, namespace: str) -> str:

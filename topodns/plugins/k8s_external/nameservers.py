@@ -3,7 +3,7 @@
 from typing import Final
 
 from topodns.dns.message import RRset
-from topodns.dns.name import Name, label_wire
+from topodns.dns.name import MAX_WIRE, Name, label_wire
 from topodns.dns.rrtype import RRType
 from topodns.dns.soa import MAILBOX, soa_rrset
 from topodns.plugins.k8s_external.services import addresses_of
@@ -30,6 +30,8 @@ def at_apex(external: K8sExternalZone, question: ZoneQuestion) -> Resolution:
         return apex_soa(soa(external, origin_wire))
     if qtype == RRType.NS:
         name, ttl = label_wire(_SERVER) + label_wire(external.settings.apex) + origin_wire, external.settings.ttl
+        if len(name) > MAX_WIRE:
+            return no_data()
         addresses, facts = _server_addresses(external)
         return found(facts, (RRset(b"", RRType.NS, ttl, (name,)),), glue(((name, each) for each in addresses), ttl))
     return no_data()

@@ -1,12 +1,11 @@
 """Records of Services with external addresses and, with `headless`, of the endpoints of Services without."""
 
 from collections.abc import Iterator
-from itertools import chain
 from typing import Final, NamedTuple
 
 from topodns.cluster.backends import Backends
-from topodns.cluster.endpoints import EMPTY_GROUP
-from topodns.cluster.model import ObjectKey, Service
+from topodns.cluster.endpoints import EMPTY_GROUP, Group
+from topodns.cluster.model import EndpointPort, ObjectKey, Service
 from topodns.dns.message import RRset
 from topodns.dns.name import Name, label_wire, name_wire
 from topodns.dns.rrtype import ADDRESS_TYPES, RRType
@@ -35,6 +34,11 @@ class _Part(NamedTuple):
     endpoint: str = ""
     port: str = ""
     protocol: str = ""
+
+    @property
+    def of_port(self) -> bool:
+        """Whether ports decide if the name exists. Those of other names have addresses without any port."""
+        return bool(self.port or self.protocol)
 
     def means(self, port: str, protocol: str) -> bool:
         """Whether a port matches; case is ignored, because the labels of the qname are lower-case."""
@@ -76,7 +80,7 @@ def _of_service(
     qtype, ttl = question.query.qtype, external.settings.ttl
     ports = [port.number for port in service.ports if part.means(port.name, port.protocol)]
     hosts = [target for text in service.external_hostnames if (target := target_of(text)) is not None]
-    if not ports or not (service.external_ips or hosts):
+    if (part.of_port and not ports) or not (service.external_ips or hosts):
         return no_data(facts) if _is_above_endpoints(external, service, part) else name_error(facts)
     if qtype == RRType.SRV:
         name, targets = _service_wire(service, question), [name_wire(host) for host in hosts]
@@ -94,7 +98,7 @@ def _is_above_endpoints(external: K8sExternalZone, service: Service, part: _Part
     """Whether this is the name of a Service itself, without records, but with endpoints' names below it (RFC 8020)."""
     if part != _Part() or not _is_headless(external, service, _Part(endpoint="*")):
         return False
-    return _any_offer(backends_of(external.kubernetes, service), part)
+    return any(_groups(backends_of(external.kubernetes, service), part))
 
 
 def _of_endpoints(
@@ -102,22 +106,32 @@ def _of_endpoints(
 ) -> Resolution:
     qtype, ttl = question.query.qtype, external.settings.ttl
     backends = backends_of(external.kubernetes, service)
-    offers = _offers(backends, part, _service_wire(service, question))
-    first = next(offers, None)
-    if first is None:
+    if not any(_groups(backends, part)):
         # A protocol (`_tcp`) is above the names of ports that endpoints expose (RFC 8020).
-        is_protocol = part.endpoint and _any_offer(backends, _Part(protocol=part.endpoint))
+        is_protocol = part.endpoint and any(_groups(backends, _Part(protocol=part.endpoint)))
         return no_data(facts) if is_protocol else name_error(facts)
-    offers_left = chain((first,), offers)
     if qtype == RRType.SRV:
-        return found(facts, *srv_answer(external.kubernetes, offers_left, ttl, question))
-    groups = (offer.group for offer in offers_left)
-    of_type = (group for group in groups if address_type(group.endpoints[0].address) == qtype)
+        name = _service_wire(service, question)
+        offers = (GroupOffer(group, port.number, name) for port, group in _groups_by_port(backends, part))
+        return found(facts, *srv_answer(external.kubernetes, offers, ttl, question))
+    of_type = (group for group in _groups(backends, part) if address_type(group.endpoints[0].address) == qtype)
     return found(facts, address_records(qtype, ttl, backends.joined_addresses(of_type)))
 
 
-def _offers(backends: Backends, part: _Part, name: bytes) -> Iterator[GroupOffer]:
-    """The ready endpoints that the name selects, once for each port and family that have some."""
+def _groups(backends: Backends, part: _Part) -> Iterator[Group]:
+    """The ready endpoints that the name selects, in groups of one family that are not empty."""
+    if part.of_port:
+        return (group for _, group in _groups_by_port(backends, part))
+    groups = backends.named(part.endpoint).values() if part.endpoint else _everyone(backends)
+    return (group for group in groups if group.endpoints)
+
+
+def _everyone(backends: Backends) -> Iterator[Group]:
+    return (backends.pools[family].everyone for family in FAMILIES)
+
+
+def _groups_by_port(backends: Backends, part: _Part) -> Iterator[tuple[EndpointPort, Group]]:
+    """Each port that the name selects with the ready endpoints of each family that expose it, if there are any."""
     named = backends.named(part.endpoint) if part.endpoint else None
     for port in backends.ports:
         if not part.means(port.name, port.protocol):
@@ -128,11 +142,7 @@ def _offers(backends: Backends, part: _Part, name: bytes) -> Iterator[GroupOffer
             else:
                 group = backends.exposing(family, port, named.get(family, EMPTY_GROUP))
             if group.endpoints:
-                yield GroupOffer(group, port.number, name)
-
-
-def _any_offer(backends: Backends, part: _Part) -> bool:
-    return next(_offers(backends, part, b""), None) is not None
+                yield port, group
 
 
 def _service_wire(service: Service, question: ZoneQuestion) -> bytes:

@@ -3,6 +3,7 @@
 from topodns.cluster.model import Service
 from topodns.dependency import address_fact, service_fact
 from topodns.dns.message import RRset
+from topodns.dns.name import MAX_WIRE
 from topodns.dns.rrtype import RRType
 from topodns.dns.soa import PRIMARY
 from topodns.plugins.kubernetes.endpoints import endpoints_at, members, service_wire
@@ -48,14 +49,15 @@ def apex_soa(soa: RRset) -> Resolution:
 
 
 def _servers(kubernetes: KubernetesZone, question: ZoneQuestion) -> tuple[list[Server], Facts]:
-    """Name and address of each name server, and their dependencies.
+    """Name, of at most 255 octets, and address of each name server, and their dependencies.
 
     The name servers are the Services with this server as a ready endpoint (of headless ones, all ready endpoints), as
     in CoreDNS; without any, `ns.dns` at this server's own addresses.
     """
     services, facts = services_behind(kubernetes)
     servers = [server for service in services for server in _servers_of(kubernetes, service, question)]
-    return servers or [(PRIMARY + question.origin_wire, address) for address in kubernetes.own_addresses], facts
+    servers = servers or [(PRIMARY + question.origin_wire, address) for address in kubernetes.own_addresses]
+    return [(name, address) for name, address in servers if len(name) <= MAX_WIRE], facts
 
 
 def _servers_of(kubernetes: KubernetesZone, service: Service, question: ZoneQuestion) -> list[Server]:

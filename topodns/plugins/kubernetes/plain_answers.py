@@ -234,13 +234,15 @@ class PlainZone:
             return None
         suffix = label_wire(key.name) + label_wire(key.namespace) + SVC + self._origin.wire
         offers = (GroupOffer(group, port, suffix) for group, port, _, _ in chain((first,), selected))
-        (answer,), additional = endpoint_srv_records(offers, kubernetes.labels, rule.ttl, limit)
+        answer, additional = endpoint_srv_records(offers, kubernetes.labels, rule.ttl, limit)
+        if not answer:
+            return None  # no port has a number, or no name fits into a message
         _, _, outcome, topology_key = first
-        return PlainAnswer(Rcode.NOERROR, answer.rdatas, rule.ttl, outcome, topology_key, additional)
+        return PlainAnswer(Rcode.NOERROR, answer[0].rdatas, rule.ttl, outcome, topology_key, additional)
 
     def _selected_by_port(
         self, rule: _Rule, backends: Backends, ports: Iterable[EndpointPort]
-    ) -> Iterator[tuple[Group, int, str, str]]:
+    ) -> Iterator[tuple[Group, int | None, str, str]]:
         """(endpoints, port number, reason, winning key) of each port and family with endpoints for the client."""
         for port in ports:
             for family in FAMILIES:

@@ -10,10 +10,18 @@ from typing import Final
 
 from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
 from topodns.dns.message import RRset
+from topodns.dns.name import MAX_WIRE
 from topodns.dns.rrtype import RRType
 from topodns.dns.wire_format import POINTER_RECORD_HEAD_SIZE
 from topodns.plugins.kubernetes.label_cache import KeptLabels
-from topodns.plugins.kubernetes.records import SHORTEST_LABEL, GroupOffer, Sections, endpoint_glue, weight_among
+from topodns.plugins.kubernetes.records import (
+    LABEL_SIZE,
+    SHORTEST_LABEL,
+    GroupOffer,
+    Sections,
+    endpoint_glue,
+    weight_among,
+)
 
 Ranked = Callable[[Pool, int], Group]
 """The endpoints of a pool with this priority; it may include some that have a lower one."""
@@ -25,7 +33,7 @@ _COUNTED: Final = 4_000  # endpoints of all priorities and pools, up to which we
 
 
 def ranked_srv_records(
-    offers: Iterable[tuple[Pool, int]],
+    offers: Iterable[tuple[Pool, int | None]],
     priorities: int,
     ranked: Ranked,
     suffix: bytes,
@@ -34,6 +42,8 @@ def ranked_srv_records(
     limit: int,
 ) -> Sections:
     """The SRV records of these (pool, port) pairs, and the addresses of their targets.
+
+    Without a port, or where a target has more than 255 octets, there is no record, but the endpoint counts in weights.
 
     Priorities are 0 to `priorities` - 1; the last includes every endpoint. A target, an endpoint's label followed by
     `suffix`, has one record for each port, with the lowest priority of its endpoints. The weight is 100 divided by the
@@ -49,26 +59,29 @@ def ranked_srv_records(
         if pool.everyone.endpoints:
             one = pools.get(id(pool)) or pools.setdefault(id(pool), _RankedPool(pool))
             one.ports += 1
-            places.append((one, _PORT.pack(port)))
+            if port is not None:
+                places.append((one, _PORT.pack(port)))
     rdatas: list[bytes] = []
     taken: dict[bytes, None] = {}  # port and target, in order
     weights, size = _Weights(), 0
     for priority in range(priorities):
         room = (limit - size) // (_HEAD_SIZE + _PORT.size + SHORTEST_LABEL + len(suffix)) + 1
+        if len(suffix) + LABEL_SIZE > MAX_WIRE:
+            room = sum(len(one.pool.everyone.endpoints) for one in pools.values())  # the first may all be too long
         for one in pools.values():
             one.advance(ranked, priority, kept, room)
         head = _PRIORITY_AND_WEIGHT.pack(priority, weights.of(pools.values()))
         for one, port_octets in places:
             for label in one.labels:
                 place = port_octets + label + suffix
-                if place in taken:
-                    continue  # an endpoint of the other family
+                if place in taken or len(place) - _PORT.size > MAX_WIRE:
+                    continue  # an endpoint of the other family, or a name that no message can have
                 taken[place] = None
                 rdatas.append(head + place)
                 size += _HEAD_SIZE + len(place)
                 if size > limit:
                     return (RRset(b"", RRType.SRV, ttl, tuple(rdatas)),), ()
-    groups = [GroupOffer(one.pool.everyone, 0, suffix) for one in pools.values()]
+    groups = [GroupOffer(one.pool.everyone, 0, suffix) for one, _ in places]
     order = {place[_PORT.size :]: at for at, place in enumerate(reversed(taken))}
     glue = sorted(endpoint_glue(groups, kept, ttl), key=lambda rrset: -order[rrset.owner])
     return (RRset(b"", RRType.SRV, ttl, tuple(rdatas)),) if rdatas else (), tuple(glue)

@@ -13,7 +13,7 @@ from topodns.cluster.endpoint_names import endpoint_label
 from topodns.cluster.endpoints import Group
 from topodns.dependency import Fact
 from topodns.dns.message import Response, RRset
-from topodns.dns.name import label_wire
+from topodns.dns.name import MAX_LABEL, MAX_WIRE, label_wire
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.wire_format import POINTER_RECORD_HEAD_SIZE
 from topodns.plugins.kubernetes.label_cache import KeptLabels
@@ -22,6 +22,7 @@ from topodns.query.plugin import Resolution
 _HEAD: Final = Struct("!HHH")
 _PRIORITY: Final = 0
 SHORTEST_LABEL: Final = 2  # octets, at the best compression of any reply
+LABEL_SIZE: Final = 1 + MAX_LABEL  # octets of the longest label with its length
 _FEW: Final = 20  # up to so many offers are made one by one, because the way for thousands is slower for a few
 
 Sections = tuple[tuple[RRset, ...], tuple[RRset, ...]]
@@ -39,11 +40,12 @@ class Offer(NamedTuple):
 class GroupOffer(NamedTuple):
     """SRV records to make: one port at each endpoint of a group, all of one address family.
 
-    The target of each is the endpoint's label followed by `suffix`.
+    The target of each is the endpoint's label followed by `suffix`. Without a port, or where the target has more than
+    255 octets, no record is made, but the endpoint counts in the weight of the others, as in CoreDNS.
     """
 
     group: Group
-    port: int
+    port: int | None
     suffix: bytes  # wire-form name
 
 
@@ -78,41 +80,46 @@ def endpoint_srv_records(offers: Iterable[GroupOffer], kept: KeptLabels, ttl: in
     for offer in chain(ahead, left):
         if size > limit:
             break
-        used.append(offer)
         group, port, suffix = offer
+        if port is None:
+            continue
+        used.append(offer)
         head = _HEAD.pack(_PRIORITY, weight, port)
         least = POINTER_RECORD_HEAD_SIZE + len(head) + SHORTEST_LABEL + len(suffix)
+        longest = MAX_WIRE - len(suffix)
         at = 0
         while size <= limit and (some := kept.between(group, at, at + (limit - size) // least + 1)):
             at += len(some)
+            if longest < LABEL_SIZE:
+                some = [label for label in some if len(label) <= longest]
             made = [rdata for label in some if (rdata := head + label + suffix) not in rdatas]
             rdatas.update(dict.fromkeys(made))
             size += sum(map(len, made)) + POINTER_RECORD_HEAD_SIZE * len(made)
-    answer = (RRset(b"", RRType.SRV, ttl, tuple(rdatas)),)
-    return answer, endpoint_glue(used, kept, ttl) if size <= limit else ()
+    return _srv(rdatas, ttl), endpoint_glue(used, kept, ttl) if size <= limit else ()
 
 
 def service_srv_records(
     name: bytes,
     addresses: Sequence[bytes],
     hosts: Sequence[bytes],
-    ports: Sequence[int],
+    ports: Sequence[int | None],
     ttl: int,
     limit: int,
 ) -> Sections:
     """The SRV records of a Service: for each port one to `name`, if there are addresses, and one to each of `hosts`.
 
     The additional section has the addresses of `name`. Names are in wire form. The weight is 100 divided by the number
-    of addresses and hosts times that of ports, at least 1. An answer that exceeds `limit` octets is cut, and without
-    addresses then, as in `endpoint_srv_records`: a Service may have thousands of ports.
+    of addresses and hosts times that of ports, at least 1. A port of None has no record, but counts in the weight. An
+    answer that exceeds `limit` octets is cut, and without addresses then, as in `endpoint_srv_records`: a Service may
+    have thousands of ports.
     """
-    number = len(ports) * (len(addresses) + len(hosts))
-    if not number:
+    number, numbers = len(ports) * (len(addresses) + len(hosts)), [port for port in ports if port is not None]
+    if not number or not numbers:
         return (), ()
     weight, size = weight_among(number), 0
     rdatas: dict[bytes, None] = {}
     for target in (name, *hosts) if addresses else hosts:
-        for port in ports:
+        for port in numbers:
             if size > limit:
                 break
             rdata = _HEAD.pack(_PRIORITY, weight, port) + target
@@ -146,12 +153,21 @@ def _each_endpoint(offers: Iterable[GroupOffer], number: int, pod_names: bool, t
     rdatas: dict[bytes, None] = {}
     targets: list[tuple[bytes, bytes]] = []
     for group, port, suffix in offers:
+        if port is None:
+            continue
         head = _HEAD.pack(_PRIORITY, weight_among(number), port)
         for endpoint in group.endpoints:
             target = label_wire(endpoint_label(endpoint, pod_names)) + suffix
-            rdatas[head + target] = None
-            targets.append((target, endpoint.address))
-    return (RRset(b"", RRType.SRV, ttl, tuple(rdatas)),) if rdatas else (), glue(targets, ttl)
+            if len(target) <= MAX_WIRE:
+                rdatas[head + target] = None
+                targets.append((target, endpoint.address))
+    return _srv(rdatas, ttl), glue(targets, ttl)
+
+
+def _srv(rdatas: Iterable[bytes], ttl: int) -> tuple[RRset, ...]:
+    """The answer with these RDATAs; empty without any."""
+    made = tuple(rdatas)
+    return (RRset(b"", RRType.SRV, ttl, made),) if made else ()
 
 
 def _first(offers: Iterator[GroupOffer]) -> tuple[list[GroupOffer], int]:
@@ -184,6 +200,8 @@ def endpoint_glue(offers: Iterable[GroupOffer], kept: KeptLabels, ttl: int) -> t
         rtype = address_type(group.endpoints[0].address)
         for label, addresses in kept.addresses(group).items():
             owner = (label + suffix, rtype)
+            if len(owner[0]) > MAX_WIRE:
+                continue
             known = owners.get(owner)
             owners[owner] = addresses if known is None else tuple(dict.fromkeys((*known, *addresses)))
     return tuple(RRset(target, rtype, ttl, addresses) for (target, rtype), addresses in owners.items())

@@ -11,7 +11,7 @@ from topodns.cluster.endpoint_names import endpoint_label
 from topodns.cluster.model import ObjectKey
 from topodns.dependency import Fact, address_fact, namespace_fact, service_fact
 from topodns.dns.message import RRset
-from topodns.dns.name import label_wire
+from topodns.dns.name import MAX_WIRE, label_wire
 from topodns.dns.rrtype import RRType
 from topodns.plugins.kubernetes.endpoints import endpoints_at
 from topodns.plugins.kubernetes.namespaces import exposes_reverse
@@ -32,7 +32,8 @@ def respond(kubernetes: KubernetesZone, address: bytes, qtype: int) -> Resolutio
 
 
 def pointers(targets: Sequence[bytes], facts: Facts, qtype: int, ttl: int) -> Resolution:
-    """PTR records to these wire-form names; NODATA for any other type, NXDOMAIN without targets."""
+    """PTR records to these wire-form names, of at most 255 octets; NODATA for any other type, NXDOMAIN without any."""
+    targets = [target for target in targets if len(target) <= MAX_WIRE]
     if not targets:
         return name_error(facts)
     if qtype != RRType.PTR:

@@ -163,9 +163,9 @@ def test_a_v1beta1_slice_is_read_like_a_v1_one() -> None:
     assert decode_object("EndpointSlice", {**source, "apiVersion": "discovery.k8s.io/v1beta1"}) == (decoded(source),)
 
 
-def test_ports_may_be_unnamed_and_those_without_a_number_are_left_out() -> None:
+def test_ports_may_be_without_a_name_or_a_number() -> None:
     one = decoded_slice(ports=[{"name": None, "port": 80}, {"name": "any", "port": None}, {"name": "", "port": 81}])
-    assert one.ports == (EndpointPort("", "TCP", 80), EndpointPort("", "TCP", 81))
+    assert one.ports == (EndpointPort("", "TCP", 80), EndpointPort("any", "TCP", None), EndpointPort("", "TCP", 81))
 
 
 def test_a_slice_may_print_null_for_its_lists() -> None:

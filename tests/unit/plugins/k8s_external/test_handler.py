@@ -27,6 +27,13 @@ OBJECTS = (
     service("inside", "testns", ["10.0.0.6"], ["http:80"]),
     service("empty", "testns", ["10.0.0.8"], ["http:80"]),
     service("secret", "hidden", ["10.0.0.7"], ["http:80"], external_ips=["1.2.3.9"]),
+    service("portless", "testns", external_ips=["1.2.3.10"]),
+    service("alias", "testns", external_name="www.example.net", external_ips=["1.2.3.11"]),
+    service("any-port", "testns", ["10.0.0.12"], ["http:"], external_ips=["1.2.3.12"]),
+    service("peers", "testns"),
+    endpoint_slice("peers", endpoint("1.2.4.1", hostname="peer-0"), endpoint("1.2.4.2"), namespace="testns"),
+    service("every", "testns"),
+    endpoint_slice("every", endpoint("1.2.4.3", hostname="ep"), namespace="testns", ports=["http:"]),
     service("headless", "testns", ports=["http:80"]),
     endpoint_slice(
         "headless",
@@ -132,6 +139,22 @@ SERVICES = {
     "no one's address": ("5.3.2.1.in-addr.arpa. PTR", "NXDOMAIN in-addr.arpa. 5"),
     "an address of a Service that is not shown": ("9.3.2.1.in-addr.arpa. PTR", "NXDOMAIN in-addr.arpa. 5"),
     "a headless Service": ("headless.testns.example.com. A", f"NXDOMAIN {SOA}"),
+    "a Service without ports": ("portless.testns.example.com. A", "portless.testns.example.com. 5 IN A 1.2.3.10"),
+    "SRV of a Service without ports": ("portless.testns.example.com. SRV", f"NODATA {SOA}"),
+    "a port of a Service without ports": ("_http._tcp.portless.testns.example.com. A", f"NXDOMAIN {SOA}"),
+    "an ExternalName with an external address": (
+        "alias.testns.example.com. A",
+        "alias.testns.example.com. 5 IN A 1.2.3.11",
+    ),
+    "a port without a number": (
+        "_http._tcp.any-port.testns.example.com. A",
+        "_http._tcp.any-port.testns.example.com. 5 IN A 1.2.3.12",
+    ),
+    "SRV of a port without a number": ("_http._tcp.any-port.testns.example.com. SRV", f"NODATA {SOA}"),
+    "an address of a Service without ports": (
+        "10.3.2.1.in-addr.arpa. PTR",
+        "10.3.2.1.in-addr.arpa. 5 IN PTR portless.testns.example.com.",
+    ),
 }
 HEADLESS = {
     "A": (
@@ -160,6 +183,23 @@ HEADLESS = {
     "a Service with a ClusterIP, above its endpoints": ("inside.testns.example.com. A", f"NODATA {SOA}"),
     "a port of a Service with a ClusterIP": ("_http._tcp.inside.testns.example.com. A", f"NXDOMAIN {SOA}"),
     "a Service with a ClusterIP and no endpoint": ("empty.testns.example.com. A", f"NXDOMAIN {SOA}"),
+    "endpoints without ports": (
+        "peers.testns.example.com. A",
+        "peers.testns.example.com. 5 IN A 1.2.4.1\npeers.testns.example.com. 5 IN A 1.2.4.2",
+    ),
+    "an endpoint without ports": (
+        "peer-0.peers.testns.example.com. A",
+        "peer-0.peers.testns.example.com. 5 IN A 1.2.4.1",
+    ),
+    "endpoints without ports, the other family": ("peers.testns.example.com. AAAA", f"NODATA {SOA}"),
+    "SRV of endpoints without ports": ("peers.testns.example.com. SRV", f"NODATA {SOA}"),
+    "a port of endpoints without ports": ("_http._tcp.peers.testns.example.com. A", f"NXDOMAIN {SOA}"),
+    "a port of endpoints without a number": (
+        "_http._tcp.every.testns.example.com. A",
+        "_http._tcp.every.testns.example.com. 5 IN A 1.2.4.3",
+    ),
+    "SRV of endpoints' port without a number": ("_http._tcp.every.testns.example.com. SRV", f"NODATA {SOA}"),
+    "above endpoints' port without a number": ("_tcp.every.testns.example.com. A", f"NODATA {SOA}"),
     "a Service with external addresses": ("svc1.testns.example.com. A", "svc1.testns.example.com. 5 IN A 1.2.3.4"),
 }
 APEX = {

@@ -21,6 +21,8 @@ from topodns.plugins.kubernetes.records import Sections
 from topodns.query.plugin import ANY_SIZE
 
 SUFFIX = b"".join(map(label_wire, ("db", "default", "svc", "cluster", "local"))) + b"\0"
+LONG = b"".join(label_wire(label) for label in ("a" * 60, "b" * 60, "c" * 60, "d" * 57, "local")) + b"\0"
+"""`web-0` fits before it, no address does."""
 TTL = 5
 
 
@@ -32,7 +34,8 @@ class Case:
     """
 
     groups: Sequence[Sequence[Group]]
-    ports: Sequence[int] = (80,)
+    ports: Sequence[int | None] = (80,)
+    suffix: bytes = SUFFIX
     taken: list[int] = field(default_factory=list)
 
     def sections(self, limit: int) -> Sections:
@@ -44,7 +47,7 @@ class Case:
             return pools[pool][priority]
 
         offers = [(pool, port) for port in self.ports for pool in pools]
-        return ranked_srv_records(offers, priorities, ranked, SUFFIX, KeptLabels(pod_names=False), TTL, limit)
+        return ranked_srv_records(offers, priorities, ranked, self.suffix, KeptLabels(pod_names=False), TTL, limit)
 
 
 def records(case: Case, limit: int = ANY_SIZE) -> tuple[list[bytes], dict[bytes, set[bytes]]]:
@@ -63,14 +66,15 @@ def records(case: Case, limit: int = ANY_SIZE) -> tuple[list[bytes], dict[bytes,
     return [rdata for rrset in answer for rdata in rrset.rdatas], addresses
 
 
-def target_of(one: Endpoint) -> bytes:
-    return label_wire(endpoint_label(one, False)) + SUFFIX
+def target_of(one: Endpoint, suffix: bytes = SUFFIX) -> bytes:
+    return label_wire(endpoint_label(one, False)) + suffix
 
 
 def as_coredns(case: Case) -> tuple[list[bytes], dict[bytes, set[bytes]]]:
     """CoreDNS's loop over services (plugin.SRV), each of which has the priority of the first rank it is in.
 
-    Its sum of weights is per priority and counts every service, also those whose record is a repetition.
+    Its sum of weights is per priority and counts every service, also those whose record is a repetition, and those
+    without a record: of a port without a number, or with a name of more than 255 octets.
     """
     priorities = range(len(case.groups[0]))
     nearest: dict[int, int] = {}
@@ -93,11 +97,13 @@ def as_coredns(case: Case) -> tuple[list[bytes], dict[bytes, set[bytes]]]:
     known: set[tuple[bytes, int]] = set()
     addresses: dict[bytes, set[bytes]] = {}
     for priority, port, one in services:
-        weight = max(1, int(100.0 / sums[priority] * 100))
-        if (target_of(one), port) not in known:
-            known.add((target_of(one), port))
-            made.append(pack("!HHH", priority, weight, port) + target_of(one))
-        addresses.setdefault(target_of(one), set()).add(one.address)
+        weight, target = max(1, int(100.0 / sums[priority] * 100)), target_of(one, case.suffix)
+        if port is None or len(target) > 255:
+            continue
+        if (target, port) not in known:
+            known.add((target, port))
+            made.append(pack("!HHH", priority, weight, port) + target)
+        addresses.setdefault(target, set()).add(one.address)
     return made, addresses
 
 
@@ -115,17 +121,17 @@ SOME_ENDPOINTS = st.lists(
         for at, (six, hostname) in enumerate(shapes)
     ]
 )
-SOME_PORTS = st.lists(st.integers(80, 82), min_size=1, max_size=2, unique=True)
+SOME_PORTS = st.lists(st.sampled_from((80, 81, 82, None)), min_size=1, max_size=3, unique=True)
 SOME_MEMBERS = st.lists(st.sets(st.integers(0, 59)), max_size=3)
 
 
 @settings(max_examples=200, deadline=None)
-@given(endpoints=SOME_ENDPOINTS, members=SOME_MEMBERS, ports=SOME_PORTS)
+@given(SOME_ENDPOINTS, SOME_MEMBERS, SOME_PORTS, st.sampled_from((SUFFIX, LONG)))
 def test_records_are_those_of_coredns_for_services_with_these_priorities(
-    endpoints: list[Endpoint], members: list[set[int]], ports: list[int]
+    endpoints: list[Endpoint], members: list[set[int]], ports: list[int | None], suffix: bytes
 ) -> None:
     families = [[one for one in endpoints if len(one.address) == length] for length in (4, 16)]
-    case = Case([groups_of(some, members) for some in families], ports)
+    case = Case([groups_of(some, members) for some in families], ports, suffix)
     made, addresses = records(case)
     expected, glue = as_coredns(case)
     assert sorted(made) == sorted(expected)
@@ -154,6 +160,15 @@ def test_an_answer_that_does_not_fit_has_the_nearest_endpoints_and_is_cut_beyond
     size = sum(12 + len(rdata) for rdata in made)
     assert size > limit  # so that the writer sets TC
     assert sum(12 + len(rdata) for rdata in made) - limit < limit
+
+
+@pytest.mark.parametrize("limit", [512, 65535])
+def test_names_that_fit_are_found_behind_any_number_of_names_that_do_not(limit: int) -> None:
+    named = [endpoint(f"10.9.0.{at}", hostname=f"w{at}") for at in range(90)]
+    case = Case([[Group((*many(5000), *named))]], suffix=LONG)
+    made, _ = records(case, limit)
+    assert [rdata[6:] for rdata in made] == [target_of(one, LONG) for one in named[: len(made)]]
+    assert len(made) == len(named) or sum(12 + len(rdata) for rdata in made) > limit
 
 
 def weights(made: Sequence[bytes]) -> dict[int, set[int]]:

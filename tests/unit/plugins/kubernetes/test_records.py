@@ -1,10 +1,22 @@
 """Records of endpoints: their number and their weight."""
 
+from collections.abc import Sequence
+from struct import pack
+
 import pytest
+from hypothesis import given
+from hypothesis import settings as tries
+from hypothesis import strategies as st
 
 from tests.support.cluster_dig import ClusterDig, settings
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, service
+from topodns.cluster.endpoint_names import endpoint_label
+from topodns.cluster.endpoints import group_of
 from topodns.cluster.model import ClusterObject
+from topodns.dns.name import label_wire
+from topodns.plugins.kubernetes.label_cache import KeptLabels
+from topodns.plugins.kubernetes.records import GroupOffer, endpoint_srv_records
+from topodns.query.plugin import ANY_SIZE
 
 NS = "testns"
 
@@ -80,3 +92,42 @@ def test_an_endpoint_of_two_slices_is_one_record() -> None:
     )
     assert dig("moving.testns.svc.cluster.local. A") == "moving.testns.svc.cluster.local. 5 IN A 172.0.0.1"
     assert dig("moving.testns.svc.cluster.local. SRV").count(" SRV 0 100 80 ") == 1
+
+
+SHORT, LONG = b"\x02db\0", b"".join(label_wire(letter * 60) for letter in "abcd") + b"\x05local\0"
+SHAPES = st.lists(st.sampled_from(("", "", "w0", "w1", "a-long-one")), max_size=40)
+
+
+@tries(max_examples=200, deadline=None)
+@given(
+    st.lists(st.tuples(SHAPES, st.sampled_from((80, 81, None)), st.sampled_from((SHORT, LONG))), max_size=3),
+    st.sampled_from((512, ANY_SIZE)),
+)
+def test_what_has_no_record_still_counts_in_the_weight(
+    shapes: Sequence[tuple[Sequence[str], int | None, bytes]], limit: int
+) -> None:
+    """As CoreDNS's plugin.SRV counts endpoints of ports without a number, for which it makes no record."""
+    offers = [
+        GroupOffer(group_of(endpoint(f"10.0.0.{at}", hostname=name) for at, name in enumerate(names)), port, suffix)
+        for names, port, suffix in shapes
+    ]
+    weight = max(1, 100 // max(1, sum(len(names) for names, _, _ in shapes)))
+    targets = [
+        (port, label_wire(endpoint_label(each, False)) + suffix, each.address)
+        for group, port, suffix in offers
+        for each in group.endpoints
+        if port is not None
+    ]
+    fitting = [target for target in targets if len(target[1]) <= 255]
+    made = list(dict.fromkeys(pack("!HHH", 0, weight, port) + name for port, name, _ in fitting))
+    answer, additional = endpoint_srv_records(offers, KeptLabels(pod_names=False), 5, limit)
+    found = [rdata for rrset in answer for rdata in rrset.rdatas]
+    assert all(rrset.rdatas for rrset in answer)
+    if sum(12 + len(rdata) for rdata in made) <= limit:
+        assert found == made
+        assert {(rrset.owner, rdata) for rrset in additional for rdata in rrset.rdatas} == {
+            each[1:] for each in fitting
+        }
+    else:
+        assert found == made[: len(found)]
+        assert sum(12 + len(rdata) for rdata in found) > limit or found == made

@@ -54,6 +54,9 @@ def cluster() -> list[ClusterObject]:
             ports=["http:80"],
         ),
         endpoint_slice("hdlsprtls", endpoint("172.0.0.20"), namespace=NS),
+        service("anyport", NS),
+        endpoint_slice("anyport", endpoint("172.0.0.21"), namespace=NS, ports=["http:", "dns:53/UDP"]),
+        service("cluster-anyport", NS, ["10.0.0.6"], ["http:"]),
         endpoint_slice("notready", endpoint("172.0.0.30", ready=False), namespace=NS, ports=["http:80"]),
     ]
 
@@ -134,6 +137,14 @@ CLUSTER_IP = {
         "portless.testns.svc.cluster.local. A",
         "portless.testns.svc.cluster.local. 5 IN A 10.0.0.5",
     ),
+    "A of a Service's port without a number": (
+        "_http._tcp.cluster-anyport.testns.svc.cluster.local. A",
+        "_http._tcp.cluster-anyport.testns.svc.cluster.local. 5 IN A 10.0.0.6",
+    ),
+    "SRV of a Service's port without a number is NODATA": (
+        "_http._tcp.cluster-anyport.testns.svc.cluster.local. SRV",
+        "NODATA cluster.local. 5",
+    ),
     "SRV of a Service without ports is NODATA": ("portless.testns.svc.cluster.local. SRV", "NODATA cluster.local. 5"),
     "an endpoint under a ClusterIP Service": (
         "ep1a.svc1.testns.svc.cluster.local. A",
@@ -206,6 +217,26 @@ HEADLESS = {
     "A without ports": (
         "hdlsprtls.testns.svc.cluster.local. A",
         "hdlsprtls.testns.svc.cluster.local. 5 IN A 172.0.0.20",
+    ),
+    "A of a port without a number": (
+        "_http._tcp.anyport.testns.svc.cluster.local. A",
+        "_http._tcp.anyport.testns.svc.cluster.local. 5 IN A 172.0.0.21",
+    ),
+    "SRV of a port without a number is NODATA": (
+        "_http._tcp.anyport.testns.svc.cluster.local. SRV",
+        "NODATA cluster.local. 5",
+    ),
+    "above a port without a number": ("_tcp.anyport.testns.svc.cluster.local. A", "NODATA cluster.local. 5"),
+    "a port without a number has no other protocol": (
+        "_http._udp.anyport.testns.svc.cluster.local. A",
+        "NXDOMAIN cluster.local. 5",
+    ),
+    "a port without a number counts in the weight of the others": (
+        "anyport.testns.svc.cluster.local. SRV",
+        """
+        anyport.testns.svc.cluster.local. 5 IN SRV 0 50 53 172-0-0-21.anyport.testns.svc.cluster.local.
+        + 172-0-0-21.anyport.testns.svc.cluster.local. 5 IN A 172.0.0.21
+        """,
     ),
     "SRV without ports is NODATA": ("hdlsprtls.testns.svc.cluster.local. SRV", "NODATA cluster.local. 5"),
     "an endpoint by its dashed address": (
