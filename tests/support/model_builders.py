@@ -90,10 +90,14 @@ def endpoint(
     serving: bool | None = None,
     terminating: bool = False,
     pod: str | None = None,
+    target: str = "",
     zone_hints: Sequence[str] = (),
     node_hints: Sequence[str] = (),
 ) -> Endpoint:
-    """An endpoint; `serving` is as `ready` unless given, and an endpoint on a node is a Pod named after its address."""
+    """An endpoint; `serving` is as `ready` unless given, and an endpoint on a node is a Pod named after its address.
+
+    `target` is the name of an object that is no Pod.
+    """
     return Endpoint(
         address=packed(address),
         hostname=hostname,
@@ -103,7 +107,8 @@ def endpoint(
         ready=ready,
         serving=ready if serving is None else serving,
         terminating=terminating,
-        pod_name=pod if pod is not None else f"pod-{address}" if node else "",
+        pod_name=pod if pod is not None else f"pod-{address}" if node and not target else "",
+        other_target=target,
         zone_hints=tuple(zone_hints),
         node_hints=tuple(node_hints),
     )

@@ -7,21 +7,22 @@ from struct import Struct
 from typing import Final
 
 from topodns.cluster.model import Endpoint
+from topodns.dns.name import MAX_LABEL
 
-_MAX_LABEL: Final = 63  # octets, RFC 1035 2.3.4
 _DECIMALS: Final = frozenset(map(str, range(256)))  # without leading zeros, so that an address has one label
 _HEXTETS: Final = Struct("!8H")
 _ZEROS: Final = tuple("-" + "0-" * run for run in range(8, 1, -1))  # zero runs, longest first, for RFC 5952's "::"
 
 
 def endpoint_label(endpoint: Endpoint, pod_names: bool) -> str:
-    """The label of an endpoint: hostname, else the Pod's name (if `pod_names`, at most 63 octets), else dashed IP.
+    """The label of an endpoint: hostname, else the name of its target (if `pod_names`), else dashed IP.
 
-    In CoreDNS's spelling: IPv6 in its shortest text (RFC 5952), with a 0 appended if it would end in a dash.
+    The target is a Pod or, as in CoreDNS, any other object. What is not one label, as the names of static Pods on Nodes
+    with dots in theirs, does not count: an endpoint's name is one label below its Service's (Kubernetes DNS schema
+    1.1.0 section 2.4.1). The address is in CoreDNS's spelling: IPv6 in its shortest text (RFC 5952), with a 0 appended
+    if it would end in a dash.
     """
-    if endpoint.hostname:
-        return endpoint.hostname
-    return _own_label(endpoint, pod_names) or _dashed(endpoint.address) if pod_names else _dashed(endpoint.address)
+    return _own_label(endpoint, pod_names) or _dashed(endpoint.address)
 
 
 class LabelIndex:
@@ -69,10 +70,14 @@ class LabelIndex:
 
 
 def _own_label(endpoint: Endpoint, pod_names: bool) -> str:
-    """The hostname or Pod name that is the label; "" if the label is the dashed address."""
-    if endpoint.hostname:
-        return endpoint.hostname
-    return endpoint.pod_name if pod_names and len(endpoint.pod_name) <= _MAX_LABEL else ""
+    """The hostname or name of the target that is the label; "" if the label is the dashed address."""
+    hostname = endpoint.hostname
+    if hostname and "." not in hostname:
+        return hostname
+    if not pod_names:
+        return ""
+    target = endpoint.pod_name or endpoint.other_target
+    return target if len(target) <= MAX_LABEL and "." not in target else ""
 
 
 def _dashed(address: bytes) -> str:

@@ -193,6 +193,7 @@ class Endpoint:
     serving: bool = True
     terminating: bool = False
     pod_name: str = ""  # targetRef.name if the target is a Pod of the slice's namespace
+    other_target: str = ""  # targetRef.name of any other target: it may name the endpoint, but locates no client
     zone_hints: tuple[str, ...] = ()
     node_hints: tuple[str, ...] = ()
 

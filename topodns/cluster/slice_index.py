@@ -34,7 +34,7 @@ _AddressEntry = tuple[ObjectKey, tuple[Any, ...]]
 """What PTR answers and client location depend on of an endpoint: its Service, then the fields of `_entry_fields`."""
 
 _entry_fields: Final[Callable[[Endpoint], tuple[Any, ...]]] = attrgetter(
-    "address", "node_name", "hostname", "pod_name", "ready", "serving", "terminating"
+    "address", "node_name", "hostname", "pod_name", "other_target", "ready", "serving", "terminating"
 )
 
 

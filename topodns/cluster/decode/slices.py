@@ -84,6 +84,7 @@ def _slice_endpoints(sources: Sequence[ApiEndpoint], namespace: str) -> tuple[En
         labels = source.deprecated_topology or source.topology
         topology = interned(labels) if labels else NO_LABELS
         hints = source.hints
+        pod_name, other_target = _target_names(source.target_ref, namespace)
         for address in own_addresses:
             endpoint = Endpoint(
                 address=address,
@@ -94,7 +95,8 @@ def _slice_endpoints(sources: Sequence[ApiEndpoint], namespace: str) -> tuple[En
                 ready=ready,
                 serving=ready if conditions.serving is None else conditions.serving,
                 terminating=bool(conditions.terminating),
-                pod_name=_pod_name(source.target_ref, namespace),
+                pod_name=pod_name,
+                other_target=other_target,
                 zone_hints=_names(hints.for_zones) if hints is not None else (),
                 node_hints=_names(hints.for_nodes) if hints is not None else (),
             )
@@ -141,6 +143,7 @@ def _subset_endpoints(
 ) -> Iterator[Endpoint]:
     addresses = parse_each(parse_address, [source.ip or "" for source in sources], f"{field}[{{}}]: ")
     for at, (source, address) in enumerate(zip(sources, addresses, strict=True)):
+        pod_name, other_target = _target_names(source.target_ref, namespace)
         yield Endpoint(
             address=address,
             hostname=checked_label(source.hostname, f"{field}[{at}].hostname"),
@@ -148,7 +151,8 @@ def _subset_endpoints(
             topology=NO_LABELS,
             ready=ready,
             serving=ready,
-            pod_name=_pod_name(source.target_ref, namespace),
+            pod_name=pod_name,
+            other_target=other_target,
         )
 
 
@@ -156,15 +160,17 @@ def _endpoint_ports(ports: Sequence[ApiPort] | None, field: str) -> tuple[Endpoi
     return tuple(starmap(EndpointPort, parse_ports(ports, field)))
 
 
-def _pod_name(target: ApiTarget | None, namespace: str) -> str:
-    """The name in an endpoint's targetRef if that refers to a Pod of the slice's namespace, else "".
+def _target_names(target: ApiTarget | None, namespace: str) -> tuple[str, str]:
+    """The name in an endpoint's targetRef: of a Pod of the slice's namespace, else as the second; "" for the other.
 
     Write permission for slices in one namespace must not affect the Pods of another. The API server does not validate
     the name; one that is not ASCII, or too long, cannot be a Pod's.
     """
-    if target is None or target.kind != "Pod" or (target.namespace and target.namespace != namespace):
-        return ""
-    return target.name if target.name and len(target.name) <= _MAX_POD_NAME and target.name.isascii() else ""
+    if target is None or not target.name or len(target.name) > _MAX_POD_NAME or not target.name.isascii():
+        return "", ""
+    if target.kind == "Pod" and target.namespace in (None, "", namespace):
+        return target.name, ""
+    return "", target.name
 
 
 def _names(entries: Sequence[ApiNamed] | None) -> tuple[str, ...]:

@@ -134,9 +134,27 @@ def test_every_address_of_an_endpoint_is_an_endpoint() -> None:
     )
 
 
-def test_only_a_pod_lends_an_endpoint_its_name() -> None:
-    assert decoded_endpoint(targetRef={"kind": "VirtualMachine", "name": "vm-0"}).pod_name == ""
-    assert decoded_endpoint(targetRef={"kind": "Pod", "name": "db-0", "namespace": "another"}).pod_name == ""
+TARGETS = {
+    "a Pod": ({"kind": "Pod", "name": "db-0", "namespace": "shop"}, ("db-0", "")),
+    "a Pod without a namespace": ({"kind": "Pod", "name": "db-0"}, ("db-0", "")),
+    "a Pod of another namespace": ({"kind": "Pod", "name": "db-0", "namespace": "another"}, ("", "db-0")),
+    "a Node": ({"kind": "Node", "name": "node-x"}, ("", "node-x")),
+    "an object of a custom kind": ({"kind": "VirtualMachine", "name": "vm-0", "namespace": "shop"}, ("", "vm-0")),
+    "an object of no kind": ({"name": "vm-0"}, ("", "vm-0")),
+    "a name that no object has": ({"kind": "Node", "name": "kn\u00f6ten"}, ("", "")),
+}
+
+
+@pytest.mark.parametrize(("target", "names"), TARGETS.values(), ids=TARGETS)
+def test_any_target_names_an_endpoint_but_only_a_pod_of_its_namespace_is_one(
+    target: Document, names: tuple[str, str]
+) -> None:
+    endpoint = decoded_endpoint(targetRef=target)
+    assert (endpoint.pod_name, endpoint.other_target) == names
+    subset = {"addresses": [{"ip": "10.0.0.1", "targetRef": target}]}
+    (mirrored,) = decode_object("Endpoints", document("Endpoints", "db", subsets=[subset]))
+    assert isinstance(mirrored, EndpointSlice)
+    assert (mirrored.endpoints[0].pod_name, mirrored.endpoints[0].other_target) == names
 
 
 def test_what_is_too_long_to_be_the_name_of_a_pod_or_a_zone_is_not_kept() -> None:

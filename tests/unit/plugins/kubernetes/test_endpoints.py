@@ -6,6 +6,17 @@ from tests.support.cluster_dig import ClusterDig, expected, settings
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, service
 from topodns.cluster.model import HOSTNAME_LABEL, ClusterObject, Endpoint
 from topodns.plugins.topology import TopologySettings
+from ipaddress import ip_address
+
+import pytest
+
+from tests.support.cluster_dig import ClusterDig, settings
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, packed, service
+from topodns.cluster.model import ClusterObject, Endpoint, Upserted
+from topodns.dependency import address_fact
+from topodns.dns.name import name_text, reverse_name
+from topodns.plugins.topology import TopologySettings
+from topodns.topology.client_locator import Method
 
 NS = "testns"
 
@@ -93,3 +104,44 @@ def test_keys_select_among_the_endpoints_that_are_ready_at_the_port() -> None:
     assert " 8080 172-0-0-1.db." in answer
     assert " 8081 172-0-0-2.db." in answer
     assert " 8081 172-0-0-1.db." not in answer
+LABELS = {
+    "of a static Pod on a Node with dots in its name": (endpoint("10.1.0.1", pod="etcd-a.example.net"), "10-1-0-1"),
+    "of a Node": (endpoint("10.1.0.2", "n1", target="n1"), "n1"),
+    "of a Node with dots": (endpoint("10.1.0.3", "n1", target="n1.example.net"), "10-1-0-3"),
+    "with a hostname that is no label": (endpoint("10.1.0.4", hostname="a.b", pod="pod-4"), "pod-4"),
+    "with neither": (endpoint("fd00::4", hostname="a.b", pod="c.d"), "fd00--4"),
+    "in capitals": (endpoint("10.1.0.5", target="VM-5"), "VM-5"),
+}
+
+
+@pytest.mark.parametrize(("one", "label"), LABELS.values(), ids=LABELS)
+def test_an_endpoint_has_the_same_one_label_in_srv_ptr_and_its_own_name(one: Endpoint, label: str) -> None:
+    objects = [namespace(NS), service("db", NS), endpoint_slice("db", one, namespace=NS, ports=["sql:5432"])]
+    dig = ClusterDig(objects, settings(endpoint_pod_names=True))
+    name, qtype = f"{label}.db.{NS}.svc.cluster.local.", "A" if len(one.address) == 4 else "AAAA"
+    address = f"{name} 5 IN {qtype} {ip_address(one.address)}"
+    assert dig(f"{name} {qtype}") == address
+    srv = dig(f"_sql._tcp.db.{NS}.svc.cluster.local. SRV")
+    assert srv == f"_sql._tcp.db.{NS}.svc.cluster.local. 5 IN SRV 0 100 5432 {name}\n+ {address}"
+    reverse = name_text(reverse_name(one.address))
+    assert dig(f"{reverse} PTR") == f"{reverse} 5 IN PTR {name}"
+
+
+def test_what_is_no_pod_of_its_namespace_locates_no_client() -> None:
+    """A Node or a custom object in a targetRef names an endpoint, which must not move the Pods of others."""
+    keyed = service("web", NS, annotation="kubernetes.io/hostname")
+    objects = [
+        *(namespace(NS), node("n1"), node("n2"), keyed),
+        endpoint_slice("web", endpoint("10.2.0.1", "n1"), endpoint("10.2.0.2", "n2"), namespace=NS),
+        endpoint_slice("db", endpoint("10.1.0.1", "n1", target="n1"), endpoint("10.1.0.2", "n2"), namespace=NS),
+    ]
+    dig = ClusterDig(objects, settings(endpoint_pod_names=True), TopologySettings(locate=(Method.SLICES,)))
+    assert dig(f"web.{NS}.svc.cluster.local. A", "10.1.0.1") == "NODATA cluster.local. 5"
+    assert dig(f"web.{NS}.svc.cluster.local. A", "10.1.0.2").endswith("IN A 10.2.0.2")
+
+
+def test_a_change_of_the_target_alone_is_in_the_next_ptr() -> None:
+    before, after = (endpoint_slice("db", endpoint("10.1.0.1", target=name), namespace=NS) for name in ("vm-a", "vm-b"))
+    dig = ClusterDig([namespace(NS), service("db", NS), before], settings(endpoint_pod_names=True))
+    assert address_fact(packed("10.1.0.1")) in dig.state.apply(Upserted(after), 0)
+    assert dig("1.0.1.10.in-addr.arpa. PTR").endswith(f"IN PTR vm-b.db.{NS}.svc.cluster.local.")
