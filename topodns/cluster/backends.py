@@ -76,8 +76,15 @@ class Backends:
 
     @cached_property
     def cluster_ids(self) -> tuple[str, ...]:
-        """Of an imported Service: the clusters its slices come from, in slice order (KEP-1645)."""
-        return tuple(dict.fromkeys(each.cluster_id for each in self._slices if each.cluster_id))
+        """Of an imported Service: the clusters its slices come from, in slice order (KEP-1645).
+
+        Ids that differ in case alone are one name in DNS (RFC 4343): that of the first slice.
+        """
+        by_name: dict[str, str] = {}
+        for each in self._slices:
+            if each.cluster_id:
+                by_name.setdefault(each.cluster_id.lower(), each.cluster_id)
+        return tuple(by_name.values())
 
     @cached_property
     def nodes(self) -> frozenset[str]:

@@ -36,6 +36,7 @@ class BackendsTable:
     def get(self, owner: SliceOwner, cluster_id: str = "") -> Backends:
         """The Backends of a Service or ServiceImport; with `cluster_id`, of that cluster's slices only (KEP-1645).
 
+        `cluster_id` is lower-case, and compared with the ids of slices without regard to case (RFC 4343).
         Nothing is cached without slices: names that do not exist must take no memory.
         """
         part = (owner.imported, cluster_id)
@@ -44,7 +45,7 @@ class BackendsTable:
             return built
         slices = self._slices.of_owner(owner)
         if cluster_id:
-            slices = tuple(one for one in slices if one.cluster_id == cluster_id)
+            slices = tuple(one for one in slices if one.cluster_id.lower() == cluster_id)
         if not slices:
             return self._none
         built = self._build(slices, self._kept.pop(owner.key, None) if part == WHOLE else None)

@@ -208,7 +208,7 @@ class EndpointSlice:
     endpoints: tuple[Endpoint, ...] = ()
     generation: int = 0
     imported: bool = False  # of a ServiceImport: label multicluster.kubernetes.io/service-name
-    cluster_id: str = ""  # label multicluster.kubernetes.io/source-cluster, if imported
+    cluster_id: str = ""  # of an imported one: one or more labels, from multicluster.kubernetes.io/source-cluster
     mirrored: bool = False  # made from a v1 Endpoints; counts only if its Service has no other slice
     version: int = field(default=0, compare=False)
 

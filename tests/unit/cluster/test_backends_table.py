@@ -60,3 +60,11 @@ def test_the_endpoints_of_one_cluster_are_built_apart() -> None:
     held, owner = Held(*imports), WEB._replace(imported=True)
     built = [held.backends.get(owner, each) for each in ("east", "west", "")]
     assert [each.cluster_ids for each in built] == [("east",), ("west",), ("east", "west")]
+
+
+def test_cluster_ids_are_the_same_in_any_case() -> None:
+    ids = ("East", "eAst", "c1.EU")
+    imports = [endpoint_slice("web", name=f"web-{each}", imported=True, cluster_id=each) for each in ids]
+    held, owner = Held(*imports), WEB._replace(imported=True)
+    built = [held.backends.get(owner, each).cluster_ids for each in ("", "east", "c1.eu")]
+    assert built == [("East", "c1.EU"), ("East",), ("c1.EU",)]

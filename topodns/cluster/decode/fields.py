@@ -110,6 +110,13 @@ def parse_ports(ports: Sequence[ApiPort] | None, field: str) -> Sequence[tuple[s
     return parsed
 
 
+def subdomain(text: str | None) -> str:
+    """A text of one or more DNS labels with dots between them; "" for None, and for any other text."""
+    if not text or not text.isascii() or any(not 0 < len(label) <= _MAX_LABEL for label in text.split(".")):
+        return ""
+    return intern(text)
+
+
 def checked_label(text: str | None, field: str) -> str:
     """A text for a DNS label; None gives "". Raises ValueError with `field` if it is over 63 octets or not ASCII."""
     try:

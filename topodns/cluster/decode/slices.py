@@ -16,6 +16,7 @@ from topodns.cluster.decode.fields import (
     parse_each,
     parse_label,
     parse_ports,
+    subdomain,
     version_of,
 )
 from topodns.cluster.decode.structs import (
@@ -67,7 +68,7 @@ def decode_slice(source: ApiEndpointSlice) -> tuple[EndpointSlice]:
         endpoints=_slice_endpoints(endpoints, namespace),
         generation=generation_of(source.metadata),
         imported=imported,
-        cluster_id=checked_label(labels.get(_CLUSTER_ID_LABEL), f"the label {_CLUSTER_ID_LABEL}") if imported else "",
+        cluster_id=subdomain(labels.get(_CLUSTER_ID_LABEL)) if imported else "",
         version=version_of(source.metadata),
     )
     return (decoded,)

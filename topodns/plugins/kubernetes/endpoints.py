@@ -61,7 +61,7 @@ def named(
     response = resolution.response
     if qtype == RRType.SRV:
         chosen = {family: decision.of(pool) for family, pool in pools.items()}
-        suffix = _suffix(service, name.cluster, question)
+        suffix = _suffix(service, next(iter(backends.cluster_ids), ""), question)
         offers = (
             GroupOffer(backends.exposing(family, port, group), port.number, suffix)
             for port in backends.ports
@@ -121,12 +121,15 @@ def service_wire(service: Service, question: ZoneQuestion) -> bytes:
 
 
 def _of_cluster(kubernetes: KubernetesZone, service: Service, cluster: str) -> Backends:
-    """The endpoints of an imported Service from one cluster; none if `cluster` is "", or with `noendpoints`."""
+    """The endpoints of an imported Service from one cluster; none if `cluster` is "", or with `noendpoints`.
+
+    Of an imported Service's cluster, the case does not matter.
+    """
     if kubernetes.settings.noendpoints or not cluster:
         return NO_BACKENDS
-    return kubernetes.state.cluster_backends(service.key, cluster)
+    return kubernetes.state.cluster_backends(service.key, cluster.lower())
 
 
 def _suffix(service: Service, cluster: str, question: ZoneQuestion) -> bytes:
     own = service_wire(service, question)
-    return label_wire(cluster) + own if cluster else own
+    return b"".join(map(label_wire, cluster.split("."))) + own if cluster else own

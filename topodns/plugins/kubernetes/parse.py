@@ -10,7 +10,7 @@ from topodns.dns.name import Name
 
 SCHEMA_VERSION: Final = "1.1.0"
 
-_SERVICE_LABELS: Final = 3  # <service>.<namespace>.svc
+SERVICE_LABELS: Final = 3  # <service>.<namespace>.svc
 _ZONAL_ANCHOR: Final = "_zone"
 _ZONAL_DIRECTIVES: Final = frozenset({"pin", "prefer"})
 _ABOVE_ZONES: Final = frozenset({(_ZONAL_ANCHOR,), *((each, _ZONAL_ANCHOR) for each in _ZONAL_DIRECTIVES)})
@@ -37,7 +37,7 @@ class NamespaceNode(NamedTuple):
 class ServiceName(NamedTuple):
     """A Service, or a name below it: an endpoint, a port with its protocol, an endpoint of one cluster.
 
-    `port` and `protocol` are without their underscores; "" matches any.
+    `port` and `protocol` are without their underscores; "" matches any. A `cluster` of several labels has dots.
     """
 
     namespace: str
@@ -79,10 +79,10 @@ _FIXED: Final[dict[Name, Fixed]] = {
 def parse(labels: Name, multicluster: bool = False, zonal: bool = False) -> SchemaName | None:
     """The name that these lower-case labels, leaf first and without the origin, are; None: not a name of the schema.
 
-    `multicluster`: under an origin of ServiceImports, where two plain labels in front of a Service are an endpoint and
-    its cluster (KEP-1645). `zonal`: whether zone-scoped names are served.
+    `multicluster`: under an origin of ServiceImports, where two or more plain labels in front of a Service are an
+    endpoint and its cluster (KEP-1645). `zonal`: whether zone-scoped names are served.
     """
-    if len(labels) == _SERVICE_LABELS and labels[2] == "svc":
+    if len(labels) == SERVICE_LABELS and labels[2] == "svc":
         return ServiceName(labels[1], labels[0])
     if labels in _FIXED:
         return _FIXED[labels]
@@ -96,34 +96,39 @@ def is_above_zones(labels: Name) -> bool:
 
     By labels, as `parse` takes them: a ServiceName lacks the underscores, and `pin.zone` has no names below it.
     """
-    return labels[:-_SERVICE_LABELS] in _ABOVE_ZONES
+    return labels[:-SERVICE_LABELS] in _ABOVE_ZONES
 
 
 def _parse_service(labels: Name, multicluster: bool, zonal: bool) -> SchemaName | None:
     namespace = labels[-2]
-    match len(labels) - _SERVICE_LABELS:
+    match len(labels) - SERVICE_LABELS:
         case -1:
             return NamespaceNode(namespace, pods=False)
         case 1:
             return ServiceName(namespace, labels[1], endpoint=labels[0])
-        case 2:
-            return _parse_port_or_cluster(labels, multicluster)
+        case 2 if not multicluster or labels[0].startswith("_") or labels[1].startswith("_"):
+            port, protocol = (label.removeprefix("_") for label in labels[:2])
+            return ServiceName(namespace, labels[2], port=port, protocol=protocol)
+        case _ if multicluster:
+            return _parse_cluster(labels)
         case _:
-            return _parse_zonal(labels) if zonal and not multicluster else None
+            return _parse_zonal(labels) if zonal else None
 
 
-def _parse_port_or_cluster(labels: Name, multicluster: bool) -> ServiceName:
-    left, right, service, namespace, _ = labels
-    if multicluster and not left.startswith("_") and not right.startswith("_"):
-        return ServiceName(namespace, service, endpoint=left, cluster=right)
-    return ServiceName(namespace, service, port=left.removeprefix("_"), protocol=right.removeprefix("_"))
+def _parse_cluster(labels: Name) -> ServiceName | None:
+    """An endpoint of one cluster, whose id is a subdomain (KEP-2149); a dot within a label is in no id."""
+    endpoint, *cluster, service, namespace, _ = labels
+    if any("." in label for label in cluster):
+        return None
+    return ServiceName(namespace, service, endpoint=endpoint, cluster=".".join(cluster))
 
 
 def _parse_zonal(labels: Name) -> ZonalName | None:
     *topology_zone, directive, anchor, service, namespace, _ = labels
     if anchor != _ZONAL_ANCHOR or directive not in _ZONAL_DIRECTIVES:
         return None
-    return ZonalName(namespace, service, ".".join(topology_zone), prefer=directive == "prefer")
+    text = ".".join(label.replace(".", "\\.") for label in topology_zone)  # a dot within a label is in no zone
+    return ZonalName(namespace, service, text, prefer=directive == "prefer")
 
 
 def _parse_pod(labels: Name) -> SchemaName | None:

@@ -14,6 +14,7 @@ from topodns.cluster.endpoints import Pool
 from topodns.cluster.model import EndpointPort, ObjectKey, Service, ServicePort
 from topodns.dependency import namespace_fact, service_fact
 from topodns.dns.message import Response, RRset
+from topodns.dns.name import Name
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.kubernetes import external_name, zonal
 from topodns.plugins.kubernetes.endpoints import (
@@ -29,7 +30,7 @@ from topodns.plugins.kubernetes.endpoints import (
 )
 from topodns.plugins.kubernetes.namespaces import exposes
 from topodns.plugins.kubernetes.not_ready import not_ready
-from topodns.plugins.kubernetes.parse import ServiceName, ZonalName, is_above_zones
+from topodns.plugins.kubernetes.parse import SERVICE_LABELS, ServiceName, ZonalName, is_above_zones
 from topodns.plugins.kubernetes.ranked_records import ranked_srv_records
 from topodns.plugins.kubernetes.records import (
     PLUGIN,
@@ -103,10 +104,16 @@ def _is_above_others(
     zonal_names = kubernetes.settings.zonal and service.headless and not service.imported
     if zonal_names and is_above_zones(qname[: len(qname) - len(origin)]):
         return True
-    if service.imported and not name.cluster and name.endpoint in backends_of(kubernetes, service).cluster_ids:
+    if service.imported and _is_above_clusters(qname[: len(qname) - len(origin)], backends_of(kubernetes, service)):
         return True
     protocol = name.endpoint.removeprefix("_")
     return protocol in _PROTOCOLS and _has_ports(kubernetes, name._replace(endpoint="", protocol=protocol), service)
+
+
+def _is_above_clusters(labels: Name, backends: Backends) -> bool:
+    """Whether the labels in front of the Service are the id of one of its clusters, or the end of one."""
+    cluster = labels[:-SERVICE_LABELS]
+    return any(tuple(each.lower().split("."))[-len(cluster) :] == cluster for each in backends.cluster_ids if cluster)
 
 
 def _has_ports(kubernetes: KubernetesZone, name: ServiceName, service: Service) -> bool:

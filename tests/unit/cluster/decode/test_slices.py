@@ -126,6 +126,21 @@ def test_unset_conditions_are_read_as_the_api_defines(
     assert (endpoint.ready, endpoint.serving, endpoint.terminating) == expected
 
 
+CLUSTER_IDS = {"east": "east", "C1.eu": "C1.eu", "a..b": "", ".a": "", "a.": "", "x" * 64: "", "k\u00f6ln": "", "": ""}
+
+
+@pytest.mark.parametrize(("text", "cluster_id"), CLUSTER_IDS.items())
+def test_a_cluster_id_is_a_subdomain_and_any_other_text_costs_the_slice_nothing_else(
+    text: str, cluster_id: str
+) -> None:
+    labels = {
+        "multicluster.kubernetes.io/service-name": "db",
+        "multicluster.kubernetes.io/source-cluster": text,
+    }
+    one = decoded_slice({"addresses": ["10.0.0.1"]}, metadata={"labels": labels})
+    assert (one.cluster_id, len(one.endpoints)) == (cluster_id, 1)
+
+
 def test_every_address_of_an_endpoint_is_an_endpoint() -> None:
     one = decoded_slice({"addresses": ["10.0.0.1", "10.0.0.2"], "hostname": "db-0"})
     assert one.endpoints == (

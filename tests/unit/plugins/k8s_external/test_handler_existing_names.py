@@ -47,6 +47,15 @@ CLUSTER: tuple[ClusterObject, ...] = (
         imported=True,
         cluster_id="east",
     ),
+    endpoint_slice(
+        "shared",
+        endpoint("10.3.0.2", hostname="s-1"),
+        name="eu",
+        namespace="shop",
+        ports=["http:80"],
+        imported=True,
+        cluster_id="C1.eu.example",
+    ),
     pod("db-0", ["10.0.0.1"], "shop"),
 )
 IN_CLUSTER = {
@@ -64,7 +73,7 @@ IN_CLUSTER = {
     ],
     "clusterset.local": [
         *("shared.shop.svc.clusterset.local", "_http._tcp.shared.shop.svc.clusterset.local"),
-        "s-0.east.shared.shop.svc.clusterset.local",
+        *("s-0.east.shared.shop.svc.clusterset.local", "s-1.c1.eu.example.shared.shop.svc.clusterset.local"),
     ],
     "in-addr.arpa": ["1.0.96.10.in-addr.arpa", "1.0.0.10.in-addr.arpa", "3.0.0.10.in-addr.arpa"],
     "0.10.in-addr.arpa": ["2.0.0.10.in-addr.arpa"],

@@ -60,6 +60,19 @@ def imports() -> list[ClusterObject]:
             imported=True,
             cluster_id="west",
         ),
+        service("deep", NS, imported=True),
+        *(
+            endpoint_slice(
+                "deep",
+                endpoint(f"172.0.1.{at}", hostname="db-0"),
+                name=f"deep-{at}",
+                namespace=NS,
+                ports=["http:80"],
+                imported=True,
+                cluster_id=cluster,
+            )
+            for at, cluster in enumerate(("C1.eu", "c1.EU", "eu", "a.b.c"))
+        ),
     ]
 
 
@@ -81,6 +94,33 @@ IMPORTED = {
         + 172-0-0-2.east.db.testns.svc.clusterset.local. 5 IN A 172.0.0.2
         + db-0.west.db.testns.svc.clusterset.local. 5 IN A 172.0.0.3
         """,
+    "deep.testns.svc.clusterset.local. SRV": """
+        deep.testns.svc.clusterset.local. 5 IN SRV 0 25 80 db-0.C1.eu.deep.testns.svc.clusterset.local.
+        deep.testns.svc.clusterset.local. 5 IN SRV 0 25 80 db-0.eu.deep.testns.svc.clusterset.local.
+        deep.testns.svc.clusterset.local. 5 IN SRV 0 25 80 db-0.a.b.c.deep.testns.svc.clusterset.local.
+        + db-0.C1.eu.deep.testns.svc.clusterset.local. 5 IN A 172.0.1.0
+        + db-0.C1.eu.deep.testns.svc.clusterset.local. 5 IN A 172.0.1.1
+        + db-0.eu.deep.testns.svc.clusterset.local. 5 IN A 172.0.1.2
+        + db-0.a.b.c.deep.testns.svc.clusterset.local. 5 IN A 172.0.1.3
+        """,
+    "db-0.c1.eu.deep.testns.svc.clusterset.local. SRV": """
+        db-0.c1.eu.deep.testns.svc.clusterset.local. 5 IN SRV 0 50 80 db-0.C1.eu.deep.testns.svc.clusterset.local.
+        + db-0.C1.eu.deep.testns.svc.clusterset.local. 5 IN A 172.0.1.0
+        + db-0.C1.eu.deep.testns.svc.clusterset.local. 5 IN A 172.0.1.1
+        """,
+    "db-0.C1.EU.deep.testns.svc.clusterset.local. A": """
+        db-0.C1.EU.deep.testns.svc.clusterset.local. 5 IN A 172.0.1.0
+        db-0.C1.EU.deep.testns.svc.clusterset.local. 5 IN A 172.0.1.1
+        """,
+    r"db-0.c1\.eu.deep.testns.svc.clusterset.local. A": "NXDOMAIN clusterset.local. 5",
+    "c1.eu.deep.testns.svc.clusterset.local. A": "NODATA clusterset.local. 5",
+    r"c1\.eu.deep.testns.svc.clusterset.local. A": "NXDOMAIN clusterset.local. 5",
+    "eu.deep.testns.svc.clusterset.local. A": "NODATA clusterset.local. 5",
+    "a.b.c.deep.testns.svc.clusterset.local. A": "NODATA clusterset.local. 5",
+    "b.c.deep.testns.svc.clusterset.local. AAAA": "NODATA clusterset.local. 5",
+    "c.deep.testns.svc.clusterset.local. TXT": "NODATA clusterset.local. 5",
+    "b.deep.testns.svc.clusterset.local. A": "NXDOMAIN clusterset.local. 5",
+    "d.b.c.deep.testns.svc.clusterset.local. A": "NXDOMAIN clusterset.local. 5",
     "db-0.west.db.testns.svc.clusterset.local. SRV": """
         db-0.west.db.testns.svc.clusterset.local. 5 IN SRV 0 100 80 db-0.west.db.testns.svc.clusterset.local.
         + db-0.west.db.testns.svc.clusterset.local. 5 IN A 172.0.0.3

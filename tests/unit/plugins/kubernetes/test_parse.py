@@ -47,12 +47,14 @@ MULTICLUSTER = [
     ("_http.tcp.db.ns1.svc", ServiceName("ns1", "db", port="http", protocol="tcp")),
     ("http._tcp.db.ns1.svc", ServiceName("ns1", "db", port="http", protocol="tcp")),
     ("pod-0.db.ns1.svc", ServiceName("ns1", "db", endpoint="pod-0")),
-    ("a.pin._zone.db.ns1.svc", None),
+    ("pod-0.c1.eu.db.ns1.svc", ServiceName("ns1", "db", endpoint="pod-0", cluster="c1.eu")),
+    ("a.pin._zone.db.ns1.svc", ServiceName("ns1", "db", endpoint="a", cluster="pin._zone")),
+    (r"pod-0.c1\.eu.db.ns1.svc", None),
 ]
 
 
 @pytest.mark.parametrize(("name", "meaning"), MULTICLUSTER)
-def test_under_a_multicluster_origin_two_plain_labels_are_an_endpoint_and_its_cluster(
+def test_under_a_multicluster_origin_plain_labels_are_an_endpoint_and_its_cluster(
     name: str, meaning: SchemaName | None
 ) -> None:
     assert parse(parse_name(name), multicluster=True, zonal=True) == meaning
@@ -62,6 +64,7 @@ ZONAL = [
     ("us-west-2a.pin._zone.db.ns1.svc", ZonalName("ns1", "db", "us-west-2a", prefer=False)),
     ("us-west-2a.prefer._zone.db.ns1.svc", ZonalName("ns1", "db", "us-west-2a", prefer=True)),
     ("rack.7.pin._zone.db.ns1.svc", ZonalName("ns1", "db", "rack.7", prefer=False)),
+    (r"rack\.7.pin._zone.db.ns1.svc", ZonalName("ns1", "db", r"rack\.7", prefer=False)),
     ("us-west-2a.florp._zone.db.ns1.svc", None),
     ("us-west-2a.pin.zone.db.ns1.svc", None),
     ("us-west-2a.pin._zone.db.ns1.pod", None),
