@@ -109,6 +109,7 @@ def _pod_names(pod: Object) -> list[Labels]:
 def _reverse_names(objects: Sequence[Object]) -> list[Labels]:
     ips = [ip for one in of_kind(objects, "Service") for ip in one["spec"].get("clusterIPs", ()) if ip != "None"]
     slices = of_kind(objects, "EndpointSlice")
+    slices = (one for one in slices if one["addressType"] != "FQDN")
     ips += [ip for one in slices for endpoint in one["endpoints"] for ip in endpoint["addresses"]]
     return [text_labels(ip_address(ip).reverse_pointer) for ip in ips]
 

@@ -85,7 +85,7 @@ def cluster() -> list[Object]:
         one["metadata"]["labels"] |= {"tenant": one["metadata"]["name"]}
     for number, name in enumerate(NAMESPACES, 1):
         place = Place(name, number)
-        for furnish in (_virtual, _headless, _awkward, _external, _pods, _imports):
+        for furnish in (_virtual, _headless, _awkward, _unusual, _external, _pods, _imports):
             furnish(place)
         made += place.objects
     made.append(pod("asker", "127.0.0.1", "n1", "red"))  # for who asks is a Pod to `autopath`
@@ -162,6 +162,43 @@ def _awkward(place: Place) -> None:
     place.slice("orphan", place.endpoint(hostname="o0"))  # of a Service that is not there
     place.slice("nobody", place.endpoint())
     del place.objects[-1]["metadata"]["labels"]["kubernetes.io/service-name"]
+
+
+def _unusual(place: Place) -> None:
+    """What the API accepts and no controller of Kubernetes writes."""
+    own = f"{place.name}.svc.cluster.local"
+    place.service("some-ports", ports=(_HTTP, _EVERY_PORT))
+    place.slice("some-ports", place.endpoint(hostname="s0"), place.endpoint(), ports=(_HTTP, _EVERY_PORT))
+    place.slice("some-ports", place.endpoint(hostname="s1"), ports=(_EVERY_PORT,), suffix="b")
+    place.slice("some-ports", place.endpoint(), ports=(), suffix="c")
+    place.service("targets")
+    targets = ({"kind": "Node", "name": "n1"}, {"kind": "VirtualMachine", "name": "Vm-1"}, {"kind": "Pod", "name": "p"})
+    away = {"kind": "Pod", "name": "away", "namespace": "no-such"}
+    place.slice("targets", *(place.endpoint(targetRef=target) for target in (*targets, away)))
+    place.service("public-hdls", externalIPs=["203.0.113.10"], ports=())
+    place.service("public-portless", place.cluster_ips("46"), (), externalIPs=["203.0.113.11", "2001:db8::11"])
+    place.service("fqdn")
+    place.slice("fqdn", place.endpoint(address="www.example.org"), family="FQDN")
+    place.service("fqdns")
+    place.slice(
+        "fqdns",
+        place.endpoint(address="www.example.org", hostname="f0"),
+        place.endpoint(address="mail.example.org", **_pod("f1")),
+        place.endpoint(address="asleep.example.org", ready=False),
+        place.endpoint(address=f"db.{own}"),
+        ports=(_HTTP, _DNS),
+        family="FQDN",
+    )
+    place.service("fqdn-inside")
+    place.slice("fqdn-inside", place.endpoint(address=f"db.{own}"), ports=(), family="FQDN")
+    place.service("fqdn-nowhere")
+    place.slice("fqdn-nowhere", place.endpoint(address=f"no-such.{own}"), family="FQDN")
+    place.service("fqdn-itself")
+    place.slice("fqdn-itself", place.endpoint(address=f"fqdn-itself.{own}"), family="FQDN")
+    place.service("fqdn-asleep")
+    place.slice("fqdn-asleep", place.endpoint(address="www.example.org", ready=False), family="FQDN")
+    place.service("fqdn-virtual", place.cluster_ips("4"))
+    place.slice("fqdn-virtual", place.endpoint(address="www.example.org"), family="FQDN")
 
 
 def _external(place: Place) -> None:

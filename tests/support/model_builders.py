@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from ipaddress import ip_address, ip_network
 
 from topodns.cluster.model import (
+    Alias,
     Endpoint,
     EndpointPort,
     EndpointSlice,
@@ -123,6 +124,7 @@ def endpoint_slice(
     address_type: str = "",
     imported: bool = False,
     cluster_id: str = "",
+    aliases: Sequence[Alias] = (),
 ) -> EndpointSlice:
     """A slice of this Service, `<service>-1` unless `name` is given; its address type is its first endpoint's."""
     return EndpointSlice(
@@ -132,6 +134,7 @@ def endpoint_slice(
         address_type=address_type or ("IPv6" if endpoints and len(endpoints[0].address) == 16 else "IPv4"),
         ports=tuple(EndpointPort(*_port(text)) for text in ports),
         endpoints=endpoints,
+        aliases=tuple(aliases),
         imported=imported,
         cluster_id=cluster_id,
     )

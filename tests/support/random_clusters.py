@@ -10,6 +10,7 @@ from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import (
     HOSTNAME_LABEL,
     ZONE_LABEL,
+    Alias,
     Change,
     ClusterObject,
     Deleted,
@@ -92,7 +93,17 @@ def slices(draw: st.DrawFn, least: int = 0) -> EndpointSlice:
         endpoints = [endpoint(f"2001:db8::{at}", each.node_name, each.hostname) for at, each in enumerate(endpoints)]
     ports = draw(st.sampled_from((("http:80",), ("http:80", "dns:53/UDP"), ("80",), ("http:",), ())))
     number = draw(st.integers(0, 1))
-    return endpoint_slice(name, *endpoints, name=f"{name}-{number}", namespace=space, ports=ports)
+    aliases = draw(st.lists(_aliases, max_size=2)) if draw(st.sampled_from((False, False, False, True))) else ()
+    return endpoint_slice(name, *endpoints, name=f"{name}-{number}", namespace=space, ports=ports, aliases=aliases)
+
+
+_aliases = st.builds(
+    Alias,
+    st.sampled_from(("www.example", "s0.a.svc.cluster.local", "10.0.0.1", "no..name")),
+    hostname=st.sampled_from(("", "h0")),
+    topology_zone=st.sampled_from((None, "z1")),
+    ready=st.sampled_from((True, True, False)),
+)
 
 
 def _endpoints() -> st.SearchStrategy[Endpoint]:

@@ -5,23 +5,23 @@ of one slice leaves the members of the others to the next Backends (`cluster.bac
 an address with another slice (`cluster.slice_members`).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from operator import attrgetter
 from typing import Final, TypeVar
 
 from topodns.cluster.endpoint_names import undashed
 from topodns.cluster.endpoints import EMPTY_GROUP, Group, NodeOf, Pool, Segment, group_of
-from topodns.cluster.model import Endpoint, EndpointPort, EndpointSlice
+from topodns.cluster.model import Alias, Endpoint, EndpointPort, EndpointSlice
 from topodns.cluster.port_index import EVERYWHERE, PortIndex
 from topodns.cluster.slice_members import Sharers, SliceMembers, distinct_endpoints, members_of_slices, split
 
 T = TypeVar("T")
 
-_ADDRESS_TYPES: Final = frozenset({"IPv4", "IPv6"})  # FQDN has no addresses to answer with
 _FAMILIES: Final = (4, 6)
 _MANY: Final = 100  # addresses; unions of fewer are not cached but made again for each answer
+_MAX_ALIASES: Final = 1000
 _MAX_DERIVED: Final = 1000  # cached groups and unions that are derived from others
 
 _ready: Final = attrgetter("ready")
@@ -32,13 +32,14 @@ class Backends:
 
     Readiness belongs to an entry of a slice, with that slice's ports (EndpointSlice API): an endpoint in several slices
     has an address if it is ready in any of them, and a port if it is ready in one with this port. Of ready copies that
-    of the highest slice generation counts. Only slices of address type IPv4 and IPv6 are read. With
-    `terminating_fallback`, endpoints that serve while terminating count as ready if no other endpoint of any family is
-    ready (KEP-1669). `pod_names` names endpoints by their Pods, as CoreDNS's `endpoint_pod_names`.
+    of the highest slice generation counts. With `terminating_fallback`, endpoints that serve while terminating count as
+    ready if no other endpoint of any family is ready (KEP-1669). `pod_names` names endpoints by their targets, as
+    CoreDNS's `endpoint_pod_names`.
     """
 
     pools: Mapping[int, Pool]  # the ready endpoints by family: 4 and 6
-    has_ready: bool  # in any family; a headless Service without ready endpoints is NXDOMAIN
+    aliases: tuple[tuple[Alias, tuple[EndpointPort, ...]], ...]  # the first 1,000 ready ones, with their slices' ports
+    has_ready: bool  # in any family, or an alias; a headless Service without ready endpoints is NXDOMAIN
     members: tuple[SliceMembers, ...]  # of each slice that is read; empty for one slice, and by `terminating_fallback`
 
     def __init__(
@@ -51,7 +52,7 @@ class Backends:
         sharers: Sharers | None = None,
     ) -> None:
         """`kept`: members of earlier Backends of this Service, by name of the slice (see `members_of_slices`)."""
-        self._slices = tuple(each for each in slices if each.address_type in _ADDRESS_TYPES)
+        self._slices = tuple(slices)
         self._node_of = node
         self._pod_names = pod_names
         self.members = members_of_slices(self._slices, kept, sharers)
@@ -67,7 +68,8 @@ class Backends:
         self.pools = pools
         self._port_pools: dict[int, Mapping[int, Pool]] = {}  # by number of a set in `_port_index`, then family
         self._name_pools: dict[tuple[int, str], Pool] = {}
-        self.has_ready = _any_ready(pools)
+        self.aliases = tuple(islice(_ready_aliases(self._slices), _MAX_ALIASES))
+        self.has_ready = bool(self.aliases) or _any_ready(pools)
 
     @property
     def ports(self) -> tuple[EndpointPort, ...]:
@@ -218,6 +220,10 @@ _EMPTY_POOL: Final = Pool((), lambda _name: None)
 def _segments(members: Sequence[SliceMembers], family: int) -> tuple[Segment, ...]:
     some = [one.ipv4 for one in members] if family == 4 else [one.ipv6 for one in members]
     return tuple([each for each in some if each is not None])
+
+
+def _ready_aliases(slices: Sequence[EndpointSlice]) -> Iterator[tuple[Alias, tuple[EndpointPort, ...]]]:
+    return ((alias, one.ports) for one in slices if one.aliases for alias in one.aliases if alias.ready)
 
 
 def _any_ready(pools: Mapping[int, Pool]) -> bool:

@@ -6,7 +6,7 @@ from itertools import chain
 from struct import Struct
 from typing import Final
 
-from topodns.cluster.model import Endpoint
+from topodns.cluster.model import Alias, Endpoint
 from topodns.dns.name import MAX_LABEL
 
 _DECIMALS: Final = frozenset(map(str, range(256)))  # without leading zeros, so that an address has one label
@@ -69,8 +69,14 @@ class LabelIndex:
         return labelled
 
 
-def _own_label(endpoint: Endpoint, pod_names: bool) -> str:
-    """The hostname or name of the target that is the label; "" if the label is the dashed address."""
+def alias_label(alias: Alias, pod_names: bool) -> str:
+    """As `endpoint_label`, with dashes for the dots of the host name at last; "" if that is no label."""
+    label = _own_label(alias, pod_names) or alias.target.replace(".", "-")
+    return label if len(label) <= MAX_LABEL else ""
+
+
+def _own_label(endpoint: Endpoint | Alias, pod_names: bool) -> str:
+    """The hostname or name of the target that is the label; "" if the label is made of the address."""
     hostname = endpoint.hostname
     if hostname and "." not in hostname:
         return hostname

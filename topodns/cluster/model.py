@@ -198,6 +198,17 @@ class Endpoint:
     node_hints: tuple[str, ...] = ()
 
 
+class Alias(NamedTuple):
+    """An endpoint of a slice of addressType FQDN: a host name in place of an address."""
+
+    target: str  # as written, at most 255 characters; it may be no name
+    hostname: str = ""
+    topology_zone: str | None = None
+    ready: bool = True
+    pod_name: str = ""  # this and the next one as of an Endpoint
+    other_target: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class EndpointSlice:
     namespace: str
@@ -206,6 +217,7 @@ class EndpointSlice:
     address_type: str  # IPv4, IPv6 or FQDN
     ports: tuple[EndpointPort, ...] = ()
     endpoints: tuple[Endpoint, ...] = ()
+    aliases: tuple[Alias, ...] = ()  # in place of `endpoints`, of address type FQDN
     generation: int = 0
     imported: bool = False  # of a ServiceImport: label multicluster.kubernetes.io/service-name
     cluster_id: str = ""  # of an imported one: one or more labels, from multicluster.kubernetes.io/source-cluster

@@ -36,7 +36,7 @@ def owner_of(one: EndpointSlice) -> SliceOwner:
 
 def has_ready(one: EndpointSlice) -> bool:
     """Whether the slice has a ready endpoint."""
-    return any(endpoint.ready for endpoint in one.endpoints)
+    return any(endpoint.ready for endpoint in one.endpoints) or any(alias.ready for alias in one.aliases)
 
 
 class OwnedSlices:

@@ -24,7 +24,7 @@ def _counted(of: ClusterObject | None) -> Hashable:
             return of.external_name, of.ports
         case EndpointSlice():
             ready = tuple((endpoint.address, endpoint.hostname) for endpoint in of.endpoints if endpoint.ready)
-            return of.ports, ready
+            return of.ports, ready, of.aliases
         case Pod():
             return of.ips[:1]
         case _:

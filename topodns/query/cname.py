@@ -1,6 +1,6 @@
 """CNAME chasing, with CoreDNS's limits: completes an answer that ends in a CNAME with records of another plugin."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from topodns.dns.message import Flag, Query, RRset
@@ -28,6 +28,25 @@ def follow(
     if isinstance(chased, Resolution):
         return _joined(resolution, chased, target, rcode)
     return _follow_later(target, resolution, chased, rcode)
+
+
+def follow_each(
+    targets: Sequence[Name], resolution: Resolution, query: Query, client: Client, chase: Chase | None
+) -> Answered:
+    """As `follow`, for an answer with CNAMEs to each of these targets, which may be none."""
+    if chase is None or not targets:
+        return resolution
+    if len(targets) == 1:
+        return follow(targets[0], resolution, query, client, chase)
+    return _follow_each(targets, resolution, query, client, chase)
+
+
+async def _follow_each(
+    targets: Sequence[Name], resolution: Resolution, query: Query, client: Client, chase: Chase
+) -> Resolution:
+    for target in targets:
+        resolution = await settled(follow(target, resolution, query, client, chase))
+    return resolution
 
 
 async def _follow_later(target: Name, resolution: Resolution, chased: Answered, rcode: bool) -> Resolution:

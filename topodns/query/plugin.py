@@ -61,7 +61,7 @@ class Resolution:
     prefix: str = ""  # the source prefix of a client without a location, as `LabelLimiters.prefix` names it
     upstream: str = ""  # the upstreams that gave this answer, or all failed, just now; `cache` keeps no other answers
     problem: str = ""  # reason for the failure, for the log; "": the text of the extended DNS error
-    chase: Name | None = None  # the answer ends in a CNAME to this name, which another plugin resolves: see `cname`
+    chase: tuple[Name, ...] = ()  # targets of CNAMEs in the answer, which another plugin resolves: see `cname`
     valid_until: float | None = None  # of an answer with decreasing TTLs: its expiry, in monotonic seconds
 
 

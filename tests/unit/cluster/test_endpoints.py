@@ -11,7 +11,7 @@ from tests.support.model_builders import endpoint, endpoint_slice, node, packed
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoint_names import endpoint_label
 from topodns.cluster.endpoints import EMPTY_GROUP, Group, identity_of
-from topodns.cluster.model import Endpoint, EndpointPort, EndpointSlice, Node
+from topodns.cluster.model import Alias, Endpoint, EndpointPort, EndpointSlice, Node
 
 HOST = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
@@ -89,10 +89,18 @@ def test_each_family_has_its_own_pool() -> None:
     assert dual.pools[6].everyone.addresses == addresses("fd00::1")
 
 
-def test_slices_of_fully_qualified_names_have_no_addresses_to_answer_with() -> None:
-    named = backends(endpoint_slice("db", endpoint("10.0.0.1"), address_type="FQDN", ports=["http:80"]))
-    assert not named.has_ready
-    assert named.ports == ()
+def test_slices_of_fully_qualified_names_have_aliases_in_place_of_addresses() -> None:
+    aliases = [Alias("www.example.org"), Alias("asleep.example.org", ready=False)]
+    named = backends(endpoint_slice("db", address_type="FQDN", ports=["http:80"], aliases=aliases))
+    assert named.has_ready
+    assert named.aliases == ((aliases[0], (HTTP,)),)
+    assert [pool.everyone for pool in named.pools.values()] == [EMPTY_GROUP, EMPTY_GROUP]
+    assert not backends(endpoint_slice("db", aliases=aliases[1:])).has_ready
+
+
+def test_the_first_thousand_aliases_count() -> None:
+    aliases = [Alias(f"h{at}.example.org") for at in range(1500)]
+    assert backends(endpoint_slice("db", aliases=aliases)).aliases[-1][0].target == "h999.example.org"
 
 
 def test_nodes_are_those_under_ready_endpoints() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, packed, pod, service
-from topodns.cluster.model import ClusterObject, StatefulSet
+from topodns.cluster.model import Alias, ClusterObject, StatefulSet
 from topodns.cluster.soa_serial import counts_in_serial
 
 CLUSTER_IP = service("web", cluster_ips=["10.96.0.7"], ports=["http:80"])
@@ -27,6 +27,7 @@ COUNTED = {
     "an address of a slice": (SLICE, endpoint_slice("db", endpoint("10.0.0.2", hostname="db-0"), ports=["sql:5432"])),
     "a hostname of a slice": (SLICE, with_endpoint(hostname="db-1")),
     "a port of a slice": (SLICE, replace(SLICE, ports=())),
+    "an alias in a slice": (SLICE, replace(SLICE, aliases=(Alias("www.example.org"),))),
     "readiness": (SLICE, with_endpoint(ready=False)),
     "the first address of a Pod": (POD, replace(POD, ips=(packed("10.0.0.2"),))),
 }

@@ -29,12 +29,13 @@ from topodns.cluster.decode.structs import (
     ApiPort,
     ApiTarget,
 )
-from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Endpoint, EndpointPort, EndpointSlice
+from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Alias, Endpoint, EndpointPort, EndpointSlice
 
 MAX_ADDRESSES: Final = 2000  # addresses of one slice
 
 _ADDRESS_TYPES: Final = frozenset({"IPv4", "IPv6"})
 _MAX_POD_NAME: Final = 253  # characters of a DNS subdomain
+_MAX_NAME: Final = 255  # characters of a host name
 _MAX_ZONE: Final = 63  # characters of a label's value
 
 _SERVICE_NAME_LABEL: Final = "kubernetes.io/service-name"
@@ -46,16 +47,17 @@ _NO_CONDITIONS: Final = ApiConditions()
 def decode_slice(source: ApiEndpointSlice) -> tuple[EndpointSlice]:
     """One slice. With the label of a ServiceImport (KEP-1645) it belongs to that, whatever other label it has.
 
-    A slice of another type than IPv4 and IPv6, such as FQDN, has no endpoints. Raises ValueError for an invalid field,
-    and above 2,000 addresses: the API accepts 1,000 endpoints of 100 addresses each, though only the first of each has
-    a meaning, and decoding so many would delay queries for seconds.
+    Of address type FQDN its endpoints are aliases; of a type that is unknown it has none. Raises ValueError for an
+    invalid field, and above 2,000 addresses: the API accepts 1,000 endpoints of 100 addresses each, though only the
+    first of each has a meaning, and decoding so many would delay queries for seconds.
     """
     labels = source.metadata.labels or {}
     imported = _IMPORT_NAME_LABEL in labels
     owner_label = _IMPORT_NAME_LABEL if imported else _SERVICE_NAME_LABEL
     address_type = source.address_type or "IPv4"
     endpoints = source.endpoints or () if address_type in _ADDRESS_TYPES else ()
-    addresses = sum([len(endpoint.addresses or ()) for endpoint in endpoints])
+    named = source.endpoints or () if address_type == "FQDN" else ()
+    addresses = sum([len(endpoint.addresses or ()) for endpoint in (*endpoints, *named)])
     if addresses > MAX_ADDRESSES:
         raise ValueError(f"endpoints: expected at most {MAX_ADDRESSES} addresses, found {addresses}")
     namespace = namespace_of(source.metadata)
@@ -66,6 +68,7 @@ def decode_slice(source: ApiEndpointSlice) -> tuple[EndpointSlice]:
         address_type=intern(address_type),
         ports=_endpoint_ports(source.ports, "ports"),
         endpoints=_slice_endpoints(endpoints, namespace),
+        aliases=_aliases(named, namespace),
         generation=generation_of(source.metadata),
         imported=imported,
         cluster_id=subdomain(labels.get(_CLUSTER_ID_LABEL)) if imported else "",
@@ -103,6 +106,23 @@ def _slice_endpoints(sources: Sequence[ApiEndpoint], namespace: str) -> tuple[En
             )
             endpoints.append(endpoint)
     return tuple(endpoints)
+
+
+def _aliases(sources: Sequence[ApiEndpoint], namespace: str) -> tuple[Alias, ...]:
+    """One value per host name of an endpoint; conditions as in `_slice_endpoints`."""
+    hostnames = parse_each(parse_label, [source.hostname for source in sources], "endpoints[{}].hostname: ")
+    return tuple(
+        Alias(
+            target,
+            hostname,
+            _topology_zone(source.zone, NO_LABELS),
+            (source.conditions or _NO_CONDITIONS).ready is not False,
+            *_target_names(source.target_ref, namespace),
+        )
+        for source, hostname in zip(sources, hostnames, strict=True)
+        for target in source.addresses or ()
+        if len(target) <= _MAX_NAME
+    )
 
 
 def _topology_zone(given: str | None, topology: Mapping[str, str]) -> str | None:

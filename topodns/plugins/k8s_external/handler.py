@@ -28,7 +28,7 @@ from topodns.plugins.kubernetes.records import name_error, no_data
 from topodns.plugins.kubernetes.reverse import pointers
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone, Origins, ZoneQuestion, question_of
-from topodns.query.cname import Chase, follow
+from topodns.query.cname import Chase, follow_each
 from topodns.query.plugin import Answered, Client, FellThrough, Resolution
 
 NAME: Final = "k8s_external"
@@ -72,9 +72,7 @@ class ExternalZone:
             return FellThrough(resolution.facts)
         if not response.answer:
             response.authority = (nameservers.soa(external, question.origin_wire),)
-        if resolution.chase is not None:
-            return follow(resolution.chase, resolution, query, client, external.kubernetes.chase)
-        return resolution
+        return follow_each(resolution.chase, resolution, query, client, external.kubernetes.chase)
 
 
 def _look_up(external: K8sExternalZone, question: ZoneQuestion) -> Resolution:

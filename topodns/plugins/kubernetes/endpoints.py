@@ -13,7 +13,7 @@ from topodns.cluster.model import Endpoint, EndpointPort, ObjectKey, Service
 from topodns.dns.message import RRset
 from topodns.dns.name import label_wire
 from topodns.dns.rrtype import RRType
-from topodns.plugins.kubernetes.parse import ServiceName
+from topodns.plugins.kubernetes.parse import ServiceName, ZonalName
 from topodns.plugins.kubernetes.records import (
     Facts,
     GroupOffer,
@@ -44,7 +44,7 @@ def named(
 
     With `filter_hostnames` the topology policy of a headless Service filters its endpoint names as well.
     """
-    backends = _of_cluster(kubernetes, service, name.cluster) if service.imported else backends_of(kubernetes, service)
+    backends = backends_below(kubernetes, service, name)
     groups = backends.named(name.endpoint)
     if not groups:
         return name_error(facts)
@@ -71,6 +71,13 @@ def named(
     elif decision.group.endpoints:
         response.answer = (RRset(b"", qtype, decision.ttl, decision.group.addresses),)
     return resolution
+
+
+def backends_below(kubernetes: KubernetesZone, service: Service, name: ServiceName | ZonalName) -> Backends:
+    """The endpoints of which some may have this name: if it is that of one of an imported Service, its cluster's."""
+    if service.imported and isinstance(name, ServiceName) and name.endpoint:
+        return _of_cluster(kubernetes, service, name.cluster)
+    return backends_of(kubernetes, service)
 
 
 def lots(kubernetes: KubernetesZone, service: Service, question: ZoneQuestion) -> Iterator[tuple[Backends, bytes]]:

@@ -29,7 +29,7 @@ def respond(kubernetes: KubernetesZone, external_name: str, question: ZoneQuesti
     if qtype not in ADDRESS_TYPES or is_subdomain(target, question.query.qname):
         return no_data(facts)
     resolution = found(facts, (cname,))
-    resolution.chase = target
+    resolution.chase = (target,)
     return resolution
 
 

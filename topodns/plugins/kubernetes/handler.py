@@ -31,9 +31,9 @@ from topodns.plugins.kubernetes.records import found, name_error, no_data
 from topodns.plugins.kubernetes.topology_filter import MAX_MISS_TTL, is_miss
 from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion, question_of
 from topodns.query.client_claim import ecs_reply, read_claim
-from topodns.query.cname import follow, owned
+from topodns.query.cname import follow_each, owned
 from topodns.query.deferred import Deferred, Outcome
-from topodns.query.plugin import Answered, Client, FellThrough, Resolution, Stepped
+from topodns.query.plugin import Answered, Client, FellThrough, Resolution, Scope, Stepped
 
 _MAX_CNAMES: Final = 11  # followed in a row, as CoreDNS: its limit of 10 does not count the last one
 _VERSION: Final = RRset(
@@ -93,8 +93,8 @@ def _completed(kubernetes: KubernetesZone, question: ZoneQuestion, resolution: R
             response.authority = (_soa(kubernetes, question, is_miss(resolution)),)
     if query.edns is not None and query.edns.options:
         _echo_subnet(kubernetes, query.edns, question.client, resolution)
-    if resolution.chase is not None:
-        return follow(resolution.chase, resolution, query, question.client, kubernetes.chase)
+    if resolution.chase:
+        return follow_each(resolution.chase, resolution, query, question.client, kubernetes.chase)
     return resolution
 
 
@@ -115,15 +115,16 @@ def _echo_subnet(kubernetes: KubernetesZone, edns: Edns, client: Client, resolut
 
 
 def _respond(kubernetes: KubernetesZone, question: ZoneQuestion) -> Resolution:
-    """The answer without SOA, with the records of a CNAME's target under the same origin.
+    """The answer without SOA, with the records of the CNAMEs' targets under the same origin.
 
     SERVFAIL instead of NXDOMAIN while the state is incomplete.
     """
     resolution = _look_up(kubernetes, question)
     if resolution.response.rcode == Rcode.NXDOMAIN:
         return confirmed(resolution, kubernetes.state)
-    if resolution.chase is not None and is_subdomain(resolution.chase, question.origin.name):
-        return _follow_inside(kubernetes, question, resolution.chase, resolution)
+    for target in resolution.chase:
+        if is_subdomain(target, question.origin.name) and resolution.response.rcode == Rcode.NOERROR:
+            resolution = _follow_inside(kubernetes, question, target, resolution)
     return resolution
 
 
@@ -165,24 +166,45 @@ def _namespace(kubernetes: KubernetesZone, node: NamespaceNode) -> Resolution:
 
 
 def _follow_inside(kubernetes: KubernetesZone, question: ZoneQuestion, target: Name, alias: Resolution) -> Resolution:
-    """`alias`, a CNAME, with the records of its target under the same origin.
+    """`alias`, an answer with a CNAME to `target`, with the records of that under the same origin.
 
-    NODATA if those do not exist (CoreDNS), and for the whole of a loop or of a chain of more than _MAX_CNAMES; SERVFAIL
-    if the target's answer is.
+    Without the CNAME if those do not exist (CoreDNS), and for the whole of a loop or of a chain of more than
+    _MAX_CNAMES; SERVFAIL if the target's answer is.
     """
     query = question.query
     seen = (*question.seen, query.qname)
+    alias.chase = tuple(each for each in alias.chase if each != target)
     if target in seen or len(seen) > _MAX_CNAMES:
-        return no_data(alias.facts)
+        alias.response.answer = _without_cname(alias.response.answer, target)
+        return alias
     following = query._replace(qname=target, spelling=name_wire(target))
     resolution = _respond(kubernetes, question_of(following, question.client, question.origin, seen))
     response = resolution.response
     resolution.facts = (*alias.facts, *resolution.facts)
+    if alias.scope is not Scope.EVERYONE:  # addresses beside the CNAME that a topology policy has chosen
+        resolution.scope, resolution.location = Scope.CLIENT, alias.location
     if response.rcode == Rcode.NXDOMAIN:
         response.rcode = Rcode.NOERROR
+    if response.rcode != Rcode.NOERROR:
+        return resolution
+    resolution.chase = (*alias.chase, *resolution.chase)
     if response.answer:
         response.answer = (*alias.response.answer, *owned(response.answer, following.spelling))
+    else:
+        response.answer = _without_cname(alias.response.answer, target)
     return resolution
+
+
+def _without_cname(answer: tuple[RRset, ...], target: Name) -> tuple[RRset, ...]:
+    """The answer without the CNAME record from the name queried to `target`."""
+    wire = name_wire(target)
+    left = (
+        rrset._replace(rdatas=tuple(rdata for rdata in rrset.rdatas if rdata != wire))
+        if rrset.rtype == RRType.CNAME and not rrset.owner
+        else rrset
+        for rrset in answer
+    )
+    return tuple(rrset for rrset in left if rrset.rdatas)
 
 
 def _is_above_addresses(kubernetes: KubernetesZone, query: Query) -> bool:

@@ -3,9 +3,11 @@
 Pure syntax, without cluster state. Reverse names are in `reverse`.
 """
 
+from collections.abc import Iterable
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
+from topodns.cluster.model import EndpointPort, ServicePort
 from topodns.dns.name import Name
 
 SCHEMA_VERSION: Final = "1.1.0"
@@ -14,6 +16,9 @@ SERVICE_LABELS: Final = 3  # <service>.<namespace>.svc
 _ZONAL_ANCHOR: Final = "_zone"
 _ZONAL_DIRECTIVES: Final = frozenset({"pin", "prefer"})
 _ABOVE_ZONES: Final = frozenset({(_ZONAL_ANCHOR,), *((each, _ZONAL_ANCHOR) for each in _ZONAL_DIRECTIVES)})
+
+
+_Port = TypeVar("_Port", ServicePort, EndpointPort)
 
 
 class Fixed(Enum):
@@ -139,3 +144,13 @@ def _parse_pod(labels: Name) -> SchemaName | None:
             return PodName(labels[-2], labels[-3])
         case _:
             return None
+
+
+def matching(ports: Iterable[_Port], name: ServiceName) -> list[_Port]:
+    """The ports that the name selects; case is ignored, because the name is lower-case."""
+    return [
+        port
+        for port in ports
+        if (not name.port or port.name.lower() == name.port)
+        and (not name.protocol or port.protocol.lower() == name.protocol)
+    ]

@@ -21,10 +21,9 @@ from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.soa import soa_rrset
 from topodns.dns.wire_format import pack_record_head
 from topodns.plugins.kubernetes.endpoints import FAMILIES
-from topodns.plugins.kubernetes.parse import ServiceName
+from topodns.plugins.kubernetes.parse import ServiceName, matching
 from topodns.plugins.kubernetes.pods import pod_address
 from topodns.plugins.kubernetes.records import GroupOffer, endpoint_srv_records
-from topodns.plugins.kubernetes.services import matching
 from topodns.plugins.kubernetes.settings import PodMode
 from topodns.plugins.kubernetes.zone import KubernetesZone, Origin
 from topodns.topology.claim_trust import Claim
@@ -204,7 +203,7 @@ class PlainZone:
     def _headless(self, key: ObjectKey, family: int, address: bytes, claim: Claim | None) -> PlainAnswer | None:
         """As `topology_filter.decide` decides for one pool; None for misses and for clients without a location."""
         backends = self._kubernetes.state.backends(key)
-        if not backends.has_ready:
+        if backends.aliases or not backends.has_ready:
             return None
         pool = backends.pools[family]
         if not pool.everyone.endpoints:

@@ -7,7 +7,7 @@ client has chosen one already, only with the option `filter_hostnames`.
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoints import Pool
@@ -16,11 +16,12 @@ from topodns.dependency import namespace_fact, service_fact
 from topodns.dns.message import Response, RRset
 from topodns.dns.name import Name
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.plugins.kubernetes import external_name, zonal
+from topodns.plugins.kubernetes import aliases, external_name, zonal
 from topodns.plugins.kubernetes.endpoints import (
     FAMILIES,
     FAMILY_OF_TYPE,
     NO_BACKENDS,
+    backends_below,
     backends_of,
     lots,
     named,
@@ -30,7 +31,7 @@ from topodns.plugins.kubernetes.endpoints import (
 )
 from topodns.plugins.kubernetes.namespaces import exposes
 from topodns.plugins.kubernetes.not_ready import not_ready
-from topodns.plugins.kubernetes.parse import SERVICE_LABELS, ServiceName, ZonalName, is_above_zones
+from topodns.plugins.kubernetes.parse import SERVICE_LABELS, ServiceName, ZonalName, is_above_zones, matching
 from topodns.plugins.kubernetes.ranked_records import ranked_srv_records
 from topodns.plugins.kubernetes.records import (
     PLUGIN,
@@ -47,8 +48,6 @@ from topodns.query.plugin import Resolution
 
 _PROTOCOLS: Final = frozenset({"tcp", "udp", "sctp"})
 _LENGTH_OF_TYPE: Final = {RRType.A: 4, RRType.AAAA: 16}  # octets of an address
-
-_Port = TypeVar("_Port", ServicePort, EndpointPort)
 
 
 def respond(kubernetes: KubernetesZone, name: ServiceName | ZonalName, question: ZoneQuestion) -> Resolution:
@@ -71,9 +70,26 @@ def respond(kubernetes: KubernetesZone, name: ServiceName | ZonalName, question:
         resolution = _headless(kubernetes, key, name, service, question, facts)
     else:
         resolution = _others(kubernetes, name, service, question, facts)
+    if service.headless or (isinstance(name, ServiceName) and name.endpoint):
+        resolution = _with_aliases(kubernetes, name, service, question, resolution)
     if resolution.response.rcode == Rcode.NXDOMAIN and _is_above_others(kubernetes, name, service, question):
         return no_data(facts)
     return resolution
+
+
+def _with_aliases(
+    kubernetes: KubernetesZone,
+    name: ServiceName | ZonalName,
+    service: Service,
+    question: ZoneQuestion,
+    resolution: Resolution,
+) -> Resolution:
+    backends = backends_below(kubernetes, service, name)
+    targets = aliases.targets_of(backends, name, kubernetes.settings.endpoint_pod_names)
+    if not targets:
+        return resolution
+    query = question.query
+    return aliases.with_cnames(resolution, targets, query.qname, query.qtype, kubernetes.settings.ttl)
 
 
 def _others(
@@ -120,7 +136,10 @@ def _has_ports(kubernetes: KubernetesZone, name: ServiceName, service: Service) 
     """Whether the Service has ports that the name selects and that have records."""
     backends = backends_of(kubernetes, service)
     if service.headless:
-        return _any_ready(backends, matching(backends.ports, name))
+        pod_names = kubernetes.settings.endpoint_pod_names
+        return _any_ready(backends, matching(backends.ports, name)) or bool(
+            aliases.targets_of(backends, name, pod_names)
+        )
     ignored = kubernetes.settings.ignore_empty_service and not backends.has_ready
     return bool(matching(service.ports, name)) and not ignored
 
@@ -197,16 +216,6 @@ def _headless_srv(
     suffix, limit = service_wire(service, question), question.client.limit
     priorities, ranked = len(decision.ranking.keys), partial(decision.ranked, decision.ranking)
     return ranked_srv_records(pools, priorities, ranked, suffix, kubernetes.labels, decision.ttl, limit)
-
-
-def matching(ports: Iterable[_Port], name: ServiceName) -> list[_Port]:
-    """The ports that the name selects; case is ignored, because the name is lower-case."""
-    return [
-        port
-        for port in ports
-        if (not name.port or port.name.lower() == name.port)
-        and (not name.protocol or port.protocol.lower() == name.protocol)
-    ]
 
 
 def _pools(backends: Backends, families: Iterable[int], ports: Iterable[EndpointPort] | None) -> Iterator[Pool]:

@@ -7,6 +7,7 @@ Topology keys never filter them: a client that queries such a name has chosen th
 from topodns.cluster.endpoints import Group, Pool
 from topodns.cluster.model import Service
 from topodns.dns.rrtype import RRType
+from topodns.plugins.kubernetes.aliases import is_in_zone
 from topodns.plugins.kubernetes.endpoints import (
     FAMILIES,
     FAMILY_OF_TYPE,
@@ -26,10 +27,11 @@ def respond(
 ) -> Resolution:
     """The ready endpoints of a headless Service in this topology zone, which is a field of an endpoint in its slice.
 
-    If there are none of either address family: NODATA (`pin`) or all ready endpoints (`prefer`).
+    If there are none of either address family, and no alias: NODATA (`pin`) or all ready endpoints (`prefer`).
     """
     backends, ttl = backends_of(kubernetes, service), kubernetes.settings.ttl
     missed = not any(backends.pools[family].by_topology_zone(name.topology_zone).endpoints for family in FAMILIES)
+    missed = missed and not is_in_zone(backends, name.topology_zone)
     pick = _everyone if missed and name.prefer else lambda pool: pool.by_topology_zone(name.topology_zone)
     qtype = question.query.qtype
     if qtype == RRType.SRV:

@@ -8,6 +8,7 @@ import pytest
 from tests.support.model_builders import packed
 from topodns.cluster.decode.objects import DecodeError, decode_object
 from topodns.cluster.model import (
+    Alias,
     ClusterObject,
     Endpoint,
     EndpointPort,
@@ -206,9 +207,19 @@ def test_a_slice_may_print_null_for_its_lists() -> None:
     assert (one.endpoints, one.ports) == ((), ())
 
 
-def test_an_fqdn_slice_is_kept_without_endpoints() -> None:
-    one = decoded_slice({"addresses": ["db.example.com"]}, addressType="FQDN")
+def test_an_fqdn_slice_has_an_alias_for_each_host_name() -> None:
+    one = decoded_slice(
+        {"addresses": ["db.example.com", "db.example.net"], "hostname": "db-0", "zone": "a"},
+        {"addresses": ["x" * 256, "Y.example"], "conditions": {"ready": False}, "targetRef": {"name": "vm-0"}},
+        {"addresses": None},
+        addressType="FQDN",
+    )
     assert (one.address_type, one.endpoints) == ("FQDN", ())
+    assert one.aliases == (
+        Alias("db.example.com", "db-0", "a"),
+        Alias("db.example.net", "db-0", "a"),
+        Alias("Y.example", ready=False, other_target="vm-0"),
+    )
 
 
 def test_a_slice_of_an_unknown_address_type_has_no_endpoints_either() -> None:

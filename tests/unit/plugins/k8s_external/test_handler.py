@@ -8,7 +8,7 @@ from tests.support.cluster_dig import PASSED, ClusterDig, expected, query_of, se
 from tests.support.deferred_results import at_once
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, packed, service
 from tests.support.query_builders import client
-from topodns.cluster.model import ClusterObject
+from topodns.cluster.model import Alias, ClusterObject
 from topodns.dependency import service_fact
 from topodns.dns.message import Response, RRset
 from topodns.dns.name import Name, parse_name
@@ -34,6 +34,8 @@ OBJECTS = (
     endpoint_slice("peers", endpoint("1.2.4.1", hostname="peer-0"), endpoint("1.2.4.2"), namespace="testns"),
     service("every", "testns"),
     endpoint_slice("every", endpoint("1.2.4.3", hostname="ep"), namespace="testns", ports=["http:"]),
+    service("named", "testns"),
+    endpoint_slice("named", namespace="testns", ports=["http:80"], aliases=[Alias("lb.example.net", hostname="n0")]),
     service("headless", "testns", ports=["http:80"]),
     endpoint_slice(
         "headless",
@@ -183,6 +185,18 @@ HEADLESS = {
     "a Service with a ClusterIP, above its endpoints": ("inside.testns.example.com. A", f"NODATA {SOA}"),
     "a port of a Service with a ClusterIP": ("_http._tcp.inside.testns.example.com. A", f"NXDOMAIN {SOA}"),
     "a Service with a ClusterIP and no endpoint": ("empty.testns.example.com. A", f"NXDOMAIN {SOA}"),
+    "an endpoint that is a host name": (
+        "n0.named.testns.example.com. A",
+        """
+        n0.named.testns.example.com. 5 IN CNAME lb.example.net.
+        lb.example.net. 60 IN A 192.0.2.80
+        """,
+    ),
+    "a host name by its port": (
+        "_http._tcp.named.testns.example.com. AAAA",
+        "_http._tcp.named.testns.example.com. 5 IN CNAME lb.example.net.",
+    ),
+    "SRV of host names": ("named.testns.example.com. SRV", f"NODATA {SOA}"),
     "endpoints without ports": (
         "peers.testns.example.com. A",
         "peers.testns.example.com. 5 IN A 1.2.4.1\npeers.testns.example.com. 5 IN A 1.2.4.2",

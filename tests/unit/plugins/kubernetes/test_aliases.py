@@ -1,0 +1,167 @@
+"""Slices of addressType FQDN, asked with dig: the answers are CoreDNS's."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.support.cluster_dig import ClusterDig, expected, settings
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, packed, service
+from topodns.cluster.model import Alias, ClusterObject, EndpointSlice
+from topodns.dns.message import Response, RRset
+from topodns.dns.name import Name, name_text
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.kubernetes.aliases import MAX_TARGETS
+from topodns.plugins.topology import TopologySettings
+from topodns.query.plugin import Client, Resolution
+
+NS = "testns"
+ZONE = f"{NS}.svc.cluster.local."
+WWW, MAIL = Alias("www.example.org"), Alias("Mail.example.org", hostname="m0", topology_zone="EU-1")
+
+
+def fqdn(name: str, *aliases: Alias, suffix: str = "fqdn", ports: Sequence[str] = ("http:80",)) -> EndpointSlice:
+    return endpoint_slice(
+        name, name=f"{name}-{suffix}", namespace=NS, address_type="FQDN", aliases=aliases, ports=ports
+    )
+
+
+def cluster() -> list[ClusterObject]:
+    return [
+        namespace(NS),
+        service("one", NS),
+        fqdn("one", WWW, ports=("http:80", "dns:53/UDP")),
+        service("several", NS),
+        fqdn("several", WWW, MAIL, Alias("asleep.example.org", ready=False)),
+        fqdn("several", WWW, suffix="more", ports=()),
+        service("mixed", NS),
+        fqdn("mixed", WWW),
+        endpoint_slice("mixed", endpoint("10.0.0.1", hostname="x0"), namespace=NS, ports=["http:80"]),
+        service("asleep", NS),
+        fqdn("asleep", Alias("www.example.org", ready=False)),
+        service("virtual", NS, ["10.96.0.1"], ["http:80"]),
+        fqdn("virtual", WWW),
+        service("inside", NS),
+        fqdn("inside", Alias(f"mixed.{ZONE}"), WWW),
+        service("nowhere", NS),
+        fqdn("nowhere", Alias(f"no-such.{ZONE}")),
+        service("itself", NS),
+        fqdn("itself", Alias(f"itself.{ZONE}")),
+        service("circle", NS),
+        fqdn("circle", Alias(f"circle-2.{ZONE}"), MAIL),
+        service("circle-2", NS),
+        fqdn("circle-2", Alias(f"circle.{ZONE}")),
+        service("broken", NS),
+        fqdn("broken", Alias("no..name"), Alias("10.0.0.9"), Alias("x" * 64)),
+    ]
+
+
+ANSWERS = {
+    "A": (f"one.{ZONE} A", f"one.{ZONE} 5 IN CNAME www.example.org."),
+    "AAAA": (f"one.{ZONE} AAAA", f"one.{ZONE} 5 IN CNAME www.example.org."),
+    "CNAME": (f"one.{ZONE} CNAME", f"one.{ZONE} 5 IN CNAME www.example.org."),
+    "SRV": (f"one.{ZONE} SRV", "NODATA cluster.local. 5"),
+    "TXT": (f"one.{ZONE} TXT", "NODATA cluster.local. 5"),
+    "a port": (f"_dns._udp.one.{ZONE} A", f"_dns._udp.one.{ZONE} 5 IN CNAME www.example.org."),
+    "a port of another protocol": (f"_dns._tcp.one.{ZONE} A", "NXDOMAIN cluster.local. 5"),
+    "above a port": (f"_udp.one.{ZONE} A", "NODATA cluster.local. 5"),
+    "above no port": (f"_sctp.one.{ZONE} A", "NXDOMAIN cluster.local. 5"),
+    "an endpoint": (f"www-example-org.one.{ZONE} A", f"www-example-org.one.{ZONE} 5 IN CNAME www.example.org."),
+    "SRV of an endpoint": (f"www-example-org.one.{ZONE} SRV", "NODATA cluster.local. 5"),
+    "no endpoint": (f"mail-example-org.one.{ZONE} A", "NXDOMAIN cluster.local. 5"),
+    "several": (
+        f"several.{ZONE} A",
+        f"several.{ZONE} 5 IN CNAME www.example.org.\nseveral.{ZONE} 5 IN CNAME mail.example.org.",
+    ),
+    "CNAME of several": (f"several.{ZONE} CNAME", f"several.{ZONE} 5 IN CNAME www.example.org."),
+    "a port of some": (
+        f"_http._tcp.several.{ZONE} A",
+        f"""
+        _http._tcp.several.{ZONE} 5 IN CNAME www.example.org.
+        _http._tcp.several.{ZONE} 5 IN CNAME mail.example.org.
+        """,
+    ),
+    "an endpoint with a hostname": (f"M0.several.{ZONE} A", f"M0.several.{ZONE} 5 IN CNAME mail.example.org."),
+    "an endpoint that is not ready": (f"asleep-example-org.several.{ZONE} A", "NXDOMAIN cluster.local. 5"),
+    "beside addresses": (f"mixed.{ZONE} A", f"mixed.{ZONE} 5 IN A 10.0.0.1\nmixed.{ZONE} 5 IN CNAME www.example.org."),
+    "beside addresses of the other family": (f"mixed.{ZONE} AAAA", f"mixed.{ZONE} 5 IN CNAME www.example.org."),
+    "SRV beside addresses": (
+        f"mixed.{ZONE} SRV",
+        f"mixed.{ZONE} 5 IN SRV 0 100 80 x0.mixed.{ZONE}\n+ x0.mixed.{ZONE} 5 IN A 10.0.0.1",
+    ),
+    "none that is ready": (f"asleep.{ZONE} A", "NXDOMAIN cluster.local. 5"),
+    "a Service with a ClusterIP": (f"virtual.{ZONE} A", f"virtual.{ZONE} 5 IN A 10.96.0.1"),
+    "an endpoint of a Service with a ClusterIP": (
+        f"www-example-org.virtual.{ZONE} A",
+        f"www-example-org.virtual.{ZONE} 5 IN CNAME www.example.org.",
+    ),
+    "a target in the same zone": (
+        f"inside.{ZONE} A",
+        f"""
+        inside.{ZONE} 5 IN CNAME mixed.{ZONE}
+        inside.{ZONE} 5 IN CNAME www.example.org.
+        mixed.{ZONE} 5 IN A 10.0.0.1
+        mixed.{ZONE} 5 IN CNAME www.example.org.
+        """,
+    ),
+    "a target in the same zone that does not exist": (f"nowhere.{ZONE} A", "NODATA cluster.local. 5"),
+    "a target at the name itself": (f"itself.{ZONE} A", "NODATA cluster.local. 5"),
+    "targets in a circle": (f"circle.{ZONE} A", f"circle.{ZONE} 5 IN CNAME mail.example.org."),
+    "what is no host name": (f"broken.{ZONE} A", "NODATA cluster.local. 5"),
+    "a zone": (f"eu-1.pin._zone.several.{ZONE} A", f"eu-1.pin._zone.several.{ZONE} 5 IN CNAME mail.example.org."),
+    "another zone": (f"eu-2.pin._zone.several.{ZONE} A", "NODATA cluster.local. 5"),
+    "another zone, preferred": (
+        f"eu-2.prefer._zone.mixed.{ZONE} A",
+        f"""
+        eu-2.prefer._zone.mixed.{ZONE} 5 IN A 10.0.0.1
+        eu-2.prefer._zone.mixed.{ZONE} 5 IN CNAME www.example.org.
+        """,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def dig() -> ClusterDig:
+    return ClusterDig(cluster(), settings(zonal=True))
+
+
+@pytest.mark.parametrize(("question", "answer"), ANSWERS.values(), ids=ANSWERS)
+def test_slices_of_host_names_are_answered_as_by_coredns(dig: ClusterDig, question: str, answer: str) -> None:
+    assert dig(question) == expected(answer)
+
+
+def test_each_target_elsewhere_is_asked_of_the_listener_and_a_limited_number() -> None:
+    asked: list[str] = []
+
+    def chase(target: Name, qtype: int, _client: Client) -> Resolution:
+        asked.append(name_text(target))
+        return Resolution(Response(Rcode.NOERROR, (RRset(b"", RRType.A, 30, (packed("192.0.2.1"),)),)), "forward")
+
+    many = [Alias(f"h{at}.example.org") for at in range(MAX_TARGETS + 5)]
+    dig = ClusterDig([namespace(NS), service("many", NS), fqdn("many", *many)], settings(), chase=chase)
+    lines = dig(f"many.{ZONE} A").splitlines()
+    assert [line for line in lines if " A " in line] == [f"{name} 30 IN A 192.0.2.1" for name in asked]
+    assert asked == [f"h{at}.example.org." for at in range(MAX_TARGETS)]
+    assert len(lines) == 2 * MAX_TARGETS
+
+
+def test_topology_keys_choose_the_addresses_and_leave_the_cnames() -> None:
+    objects = [
+        *(namespace(NS), node("n1", addresses=["10.240.0.1"]), node("n2", addresses=["10.240.0.2"])),
+        service("near", NS, annotation="kubernetes.io/hostname"),
+        endpoint_slice("near", endpoint("10.0.0.1", "n1"), namespace=NS),
+        fqdn("near", WWW),
+    ]
+    dig = ClusterDig(objects, settings(), TopologySettings())
+    cname = f"near.{ZONE} 5 IN CNAME www.example.org."
+    assert dig(f"near.{ZONE} A", "10.240.0.1") == f"near.{ZONE} 5 IN A 10.0.0.1\n{cname}"
+    assert dig(f"near.{ZONE} A", "10.240.0.2").startswith(cname)
+
+
+def test_with_noendpoints_there_are_none() -> None:
+    dig = ClusterDig(cluster(), settings(noendpoints=True))
+    assert dig(f"one.{ZONE} A") == "NXDOMAIN cluster.local. 5"
+
+
+def test_a_service_whose_only_endpoints_are_host_names_is_not_empty() -> None:
+    dig = ClusterDig(cluster(), settings(ignore_empty_service=True))
+    assert dig(f"virtual.{ZONE} A") == f"virtual.{ZONE} 5 IN A 10.96.0.1"

@@ -1,0 +1,78 @@
+"""Endpoints of slices of addressType FQDN: CNAME records to their host names, as in CoreDNS.
+
+Kubernetes gives such slices no meaning in DNS. As with ExternalName Services, topology keys never filter them, and SRV
+answers do not have them. Besides addresses and other aliases of the same name CoreDNS gives all their CNAME records;
+so does topodns, for at most 16 host names, each of which may cost a query to an upstream.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from topodns.cluster.backends import Backends
+from topodns.cluster.endpoint_names import alias_label
+from topodns.cluster.model import Alias
+from topodns.dns.message import RRset
+from topodns.dns.name import Name, is_subdomain, name_wire
+from topodns.dns.rrtype import ADDRESS_TYPES, Rcode, RRType
+from topodns.plugins.kubernetes.external_name import target_of
+from topodns.plugins.kubernetes.parse import ServiceName, ZonalName, matching
+from topodns.query.plugin import Resolution
+
+MAX_TARGETS: Final = 16
+
+_ANSWERED: Final = frozenset({Rcode.NOERROR, Rcode.NXDOMAIN})
+
+
+def targets_of(backends: Backends, name: ServiceName | ZonalName, pod_names: bool) -> list[Name]:
+    """The host names of the ready aliases with this name, without repeats; `pod_names` as for `endpoint_label`."""
+    if not backends.aliases:
+        return []
+    named = _in_zone(backends, name) if isinstance(name, ZonalName) else _named(backends, name, pod_names)
+    return list({target: None for alias in named if (target := target_of(alias.target)) is not None})[:MAX_TARGETS]
+
+
+def with_cnames(resolution: Resolution, targets: list[Name], qname: Name, qtype: int, ttl: int) -> Resolution:
+    """The resolution of a name that has these aliases as well, in place; failures and refusals stay what they are.
+
+    For A and AAAA their targets are in `chase`, but for those at or below `qname`. CNAME has the first one, as CoreDNS.
+    """
+    response = resolution.response
+    if response.rcode not in _ANSWERED:
+        return resolution
+    response.rcode = Rcode.NOERROR
+    if qtype == RRType.CNAME:
+        targets = targets[:1]
+    elif qtype in ADDRESS_TYPES:
+        targets = [target for target in targets if not is_subdomain(target, qname)]
+        resolution.chase = tuple(targets)
+    else:
+        return resolution
+    if targets:
+        response.answer += (RRset(b"", RRType.CNAME, ttl, tuple(map(name_wire, targets))),)
+    return resolution
+
+
+def is_in_zone(backends: Backends, topology_zone: str) -> bool:
+    """Whether a ready alias is in this topology zone, given in lower case."""
+    return any(_is_of(alias, topology_zone) for alias, _ in backends.aliases)
+
+
+def _named(backends: Backends, name: ServiceName, pod_names: bool) -> Iterator[Alias]:
+    for alias, ports in backends.aliases:
+        if name.endpoint and alias_label(alias, pod_names).lower() != name.endpoint:
+            continue
+        if not (name.port or name.protocol) or matching(ports, name):
+            yield alias
+
+
+def _in_zone(backends: Backends, name: ZonalName) -> Iterator[Alias]:
+    missed = name.prefer and not is_in_zone(backends, name.topology_zone)
+    if missed and any(pool.by_topology_zone(name.topology_zone).endpoints for pool in backends.pools.values()):
+        return
+    for alias, _ in backends.aliases:
+        if missed or _is_of(alias, name.topology_zone):
+            yield alias
+
+
+def _is_of(alias: Alias, topology_zone: str) -> bool:
+    return alias.topology_zone is not None and alias.topology_zone.lower() == topology_zone
