@@ -122,7 +122,7 @@ def got(scene: Scene, pool: list[Endpoint]) -> list[Endpoint]:
     return by_topology(pool, scene.keys) if scene.name.endswith("svc.cluster.local.") else pool
 
 
-def pools(scene: Scene) -> Iterator[tuple[str, int, list[Endpoint], int]]:
+def pools(scene: Scene) -> Iterator[tuple[str, int, list[Endpoint], int | None]]:
     """(cluster, family, endpoints, port number) of all that the name means."""
     imported = scene.name.endswith("set.local.")
     for cluster in dict.fromkeys(one.cluster_id for one in scene.slices) if imported else [""]:

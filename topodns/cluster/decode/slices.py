@@ -41,6 +41,9 @@ _MAX_ZONE: Final = 63  # characters of a label's value
 _SERVICE_NAME_LABEL: Final = "kubernetes.io/service-name"
 _IMPORT_NAME_LABEL: Final = "multicluster.kubernetes.io/service-name"
 _CLUSTER_ID_LABEL: Final = "multicluster.kubernetes.io/source-cluster"
+_SKIP_MIRROR_LABEL: Final = "endpointslice.kubernetes.io/skip-mirror"
+_LEADER_ANNOTATION: Final = "control-plane.alpha.kubernetes.io/leader"
+_MAX_MIRRORED: Final = 1000  # addresses of a subset: kube-controller-manager's --mirroring-max-endpoints-per-subset
 _NO_CONDITIONS: Final = ApiConditions()
 
 
@@ -132,19 +135,25 @@ def _topology_zone(given: str | None, topology: Mapping[str, str]) -> str | None
 
 
 def decode_endpoints(source: ApiEndpoints) -> Iterator[EndpointSlice]:
-    """A slice per subset and family, as the EndpointSlice mirroring controller makes them.
+    """A slice per subset and family, as the EndpointSlice mirroring controller makes them (KEP-752).
 
-    Their names contain "/", which no API object's name can. Raises ValueError for an invalid field.
+    None of an object that it leaves alone: one with the label `skip-mirror`, and a lock of leader election. Of a subset
+    the first 1,000 addresses count, ready ones before others. The names contain "/", which no API object's name can.
+    Raises ValueError for an invalid field.
     """
+    labels, annotations = source.metadata.labels or {}, source.metadata.annotations or {}
+    if labels.get(_SKIP_MIRROR_LABEL) == "true" or _LEADER_ANNOTATION in annotations:
+        return
     service_name = checked_label(source.metadata.name, "metadata.name")
     namespace = namespace_of(source.metadata)
     for at, subset in enumerate(source.subsets or ()):
-        endpoints = (
+        every = (
             *_subset_endpoints(subset.addresses or (), f"subsets[{at}].addresses", namespace, ready=True),
             *_subset_endpoints(
                 subset.not_ready_addresses or (), f"subsets[{at}].notReadyAddresses", namespace, ready=False
             ),
         )
+        endpoints = every[:_MAX_MIRRORED]
         for address_type, length in (("IPv4", 4), ("IPv6", 16)):
             of_type = tuple(endpoint for endpoint in endpoints if len(endpoint.address) == length)
             if of_type:

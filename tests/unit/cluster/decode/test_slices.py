@@ -271,6 +271,30 @@ def test_an_endpoints_becomes_a_mirrored_slice_per_subset_and_family() -> None:
     assert decode_object("Endpoints", json.dumps(source).encode()) == slices
 
 
+LEFT_ALONE: dict[str, tuple[Document, int]] = {
+    "no metadata": ({}, 1),
+    "the label": ({"labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}}, 0),
+    "another value of the label": ({"labels": {"endpointslice.kubernetes.io/skip-mirror": "True"}}, 1),
+    "the lock of a leader": ({"annotations": {"control-plane.alpha.kubernetes.io/leader": ""}}, 0),
+    "other annotations": ({"annotations": {"example.com/leader": "a"}, "labels": None}, 1),
+}
+
+
+@pytest.mark.parametrize(("metadata", "slices"), LEFT_ALONE.values(), ids=LEFT_ALONE)
+def test_an_endpoints_that_the_control_plane_would_not_mirror_is_nothing(metadata: Document, slices: int) -> None:
+    source = document("Endpoints", "db", metadata, subsets=[{"addresses": [{"ip": "10.0.0.1"}]}])
+    assert len(decode_object("Endpoints", source)) == slices
+
+
+def test_of_each_subset_the_first_thousand_addresses_are_mirrored_and_ready_ones_first() -> None:
+    ready, others = ([{"ip": f"10.{part}.{at >> 8}.{at & 255}"} for at in range(600)] for part in (1, 2))
+    subset = {"notReadyAddresses": others, "addresses": ready}
+    slices = decode_object("Endpoints", document("Endpoints", "db", subsets=[subset, subset]))
+    mirrored = [one.endpoints for one in slices if isinstance(one, EndpointSlice)]
+    assert [sum(each.ready for each in endpoints) for endpoints in mirrored] == [600, 600]
+    assert [len(endpoints) for endpoints in mirrored] == [1000, 1000]
+
+
 def test_an_endpoints_without_subsets_is_nothing() -> None:
     assert decode_object("Endpoints", document("Endpoints", subsets=None)) == ()
 

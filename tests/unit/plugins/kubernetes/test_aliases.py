@@ -145,7 +145,7 @@ def test_each_target_elsewhere_is_asked_of_the_listener_and_a_limited_number() -
 
 
 def test_topology_keys_choose_the_addresses_and_leave_the_cnames() -> None:
-    objects = [
+    objects: list[ClusterObject] = [
         *(namespace(NS), node("n1", addresses=["10.240.0.1"]), node("n2", addresses=["10.240.0.2"])),
         service("near", NS, annotation="kubernetes.io/hostname"),
         endpoint_slice("near", endpoint("10.0.0.1", "n1"), namespace=NS),

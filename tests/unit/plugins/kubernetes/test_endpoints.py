@@ -116,7 +116,8 @@ LABELS = {
 
 @pytest.mark.parametrize(("one", "label"), LABELS.values(), ids=LABELS)
 def test_an_endpoint_has_the_same_one_label_in_srv_ptr_and_its_own_name(one: Endpoint, label: str) -> None:
-    objects = [namespace(NS), service("db", NS), endpoint_slice("db", one, namespace=NS, ports=["sql:5432"])]
+    one_slice = endpoint_slice("db", one, namespace=NS, ports=["sql:5432"])
+    objects: list[ClusterObject] = [namespace(NS), service("db", NS), one_slice]
     dig = ClusterDig(objects, settings(endpoint_pod_names=True))
     name, qtype = f"{label}.db.{NS}.svc.cluster.local.", "A" if len(one.address) == 4 else "AAAA"
     address = f"{name} 5 IN {qtype} {ip_address(one.address)}"
@@ -130,7 +131,7 @@ def test_an_endpoint_has_the_same_one_label_in_srv_ptr_and_its_own_name(one: End
 def test_what_is_no_pod_of_its_namespace_locates_no_client() -> None:
     """A Node or a custom object in a targetRef names an endpoint, which must not move the Pods of others."""
     keyed = service("web", NS, annotation="kubernetes.io/hostname")
-    objects = [
+    objects: list[ClusterObject] = [
         *(namespace(NS), node("n1"), node("n2"), keyed),
         endpoint_slice("web", endpoint("10.2.0.1", "n1"), endpoint("10.2.0.2", "n2"), namespace=NS),
         endpoint_slice("db", endpoint("10.1.0.1", "n1", target="n1"), endpoint("10.1.0.2", "n2"), namespace=NS),
