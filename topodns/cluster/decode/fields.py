@@ -73,6 +73,16 @@ def namespace_of(metadata: ApiMetadata) -> str:
     return checked_label(metadata.namespace or "default", "metadata.namespace")
 
 
+def label_of(metadata: ApiMetadata) -> str:
+    """The name of an object that is a label of DNS names.
+
+    Raises ValueError if it is empty, as only a manifest's can be, over 63 octets or not ASCII.
+    """
+    if not metadata.name:
+        raise ValueError("metadata.name: empty")
+    return checked_label(metadata.name, "metadata.name")
+
+
 def version_of(metadata: ApiMetadata) -> int:
     """The resourceVersion if it is a decimal number, as Kubernetes guarantees since 1.35 (KEP-5504), else 0."""
     return parse_version(metadata.resource_version or "")

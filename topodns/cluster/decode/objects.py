@@ -9,8 +9,8 @@ from sys import intern
 from typing import Any, Final, NamedTuple
 
 from topodns.cluster.decode.fields import (
-    checked_label,
     interned,
+    label_of,
     namespace_of,
     parse_address,
     parse_each,
@@ -173,7 +173,7 @@ def _decode_service(source: ApiService) -> Iterator[Service]:
     headless = ips[:1] == ["None"]
     yield Service(
         namespace=namespace_of(source.metadata),
-        name=checked_label(source.metadata.name, "metadata.name"),
+        name=label_of(source.metadata),
         cluster_ips=() if headless else parse_each(parse_address, ips, "spec.clusterIPs[{}]: "),
         headless=headless,
         external_name=(spec.external_name or "") if external else None,
@@ -219,7 +219,7 @@ def _decode_service_import(source: ApiServiceImport) -> Iterator[Service]:
     spec = source.spec or ApiServiceImportSpec()
     yield Service(
         namespace=namespace_of(source.metadata),
-        name=checked_label(source.metadata.name, "metadata.name"),
+        name=label_of(source.metadata),
         cluster_ips=parse_each(parse_address, spec.ips or (), "spec.ips[{}]: "),
         headless=spec.type == "Headless",
         ports=_service_ports(spec.ports),

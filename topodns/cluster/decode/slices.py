@@ -10,6 +10,7 @@ from topodns.cluster.decode.fields import (
     checked_label,
     generation_of,
     interned,
+    label_of,
     namespace_of,
     parse_address,
     parse_addresses,
@@ -144,7 +145,7 @@ def decode_endpoints(source: ApiEndpoints) -> Iterator[EndpointSlice]:
     labels, annotations = source.metadata.labels or {}, source.metadata.annotations or {}
     if labels.get(_SKIP_MIRROR_LABEL) == "true" or _LEADER_ANNOTATION in annotations:
         return
-    service_name = checked_label(source.metadata.name, "metadata.name")
+    service_name = label_of(source.metadata)
     namespace = namespace_of(source.metadata)
     for at, subset in enumerate(source.subsets or ()):
         every = (

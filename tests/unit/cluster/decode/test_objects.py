@@ -445,6 +445,9 @@ BROKEN: dict[str, tuple[Document, str, str]] = {
         "shop/web",
         r"^subsets\[0\]\.ports\[0\]\.port: 18446744073709551616 is not in",
     ),
+    "a Service of no name": (document("Service", ""), "shop", r"^metadata\.name: empty$"),
+    "a ServiceImport of no name": (document("ServiceImport", ""), "shop", r"^metadata\.name: empty$"),
+    "an Endpoints of no name": (document("Endpoints", ""), "shop", r"^metadata\.name: empty$"),
     "a hostname that is too long for a label": (
         document("EndpointSlice", endpoints=[{"hostname": "a" * 63}, {"hostname": "a" * 64}]),
         "shop/web",
