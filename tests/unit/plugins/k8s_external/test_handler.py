@@ -285,3 +285,18 @@ def test_the_serial_is_not_kept() -> None:
     resolution = Dig().resolve("example.com. SOA")
     assert isinstance(resolution, Resolution)
     assert resolution.scope is Scope.CLIENT
+
+
+def test_before_a_zone_as_long_as_a_name_may_be_there_is_no_name_server_and_no_pointer() -> None:
+    zone = ".".join(letter * 60 for letter in "abcd") + ".example."
+    external = K8sExternal((parse_name(zone), parse_name("in-addr.arpa")))
+    step = ExternalZone(external, settings(), ClusterDig(OBJECTS, settings()).state, (packed("10.1.0.9"),))
+
+    def dig(question: str) -> str:
+        resolution = at_once(step(query_of(question), client()))
+        assert isinstance(resolution, Resolution)
+        return transcript(resolution, question.split()[0])
+
+    assert dig(f"{zone} NS") == f"NODATA {zone} 5"
+    assert dig(f"{zone} SOA").split()[4:6] == [zone, zone]
+    assert dig("4.3.2.1.in-addr.arpa. PTR") == "NXDOMAIN in-addr.arpa. 5"

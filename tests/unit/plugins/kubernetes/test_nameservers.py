@@ -54,3 +54,33 @@ def test_the_apex_names_the_services_that_this_server_is_behind() -> None:
 
 def test_without_any_address_of_its_own_the_apex_has_no_name_servers() -> None:
     assert ClusterDig(cluster(), settings())("cluster.local. NS") == "NODATA cluster.local. 5"
+
+
+def zone_of(octets: int) -> str:
+    """A zone whose name has so many octets in a message."""
+    labels = ["a" * 61, "b" * 61, "c" * 61]
+    return ".".join([*labels, "d" * (octets - sum(len(label) + 1 for label in labels) - 2)]) + "."
+
+
+@pytest.mark.parametrize(("octets", "primary", "mailbox"), [(244, True, True), (245, True, False), (249, False, False)])
+def test_a_name_that_does_not_fit_before_a_long_zone_is_left_out(octets: int, primary: bool, mailbox: bool) -> None:
+    zone, own = zone_of(octets), "10.1.2.3"
+    dig = ClusterDig(cluster(), settings(zone), own_addresses=[own])
+    found = dig(f"{zone} SOA").split()[4:6]
+    assert found == [f"ns.dns.{zone}" if primary else zone, f"hostmaster.{zone}" if mailbox else zone]
+    server = f"{zone} 5 IN NS ns.dns.{zone}\n+ ns.dns.{zone} 5 IN A {own}"
+    assert dig(f"{zone} NS") == (server if primary else f"NODATA {zone} 5")
+
+
+def test_a_service_in_front_of_this_server_whose_name_is_too_long_is_no_name_server() -> None:
+    long, short = "s" * 63, "dns"
+    objects: list[ClusterObject] = [namespace("kube-system")]
+    for name, address in ((long, "10.96.0.10"), (short, "10.96.0.11")):
+        objects += [
+            service(name, "kube-system", [address], ["dns:53/UDP"]),
+            endpoint_slice(name, endpoint("10.1.2.3"), namespace="kube-system"),
+        ]
+    zone = zone_of(200)
+    dig = ClusterDig(objects, settings(zone), own_addresses=["10.1.2.3"])
+    server = f"{short}.kube-system.svc.{zone}"
+    assert dig(f"{zone} NS") == f"{zone} 5 IN NS {server}\n+ {server} 5 IN A 10.96.0.11"
