@@ -17,12 +17,12 @@ from tests.support.cluster_dig import settings
 from tests.support.dns_messages import query
 from tests.support.fast_path_sockets import Socket
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, packed, service
-from topodns.cluster.model import Alias, ClusterObject, Endpoint, Replaced, Upserted
+from topodns.cluster.model import Alias, ClusterObject, Endpoint, Kind, Replaced, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.dns.name import name_text, reverse_name
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 
-KINDS = frozenset(("Namespace", "Service", "ServiceImport", "EndpointSlice"))
+KINDS: frozenset[Kind] = frozenset(("Namespace", "Service", "ServiceImport", "EndpointSlice"))
 CLIENT = packed("10.240.0.1")
 MAX_NAME = 255
 
@@ -69,12 +69,16 @@ def worlds(draw: st.DrawFn) -> World:
     for at in range(draw(st.integers(1, 24))):
         target = draw(TARGETS)
         pod = draw(st.booleans())
-        labels = {"hostname": draw(HOSTNAMES), "pod": target if pod else "", "target": "" if pod else target}
+        labels: dict[str, Any] = {
+            "hostname": draw(HOSTNAMES),
+            "pod": target if pod else "",
+            "target": "" if pod else target,
+        }
         endpoints.append(endpoint(f"10.0.0.{at}" if draw(st.booleans()) else f"fd00::{at + 1:x}", **labels))
     cut = draw(st.integers(0, len(endpoints)))
     objects: list[ClusterObject] = [namespace(space), service(name, space), service(name, space, imported=True)]
     for number, some in enumerate((endpoints[:cut], endpoints[cut:])):
-        there = {"name": f"local-{number}", "namespace": space, "ports": draw(PORTS)}
+        there: dict[str, Any] = {"name": f"local-{number}", "namespace": space, "ports": draw(PORTS)}
         aliases = [Alias("www.example.org")] if draw(st.integers(0, 4)) == 0 else []
         objects.append(endpoint_slice(name, *some, aliases=aliases, **there))
         there |= {"name": f"far-{number}", "imported": True, "cluster_id": draw(CLUSTERS)}
