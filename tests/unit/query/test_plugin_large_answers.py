@@ -154,10 +154,9 @@ def everything(scene: Scene, spelled_origin: bytes) -> Response:
 
 
 def addresses(scene: Scene) -> tuple[RRset, ...]:
-    """By port only where ports are asked for, or the outside asks."""
+    """By port only where ports are asked for."""
     found: dict[bytes, None] = {}
-    of_ports = len(left_of_service(scene.name)) == 2 and "_._." not in scene.name
-    if of_ports or scene.name.endswith("ext.example."):
+    if len(left_of_service(scene.name)) == 2 and "_._." not in scene.name:
         for _, family, pool, _ in pools(scene):
             if TYPES[family] == scene.qtype:
                 found |= dict.fromkeys(each.address for each in pool)
