@@ -137,7 +137,9 @@ def _imported(case: Case, theirs: Reply, ours: Reply) -> bool:
     "reverse names with labels before", "they are no address's name", AA, RA, RCODE, ANSWER, AUTHORITY, OPTIONS
 )
 def _long_reverse(case: Case, theirs: Reply, ours: Reply) -> bool:
-    return case.question.is_below((b"ip6", b"arpa")) and len(case.question.labels) > _IP6_LABELS
+    labels = case.question.labels
+    longer = len(labels) > _IP6_LABELS or any(b"." in label for label in labels)  # CoreDNS splits at those dots too
+    return case.question.is_below((b"ip6", b"arpa")) and longer
 
 
 @_difference(
