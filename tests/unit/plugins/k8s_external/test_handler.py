@@ -1,6 +1,6 @@
 """`k8s_external example.com`, asked and answered as by dig."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pytest
 
@@ -62,11 +62,16 @@ def balancer(target: Name, qtype: int, client: Client) -> Answered | None:
 
 class Dig:
     def __init__(
-        self, objects: Iterable[ClusterObject] = OBJECTS, synced: bool = True, own: str = "", **options: object
+        self,
+        objects: Iterable[ClusterObject] = OBJECTS,
+        synced: bool = True,
+        own: str = "",
+        origins: Sequence[str] = ORIGINS,
+        **options: object,
     ) -> None:
         kubernetes = settings(namespaces=frozenset({"testns", "kube-system"}))
         cluster = ClusterDig(objects, kubernetes, synced=synced)
-        external = K8sExternal(tuple(map(parse_name, ORIGINS)), **options)  # type: ignore[arg-type]  # the fields' types
+        external = K8sExternal(tuple(map(parse_name, origins)), **options)  # type: ignore[arg-type]  # the fields' types
         own_addresses = (packed(own),) if own else ()
         self._step = ExternalZone(external, kubernetes, cluster.state, own_addresses, balancer)
 
@@ -289,14 +294,7 @@ def test_the_serial_is_not_kept() -> None:
 
 def test_before_a_zone_as_long_as_a_name_may_be_there_is_no_name_server_and_no_pointer() -> None:
     zone = ".".join(letter * 60 for letter in "abcd") + ".example."
-    external = K8sExternal((parse_name(zone), parse_name("in-addr.arpa")))
-    step = ExternalZone(external, settings(), ClusterDig(OBJECTS, settings()).state, (packed("10.1.0.9"),))
-
-    def dig(question: str) -> str:
-        resolution = at_once(step(query_of(question), client()))
-        assert isinstance(resolution, Resolution)
-        return transcript(resolution, question.split()[0])
-
+    dig = Dig(own="10.1.0.9", origins=(zone, "in-addr.arpa"))
     assert dig(f"{zone} NS") == f"NODATA {zone} 5"
     assert dig(f"{zone} SOA").split()[4:6] == [zone, zone]
     assert dig("4.3.2.1.in-addr.arpa. PTR") == "NXDOMAIN in-addr.arpa. 5"
