@@ -23,9 +23,9 @@ _Members = Endpoint | list[Endpoint]  # one is stored without a list: of most No
 _Pairs = Iterable[tuple[str | None, Endpoint]]  # an endpoint with each of its values; None: it has no value
 
 _address: Final = attrgetter("address")
-Identity = tuple[bytes, str, str]
-identity_of: Final[Callable[[Endpoint], Identity]] = attrgetter("address", "hostname", "pod_name")
-"""What makes two entries of slices copies of one endpoint: address, hostname and Pod.
+Identity = tuple[bytes, str, str, str]
+identity_of: Final[Callable[[Endpoint], Identity]] = attrgetter("address", "hostname", "pod_name", "other_target")
+"""Entries of slices with the same address, hostname and target are copies of one endpoint.
 
 Pods in their node's network share an address, and are endpoints of their own.
 """

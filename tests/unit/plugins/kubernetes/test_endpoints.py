@@ -1,18 +1,13 @@
 """Names of endpoints."""
 
 from dataclasses import replace
-
-from tests.support.cluster_dig import ClusterDig, expected, settings
-from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, service
-from topodns.cluster.model import HOSTNAME_LABEL, ClusterObject, Endpoint
-from topodns.plugins.topology import TopologySettings
 from ipaddress import ip_address
 
 import pytest
 
-from tests.support.cluster_dig import ClusterDig, settings
+from tests.support.cluster_dig import ClusterDig, expected, settings
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, packed, service
-from topodns.cluster.model import ClusterObject, Endpoint, Upserted
+from topodns.cluster.model import HOSTNAME_LABEL, ClusterObject, Endpoint, Upserted
 from topodns.dependency import address_fact
 from topodns.dns.name import name_text, reverse_name
 from topodns.plugins.topology import TopologySettings
@@ -104,6 +99,8 @@ def test_keys_select_among_the_endpoints_that_are_ready_at_the_port() -> None:
     assert " 8080 172-0-0-1.db." in answer
     assert " 8081 172-0-0-2.db." in answer
     assert " 8081 172-0-0-1.db." not in answer
+
+
 LABELS = {
     "of a static Pod on a Node with dots in its name": (endpoint("10.1.0.1", pod="etcd-a.example.net"), "10-1-0-1"),
     "of a Node": (endpoint("10.1.0.2", "n1", target="n1"), "n1"),
