@@ -4,6 +4,7 @@ A `Generation` is the complete server of one Corefile. It is built before it rep
 Corefile that cannot be built changes nothing.
 """
 
+import logging
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from random import Random
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from topodns.app.clusters import Cluster, ClusterMaker, Feed
     from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
 
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -102,7 +105,8 @@ class Assembly:
         The state of the other clusters is empty: `app.clusters.load_manifests` or `app.cluster_lifecycle` fills it. No
         feed is changed. Raises ConfigError, or one of `plugins.setup.FILE_ERRORS`.
         """
-        refuse_circles(settings, self._machine.addresses)
+        for line in refuse_circles(settings, self._machine.addresses):
+            log.warning("%s", line)
         generation, spare = Generation(settings), list(feeds)
         rows: dict[ListenAt, list[Block]] = {}
         for block in settings.blocks:

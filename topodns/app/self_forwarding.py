@@ -1,39 +1,91 @@
-"""Refuses server blocks that forward to themselves, before anything is served (CoreDNS's `loop` finds it later)."""
+"""Refuses server blocks that are certain to forward to themselves, and warns of those that may.
+
+CoreDNS serves both, and finds a loop by `loop` while it serves.
+"""
 
 from collections.abc import Collection, Iterator
 from ipaddress import ip_address
+from typing import Final, NamedTuple
 
 from topodns.corefile.errors import ConfigError
 from topodns.dns.name import Name, is_subdomain
 from topodns.plugins.block import ServerBlock, Settings
-from topodns.plugins.forward.settings import Forward, UpstreamAddress
+from topodns.plugins.forward.settings import Forward, UpstreamAddress, UpstreamTransport
 from topodns.plugins.forward.setup import PLUGIN as FORWARD
 
+_DECIDING: Final = ("acl", "file", "template", "view")
+"""Directives that may drop, answer or pass on a query when it comes back."""
 
-def refuse_circles(settings: Settings, own_addresses: Collection[bytes]) -> None:
-    """Raise ConfigError for the first upstream that is the forwarding block itself.
 
-    `own_addresses` are those of the machine, packed. Forwarding to another block is allowed: it may have an answer.
+class _Circle(NamedTuple):
+    """An upstream that has the address of its own server block."""
+
+    block: ServerBlock
+    forward: Forward
+    upstream: UpstreamAddress
+    certain: bool  # whether each query to the directive's upstreams comes back to it as it was
+
+
+def refuse_circles(settings: Settings, own_addresses: Collection[bytes]) -> tuple[str, ...]:
+    """Log lines about upstreams that may be the forwarding block itself. Raises ConfigError for the first that is.
+
+    `own_addresses` are those of the machine, packed. An upstream is the block itself where the block has the address in
+    `bind`; a block on all addresses only may be, as the packet filter may redirect the address to another program, as
+    in containers on a network of Docker's own (127.0.0.11). Forwarding to another block is allowed: it may have an
+    answer.
     """
+    warnings = []
+    for block, forward, upstream, certain in _circles(settings, own_addresses):
+        if certain:
+            problem = f"'forward' has {upstream.name}, which is this server block itself: a loop"
+            raise ConfigError(forward.file, forward.line, problem)
+        finds = (
+            "`loop` finds out" if "loop" in block.settings else "`loop` would find out, which the block does not have"
+        )
+        warnings.append(
+            f"plugin/forward: {upstream.name} may be this server block itself, a loop: {finds} "
+            f"({forward.file}:{forward.line})"
+        )
+    return tuple(warnings)
+
+
+def _circles(settings: Settings, own_addresses: Collection[bytes]) -> Iterator[_Circle]:
     listening = _Listening(settings, own_addresses)
     for block in settings.blocks:
         for forward in block.get(FORWARD) or ():
             names = list(_forwarded(block, forward))
-            for upstream in forward.upstreams:
-                there = listening.at(upstream)
-                if there is not None and any(there.get(name) is block for name in names):
-                    problem = f"'forward' has {upstream.name}, which is this server block itself: a loop"
-                    raise ConfigError(forward.file, forward.line, problem)
+            found = [
+                (upstream, at)
+                for upstream in forward.upstreams
+                if (at := listening.at(upstream)) is not None and any(at.origins.get(name) is block for name in names)
+            ]
+            certain = (
+                len(found) == len(forward.upstreams)
+                and all(at.bound for _, at in found)
+                and not any(name in block.settings for name in _DECIDING)
+                and not _renames(block)
+            )
+            for upstream, _ in found:
+                yield _Circle(block, forward, upstream, certain)
+
+
+def _renames(block: ServerBlock) -> bool:
+    """Whether the block may forward another name than that of the query, which another block may have."""
+    if "rewrite" not in block.settings:
+        return False
+    from topodns.plugins.rewrite.settings import NameRule  # here: most blocks have no rules, so they are not loaded
+
+    return any(isinstance(rule.change, NameRule) for rule in block.settings["rewrite"])
 
 
 def _forwarded(block: ServerBlock, forward: Forward) -> Iterator[Name]:
     """The topmost forwarded names: each is at or below both an origin of the block and one of the directive."""
     for key in block.keys:
         for origin in forward.origins:
-            if is_subdomain(key.origin, origin):
-                yield key.origin
-            elif is_subdomain(origin, key.origin):
-                yield origin
+            for name in {key.origin, origin}:
+                within = is_subdomain(name, origin) and is_subdomain(name, key.origin)
+                if within and not any(is_subdomain(name, excepted) for excepted in forward.excepted):
+                    yield name
 
 
 class _Origins:
@@ -58,6 +110,13 @@ class _Origins:
         return next((self._blocks[origin] for origin in above if origin in self._blocks), None)
 
 
+class _Listener(NamedTuple):
+    """A listener that an upstream's address is one of: by `bind`, or as one of all addresses of the machine."""
+
+    origins: _Origins
+    bound: bool
+
+
 class _Listening:
     """The blocks by listen address, indexed once, as a node-cache may have a block for each stub domain."""
 
@@ -70,13 +129,22 @@ class _Listening:
                 for host in hosts:
                     self._at.setdefault((host, key.port), _Origins()).add(block, key.origin)
 
-    def at(self, upstream: UpstreamAddress) -> _Origins | None:
-        """The listener at this address, or None; one bound to the address goes before one on all addresses."""
+    def at(self, upstream: UpstreamAddress) -> _Listener | None:
+        """The listener at this address, or None; one bound to the address goes before one on all addresses.
+
+        None for an upstream over TLS, which no block serves.
+        """
+        if upstream.transport is UpstreamTransport.TLS:
+            return None
         address = ip_address(upstream.host.partition("%")[0])
-        found = self._at.get((address.packed, upstream.port))
-        if found is None and (address.is_loopback or address.packed in self._own_addresses):
-            found = self._at.get((b"", upstream.port))
-        return found
+        bound = self._at.get((address.packed, upstream.port))
+        if bound is not None:
+            return _Listener(bound, bound=not address.is_unspecified)
+        if not (address.is_loopback or address.is_unspecified or address.packed in self._own_addresses):
+            return None
+        unspecified = bytes(len(address.packed))
+        wild = self._at.get((b"", upstream.port)) or self._at.get((unspecified, upstream.port))
+        return _Listener(wild, bound=False) if wild is not None else None
 
 
 def _packed(host: str) -> bytes:

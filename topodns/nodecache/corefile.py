@@ -42,7 +42,7 @@ class NodeCorefile:
         flags: NodeCacheFlags,
         environment: Mapping[str, str],
         resolv_conf: str = RESOLV_CONF,
-        refuse: Callable[[Settings], None] = lambda settings: None,
+        refuse: Callable[[Settings], object] = lambda settings: None,
     ) -> None:
         """`refuse` raises ConfigError for settings that are valid in syntax but cannot work."""
         self._flags = flags

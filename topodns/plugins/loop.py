@@ -150,7 +150,8 @@ def _count(counts: LoopCounts, attribute: str) -> list[tuple[tuple[str, ...], fl
 PLUGIN: Final = Plugin(
     name="loop",
     coredns=differs(
-        "a loop gets SERVFAIL until it is gone, and never ends the process; a block that forwards to itself is refused"
+        "a loop gets SERVFAIL until it is gone, and never ends the process; "
+        "a block that is certain to forward to itself is refused"
     ),
     parse=parse_flag,
     setup=_setup,

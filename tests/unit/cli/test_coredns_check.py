@@ -232,7 +232,7 @@ def test_the_guide_shows_the_printed_output(tmp_path: Path) -> None:
 
 
 def test_a_block_that_forwards_to_itself_is_refused() -> None:
-    found = examined(".:53 {\n    forward . 127.0.0.1\n    loop\n}\n")
+    found = examined(".:53 {\n    bind 127.0.0.1\n    forward . 127.0.0.1\n    loop\n}\n")
     assert not found.possible
     assert "which is this server block itself: a loop" in found.report(readable=True)
 
