@@ -6,6 +6,7 @@ import socket
 from typing import Final
 
 from topodns.net.reuseport import Binding, Sharing
+from topodns.netlink.route import is_tentative
 
 RECEIVE_BUFFER: Final = 4 << 20  # octets; the kernel allows no more than net.core.rmem_max
 
@@ -32,8 +33,10 @@ class ListenError(Exception):
 def open_udp(host: str, port: int, binding: Binding = _ALONE) -> list[socket.socket]:
     """The bound, non-blocking UDP sockets for an address; for "" one for IPv4, and one for IPv6 if the machine has it.
 
-    Wildcard sockets report each datagram's destination address (IP_PKTINFO), so that the reply can leave from it. Port
-    0 is any free port, the same for both families. Raises ListenError, with nothing left open.
+    An IPv6 link-local address has `%interface` (RFC 4007 section 11). The socket of an IPv6 address that is still
+    tentative receives as soon as the address is usable. Wildcard sockets report each datagram's destination address
+    (IP_PKTINFO), so that the reply can leave from it. Port 0 is any free port, the same for both families. Raises
+    ListenError, with nothing left open.
     """
     return _open(socket.SOCK_DGRAM, host, port, binding)
 
@@ -78,11 +81,26 @@ def _bind(sock: socket.socket, host: str, port: int, binding: Binding) -> None:
         sock.setsockopt(*_FREEBIND[sock.family], 1)
     if binding.sharing is Sharing.JOINED:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    sock.bind((host, port))
+    address = _socket_address(sock.family, host, port)
+    try:
+        sock.bind(address)
+    except OSError as problem:
+        if problem.errno != errno.EADDRNOTAVAIL or sock.family != socket.AF_INET6 or not is_tentative(host):
+            raise
+        sock.setsockopt(*_FREEBIND[sock.family], 1)
+        sock.bind(address)
     if (
         binding.sharing is Sharing.FIRST
     ):  # set after bind, which must fail if the port is in use, even by sockets with SO_REUSEPORT
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+
+
+def _socket_address(family: socket.AddressFamily, host: str, port: int) -> tuple[str, int] | tuple[str, int, int, int]:
+    """The argument of `socket.bind`, with the index of the interface after `%`. Raises OSError if there is none."""
+    address, _, interface = host.partition("%")
+    if family == socket.AF_INET:
+        return address, port
+    return address, port, 0, socket.if_nametoindex(interface) if interface else 0
 
 
 def _prepare(sock: socket.socket) -> None:

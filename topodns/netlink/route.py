@@ -40,7 +40,8 @@ _ADDRESS: Final = struct.Struct("=BBBBI")  # struct ifaddrmsg: family, prefix le
 
 _IFLA_IFNAME, _IFLA_LINKINFO, _IFLA_IFALIAS, _IFLA_INFO_KIND = 3, 18, 20, 1
 # IFA_ADDRESS is the address of the other end on a point-to-point link, IFA_LOCAL that of this end; absent for IPv6.
-_IFA_ADDRESS, _IFA_LOCAL, _IFA_FLAGS = 1, 2, 8
+_IFA_ADDRESS, _IFA_LOCAL, _IFA_LABEL, _IFA_FLAGS = 1, 2, 3, 8
+_TENTATIVE: Final = 0x40  # IFA_F_TENTATIVE of linux/if_addr.h, among the eight flags that the header has too
 _NO_DAD, _NO_PREFIX_ROUTE = 0x02, 0x200  # usable at once; no route for the /128
 _SCOPE_HOST: Final = 254  # never chosen as the source address of packets to other hosts
 
@@ -58,19 +59,37 @@ class Link:
 class LinkAddress:
     index: int  # of the link
     address: IPAddress
+    label: str = ""  # of an IPv4 address: the link's name, or that and a colon and a word, as in ip-address(8)
+    tentative: bool = False  # not usable yet: duplicate address detection goes on, or has failed (RFC 4862 section 5.4)
 
 
 def addresses_of(interface: str) -> tuple[str, ...] | None:
-    """The addresses of an interface, IPv6 link-local ones with `%interface`; None if there is no such interface.
+    """The addresses of an interface, IPv6 link-local ones with `%interface`, or those with the label `interface`, such
+    as `eth0:1`; None if there is no such interface or label.
 
     Raises OSError if the kernel refuses the request.
     """
+    if ":" in interface:  # in no name of an interface; the kernel ignores what follows it in requests by name
+        with Rtnetlink() as kernel:
+            return tuple(str(each.address) for each in kernel.addresses() if each.label == interface) or None
     try:
         index = socket.if_nametoindex(interface)
     except (OSError, ValueError):
         return None
     with Rtnetlink() as kernel:
         return tuple(_with_scope(each.address, interface) for each in kernel.addresses() if each.index == index)
+
+
+def is_tentative(host: str) -> bool:
+    """Whether an IPv6 address, perhaps with `%interface`, is one of this network namespace that is not usable yet.
+
+    Raises OSError if the kernel refuses the request.
+    """
+    address, _, interface = host.partition("%")
+    wanted, index = ip_address(address), socket.if_nametoindex(interface) if interface else 0
+    with Rtnetlink() as kernel:
+        found = [each for each in kernel.addresses() if each.address == wanted and index in (0, each.index)]
+    return any(each.tentative for each in found)
 
 
 def own_addresses() -> frozenset[bytes]:
@@ -128,10 +147,12 @@ def read_link(body: bytes) -> Link:
 
 def read_address(body: bytes) -> LinkAddress | None:
     """Parse the body of NEW_ADDRESS or DELETE_ADDRESS; None for an address that is neither IPv4 nor IPv6."""
-    *_, index = _ADDRESS.unpack_from(body)
+    _, _, flags, _, index = _ADDRESS.unpack_from(body)
     found = read_attributes(body[_ADDRESS.size :])
     packed = found.get(_IFA_LOCAL) or found.get(_IFA_ADDRESS, b"")
-    return LinkAddress(index, ip_address(packed)) if len(packed) in (4, 16) else None
+    if len(packed) not in (4, 16):
+        return None
+    return LinkAddress(index, ip_address(packed), read_text(found.get(_IFA_LABEL, b"")), bool(flags & _TENTATIVE))
 
 
 def write_link(index: int = 0, *, name: str = "", kind: str = "", alias: str = "", up: bool = False) -> bytes:

@@ -55,7 +55,14 @@ def test_the_address_is_that_of_this_end(attributes: list[tuple[int, str]], addr
     label = write_attribute(3, b"tun00\0")
     written = b"".join(write_attribute(kind, ip_address(text).packed) for kind, text in attributes)
     body = struct.pack("=BBBBI", 2, 24, 0, 0, 3) + label + written
-    assert read_address(body) == LinkAddress(3, ip_address(address))
+    assert read_address(body) == LinkAddress(3, ip_address(address), "tun00")
+
+
+def test_an_address_is_tentative_while_the_kernel_looks_for_duplicates() -> None:
+    written = write_attribute(1, ip_address("fe80::5").packed)
+    for flags, tentative in ((0x40, True), (0x48, True), (0x80, False)):
+        found = read_address(struct.pack("=BBBBI", 10, 64, flags, 253, 3) + written)
+        assert found == LinkAddress(3, ip_address("fe80::5"), tentative=tentative)
 
 
 @pytest.mark.parametrize(
