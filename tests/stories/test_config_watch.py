@@ -315,3 +315,19 @@ def test_none_of_this_imports_a_library_that_a_node_would_have_to_hold_in_memory
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
     assert run.stdout == "[]\n"
+
+
+def test_without_a_template_the_corefile_of_conf_is_followed_and_never_written(tmp_path: Path) -> None:
+    """As kubespray and KubeKey mount it: a ConfigMap at the path of -conf, which the kubelet changes."""
+
+    async def story() -> None:
+        mounted = Volume(tmp_path / "coredns", Corefile=". {\n    forward . 192.0.2.1\n}\n")
+        node = Node(tmp_path, f"-conf={mounted.path / 'Corefile'}")
+        async with node.watching():
+            assert "192.0.2.1" in node.watch.text
+            mounted.publish(Corefile=". {\n    forward . 192.0.2.2\n}\n")
+            await node.hears("192.0.2.2")
+            assert (mounted.path / "Corefile").is_symlink()
+            assert (mounted.path / "Corefile").read_text() == node.watch.text
+
+    asyncio.run(story())

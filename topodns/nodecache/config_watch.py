@@ -32,7 +32,7 @@ class NodeConfigWatch:
         changed: Callable[[str], object],
         copy: str = "",
     ) -> None:
-        """`copy` is the path of a copy of each Corefile, for inspection by people; "" for none."""
+        """`copy` is the path of a copy of each Corefile made of a template, for inspection by people; "" for none."""
         self._read = read
         self._render = render
         self._changed = changed
@@ -56,6 +56,8 @@ class NodeConfigWatch:
                 return bare
             self._refuse(rendered.problems, "starting without the kube-dns ConfigMap")
             rendered = bare
+        if self._seen.finished:
+            log.info("node-cache: there is no template, so %s is served as it is", self._seen.template.path)
         self._accept(rendered.text)
         return rendered
 
@@ -96,7 +98,7 @@ class NodeConfigWatch:
 
     def _accept(self, text: str) -> None:
         self.text, self.accepted_at = text, time.time()
-        if self._copy:
+        if self._copy and self._seen is not None and not self._seen.finished:
             self._write_copy(text)
 
     def _write_copy(self, text: str) -> None:

@@ -28,7 +28,8 @@ NODE_CACHE: Final = Cache(
     serve_stale=ServeStale(_MAX_STALE, verify=True),
 )
 
-_EMPTY: Final = "is empty, expected the template of the Corefile"
+_NO_TEMPLATE: Final = "is empty, expected the template of the Corefile"
+_NO_COREFILE: Final = "is empty, expected a Corefile"
 
 
 class NodeCorefile:
@@ -58,19 +59,30 @@ class NodeCorefile:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The paths to watch: the template, and the directory of the ConfigMap, which need not exist."""
-        return self._flags.base_corefile, self._flags.kube_dns_directory
+        """The paths to watch: the template, the directory of the ConfigMap, and without a template -conf.
+
+        They need not exist.
+        """
+        flags = self._flags
+        own = (flags.conf,) if flags.conf and not os.path.exists(flags.base_corefile) else ()
+        return flags.base_corefile, flags.kube_dns_directory, *own
 
     def read(self) -> NodeConfigTexts:
-        """The files as they are now. Raises nothing: a read error becomes a problem of the rendered Corefile."""
+        """The files as they are now. Raises nothing: a read error becomes a problem of the rendered Corefile.
+
+        Where the template cannot be read and there is a file at -conf, that one counts, as in NodeLocal DNSCache, for
+        which kubespray and KubeKey have written it.
+        """
         directory = self._flags.kube_dns_directory
         template = _read(self._flags.base_corefile)
-        if template.text is None and not template.problem:
+        own = _read(self._flags.conf) if template.text is None and self._flags.conf else FileText("")
+        if own.text is None and template.text is None and not template.problem:
             template = FileText(template.path, problem="cannot be read: No such file or directory")
         return NodeConfigTexts(
-            template,
+            template if own.text is None else own,
             stub_domains=_read(os.path.join(directory, STUB_DOMAINS)),
             upstream_nameservers=_read(os.path.join(directory, UPSTREAM_NAMESERVERS)),
+            finished=own.text is not None,
         )
 
     def render(self, texts: NodeConfigTexts) -> RenderedCorefile:
@@ -98,7 +110,9 @@ class NodeCorefile:
     def _fill(self, texts: NodeConfigTexts) -> tuple[str, tuple[str, ...]]:
         flags, template = self._flags, texts.template
         if not template.text or not template.text.strip():
-            raise ConfigError(template.path, 0, template.problem or _EMPTY)
+            raise ConfigError(template.path, 0, template.problem or (_NO_COREFILE if texts.finished else _NO_TEMPLATE))
+        if texts.finished:
+            return template.text, ()
         upstreams = parse_upstream_nameservers(texts.upstream_nameservers)
         stubs = parse_stub_domains(texts.stub_domains)
         values = TemplateValues(

@@ -36,13 +36,15 @@ _FIREWALLS: Final = {firewall.value: firewall for firewall in Firewall}
 
 FLAGS: Final = (
     GoFlag("localip", "IP,...", "addresses to listen on, of one family or of both; required"),
-    GoFlag("conf", "FILE", "where a copy of the Corefile made of the template is written"),
+    GoFlag("conf", "FILE", "where a copy of the Corefile made of the template is written; without one, the Corefile"),
     GoFlag("corefile", "FILE", "without effect: -conf counts", "/etc/Corefile"),
     GoFlag("basecorefile", "FILE", "the template of the Corefile", "/etc/coredns/Corefile.base"),
     GoFlag("kubednscm", "DIRECTORY", "where the kube-dns ConfigMap is mounted", "/etc/kube-dns"),
     GoFlag("upstreamsvc", "SERVICE", "the Service whose address is the cluster DNS, by its environment", "kube-dns"),
     GoFlag("setupinterface", BOOLEAN, "make the link with the addresses of -localip", "true"),
     GoFlag("interfacename", "NAME", "the name of that link", "nodelocaldns"),
+    GoFlag("setupebtables", BOOLEAN, "without effect; NodeLocal DNSCache had it before 1.17", "false"),
+    GoFlag("initialdelay", "DURATION", "without effect; NodeLocal DNSCache had it before 1.17", "10"),
     GoFlag("setupiptables", BOOLEAN, "make the rules that keep conntrack away; false is -firewall none", "true"),
     GoFlag("firewall", "KIND", "what makes them: auto, nftables, iptables or none", "auto"),
     GoFlag("syncinterval", "DURATION", "time between two looks at link and rules; bare numbers are seconds", "60"),
@@ -218,13 +220,14 @@ def _firewall(given: ParsedFlags) -> Firewall:
 def _interval(given: ParsedFlags) -> float:
     """The interval in seconds, at least 1; a bare number is seconds. Raises WrongUsage.
 
-    Difference: NodeLocal DNSCache multiplies its duration by a second, so that only its default works there (`60s`
-    never elapses).
+    NodeLocal DNSCache multiplies its duration by a second: `1ns`, in a public chart, is a second there, and here too.
+    Difference: `60s` never elapses there.
     """
     text = _text(given, "syncinterval")
     try:
-        bare = text.isascii() and text.isdigit()
-        seconds = duration(_line(given, "syncinterval"), f"{text}s" if bare else text)
+        number = text.removesuffix("ns")
+        bare = number.isascii() and number.isdigit()
+        seconds = duration(_line(given, "syncinterval"), f"{number}s" if bare else text)
     except ConfigError:
         seconds = 0.0
     if seconds < 1:

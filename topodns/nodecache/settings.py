@@ -24,7 +24,7 @@ class NodeCacheFlags:
 
     local_ips: tuple[IPAddress, ...]  # listen addresses: at least one, distinct, of either family or both
     port: int  # 1..65535, of those addresses; for the rules, and for stub domains
-    conf: str  # path of a copy of the rendered Corefile, and base of its relative paths; "" for none
+    conf: str  # path of a copy of the rendered Corefile, or of the Corefile itself without a template; "" for none
     base_corefile: str  # the template
     kube_dns_directory: str  # mount point of the optional kube-dns ConfigMap
     upstream_service: str  # the Service whose address replaces __PILLAR__CLUSTER__DNS__
@@ -56,11 +56,15 @@ class FileText:
 
 @dataclass(frozen=True, slots=True)
 class NodeConfigTexts:
-    """All files of node-cache's configuration, read at one time."""
+    """All files of node-cache's configuration, read at one time.
+
+    `finished`: there is no template, and in its place stands the Corefile of -conf, which is served as it is.
+    """
 
     template: FileText
     stub_domains: FileText
     upstream_nameservers: FileText
+    finished: bool = False
 
     def without_kube_dns(self) -> "NodeConfigTexts":
         """These texts without those of the kube-dns ConfigMap."""

@@ -164,6 +164,26 @@ def test_a_template_that_is_not_there_is_said(tmp_path: Path) -> None:
     assert files.problems() == ("Corefile.base: cannot be read: No such file or directory",)
 
 
+def test_without_a_template_the_corefile_of_conf_is_served_as_it_is(tmp_path: Path) -> None:
+    files = Files(tmp_path, stubDomains="{")
+    files.base.unlink()
+    finished = "cluster.local:53 {\n    bind 169.254.25.10\n    forward . 10.96.0.3 {\n        force_tcp\n    }\n}\n"
+    (tmp_path / "Corefile").write_text(finished)
+    corefile = files.corefile()
+    rendered = corefile.render(corefile.read())
+    assert (rendered.text, rendered.problems) == (finished, ())
+    assert corefile.paths == (str(files.base), str(tmp_path / "kube-dns"), str(tmp_path / "Corefile"))
+    (tmp_path / "Corefile").write_text(". {\n forward\n}\n")
+    assert [line.partition(",")[0] for line in files.problems()] == ["Corefile:2: 'forward' has no argument"]
+    (tmp_path / "Corefile").write_text("")
+    assert files.problems() == ("Corefile: is empty, expected a Corefile",)
+
+
+def test_a_template_that_is_there_goes_before_the_corefile_of_conf(tmp_path: Path) -> None:
+    (tmp_path / "Corefile").write_text(". {\n whoami\n}\n")
+    assert len(Files(tmp_path).blocks()) == 4
+
+
 def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     files = Files(tmp_path)
     (tmp_path / "kube-dns" / "stubDomains").write_bytes(b"\xff")
