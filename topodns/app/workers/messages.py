@@ -90,7 +90,9 @@ class ChangeType(IntEnum):
 
 
 class StateChange(NamedTuple):
-    """A change of one state. `feed`: its number; `wall_seconds`: Unix time of the change."""
+    """A change of one state. `feed`: its number; `wall_seconds`: Unix time of the change, negative before
+    1970, which a machine without a battery for its clock may start in.
+    """
 
     feed: int
     type: ChangeType
@@ -99,7 +101,7 @@ class StateChange(NamedTuple):
     packed: bytes = b""  # by `cluster.decode.packed`
 
 
-_change: Final = struct.Struct("!IBBQI")
+_change: Final = struct.Struct("!IBBqI")
 _KINDS: Final = tuple(KINDS)
 
 

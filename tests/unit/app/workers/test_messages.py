@@ -45,6 +45,7 @@ def test_changes_read_back_as_they_were_written() -> None:
         StateChange(3, ChangeType.OBJECTS, "EndpointSlice", 1_800_000_000, b"packed"),
         StateChange(65_536, ChangeType.COMPLETE, "Pod", 0),
         StateChange(1, ChangeType.SERIAL, "Namespace", 1_800_000_001),
+        StateChange(2, ChangeType.OBJECTS, "Service", -86_400, b"at a wall clock before 1970"),
     ]
     assert list(changes_of(b"".join(map(change_octets, changes)))) == changes
 
