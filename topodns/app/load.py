@@ -131,7 +131,7 @@ def settings_from_text(
         expanded = ExpandedCorefile(tokens, file, default_port, importer.digest, tuple(importer.files))
         settings = settings_from_tokens(expanded, cache, warn)
     except ConfigError as problem:
-        raise importer.with_unset_variables(problem) from None
+        raise importer.explained(problem) from None
     _warn_of(importer, warn)
     return settings
 

@@ -89,16 +89,16 @@ def examine(text: str, file: str, default_port: int, environment: Mapping[str, s
     except ConfigError as problem:
         return Migration(file, (*importer.findings(), _refusal(problem)))
     examined = (finding for block in blocks for finding in _block(block, os.path.dirname(file), default_port))
-    findings = tuple(_with_unset_variables(finding, importer) for finding in (*importer.findings(), *examined))
+    findings = tuple(_explained(finding, importer) for finding in (*importer.findings(), *examined))
     if Migration(file, findings).possible:
         findings += tuple(_between_blocks(text, file, default_port, environment))
     return Migration(file, findings)
 
 
-def _with_unset_variables(finding: DirectiveFinding, importer: Importer) -> DirectiveFinding:
+def _explained(finding: DirectiveFinding, importer: Importer) -> DirectiveFinding:
     if finding.verdict is not DirectiveVerdict.REFUSED:
         return finding
-    problem = importer.with_unset_variables(ConfigError(finding.file, finding.line, finding.text))
+    problem = importer.explained(ConfigError(finding.file, finding.line, finding.text))
     return replace(finding, text=problem.problem)
 
 

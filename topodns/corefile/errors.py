@@ -41,6 +41,11 @@ def shown_word(text: str) -> str:
     """
     if len(text) <= _LONGEST_WORD and _WORD.fullmatch(text):
         return shown(text)
+    return unshown(text)
+
+
+def unshown(text: str) -> str:
+    """The length of a text that a message does not show."""
     return f"'…' ({len(text)} characters, not shown)"
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from topodns.corefile.errors import ConfigError, nearest, shown, shown_word
+from topodns.corefile.errors import ConfigError, nearest, shown, shown_word, unshown
 from topodns.corefile.files import read_text, reason
 from topodns.corefile.lexer import Token, expand_environment, tokenize, unset_variables
 
@@ -42,6 +42,7 @@ class Importer:
         self.files: list[str] = []
         self.unmatched: list[Token] = []  # patterns that no file matches
         self.unset: dict[tuple[str, int], list[str]] = {}  # names of variables, by file and line
+        self._lone: dict[tuple[str, int], str] = {}  # words that are all of an imported file, by file and line
 
     @property
     def digest(self) -> str:
@@ -52,12 +53,16 @@ class Importer:
         """The tokens of `text` with imports, arguments and environment variables expanded. Raises ConfigError."""
         return self._expand(self._tokenize(text, file), (), (os.path.realpath(file),))
 
-    def with_unset_variables(self, problem: ConfigError) -> ConfigError:
-        """The problem, and the unset variables of its line: the empty text in their place may be the cause."""
-        names = self.unset.get((problem.file, problem.line))
-        if not names:
-            return problem
-        text = f"{problem.problem}; not set in the environment: {', '.join(map(shown_word, names))}"
+    def explained(self, problem: ConfigError) -> ConfigError:
+        """The problem, and the unset variables of its line: the empty text in their place may be the cause.
+
+        A word that is all of an imported file is not shown: the file may be no Corefile, but a password.
+        """
+        place, text = (problem.file, problem.line), problem.problem
+        if (word := self._lone.get(place)) is not None:
+            text = text.replace(shown(word), unshown(word))
+        if names := self.unset.get(place):
+            text = f"{text}; not set in the environment: {', '.join(map(shown_word, names))}"
         return ConfigError(problem.file, problem.line, text)
 
     def _tokenize(self, text: str, file: str) -> Iterator[Token]:
@@ -160,7 +165,10 @@ class Importer:
             raise at.error(f"cannot import {shown(path)}: {reason(problem)}") from None
         identity = os.path.realpath(path)
         _refuse_cycle(at, path, identity, within)
-        return self._expand(self._tokenize(text, path), arguments, (*within, identity))
+        tokens = tuple(self._tokenize(text, path))
+        if len(tokens) == 1:
+            self._lone[path, tokens[0].line] = tokens[0].text
+        return self._expand(tokens, arguments, (*within, identity))
 
     def _snippet_hint(self, path: str) -> str:
         near = nearest(os.path.basename(path), self._snippets) if self._snippets else None

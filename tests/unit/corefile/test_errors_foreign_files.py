@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from topodns.app.load import load_settings
+from topodns.app.load import load_settings, settings_from_text
 from topodns.corefile import errors
 from topodns.corefile.errors import ConfigError, shown_word
 from topodns.corefile.files import load_corefile, unreadable
@@ -100,6 +100,18 @@ def test_the_content_of_a_file_that_is_no_corefile_is_not_repeated(tmp_path: Pat
     for word in secret.replace(":", " ").replace("=", " ").replace(".", " ").strip("-\n").split():
         if len(word) > 5 and word not in CERTIFICATE_WORDS:
             assert word not in refused.value.problem
+
+
+@pytest.mark.parametrize("around", [". {\n    import FILE\n}\n", ". {\n    hosts {\n import FILE\n}\n}\n"])
+@pytest.mark.parametrize("text", ["hunter2", "\nhunter2\n", "# a comment\n hunter2"])
+def test_a_word_that_is_all_of_an_imported_file_is_not_shown(tmp_path: Path, text: str, around: str) -> None:
+    """It may be a password; what is wrong is said with the place of the word."""
+    (tmp_path / "password").write_text(text)
+    with pytest.raises(ConfigError) as refused:
+        settings_from_text(around.replace("FILE", "password"), str(tmp_path / "Corefile"), 53, {})
+    assert "hunter2" not in str(refused.value)
+    assert "'…' (7 characters, not shown)" in refused.value.problem
+    assert refused.value.file == str(tmp_path / "password")
 
 
 @pytest.mark.parametrize(
