@@ -110,7 +110,7 @@ class Relay:
         if tail.alone:
             joined = tail.single_flight.join_alone(crossing, self._udp)
         else:
-            joined = tail.single_flight.join(message, question, tail.dnssec_ok, self._udp, crossing, started)
+            joined = tail.single_flight.join(message, question, tail.wanted, self._udp, crossing, started)
         return crossing if joined else None
 
     def note_bug(self, crossing: Crossing) -> None:

@@ -21,7 +21,7 @@ from topodns.dnsserver.fast_forward.eligibility import FastRoute
 from topodns.dnsserver.plain_question import OPT_ENDS
 from topodns.plugins.cache.entry import address_entry_head
 from topodns.plugins.forward.flight import PASSED_ON
-from topodns.plugins.forward.sanitize import MAX_TTL
+from topodns.plugins.forward.sanitize import DNSSEC_RECORDS, MAX_TTL, PLAIN_RECORDS
 from topodns.query.counters import Cell
 
 _MAX_HEADS: Final = 32  # reply heads kept for each tail
@@ -55,7 +55,7 @@ class Tail:
     __slots__ = (
         *("_balancer", "alone", "available", "cache", "cells", "dnssec_ok", "fast_route", "flags", "guard", "header"),
         *("heads", "key_end", "opt", "qtype", "question_end", "rdlength", "record_size", "record_start", "records"),
-        *("recursion_desired", "reply_opt", "single_flight"),
+        *("recursion_desired", "reply_opt", "single_flight", "wanted"),
     )
 
     def __init__(
@@ -72,6 +72,7 @@ class Tail:
         self.recursion_desired = bool(flags & Flag.RD)
         self.qtype = qtype
         self.dnssec_ok = bool(bits)
+        self.wanted = DNSSEC_RECORDS if bits else PLAIN_RECORDS
         # Whether a query can be its own flight.
         self.alone = not bits and not self.single_flight.context.settings.failover
         self.question_end = -len(opt) or None  # end of the question section in the message, for a slice

@@ -8,7 +8,8 @@ from typing import Final
 
 from topodns.dns.message import Flag, Query, Response, RRset
 from topodns.dns.rrtype import RRClass, RRType
-from topodns.dns.wire_format import DNSSEC_OK
+from topodns.dns.wire_format import DNSSEC_OK, pack_option_head
+from topodns.query.forwarded_options import forwarded_options
 
 _KEPT_FLAGS: Final = Flag.RA | Flag.AD  # both in the lower octet
 
@@ -27,7 +28,8 @@ class Sort(Enum):
 
 
 def key_of(query: Query) -> bytes:
-    """Cache key: the name in wire form and lower case, then type, class, and the bits DO and CD, 2 octets each.
+    """Cache key: the name in wire form and lower case, then type, class, and the bits DO and CD, 2 octets each, then
+    the options that `forward` sends, each with its code and length.
 
     Queries that differ in RD share an entry, as in CoreDNS: a query without RD gets cached answers, too.
     """
@@ -36,7 +38,11 @@ def key_of(query: Query) -> bytes:
     if edns is not None and edns.dnssec_ok:
         bits |= DNSSEC_OK  # beside CD, which is another bit
     # Lower-casing a whole wire-form name is safe: length octets, at most 63, are below the letters.
-    return query.spelling.lower() + _key_tail.pack(query.qtype, query.qclass, bits)
+    key = query.spelling.lower() + _key_tail.pack(query.qtype, query.qclass, bits)
+    if edns is not None and edns.options:
+        for code, data in forwarded_options(edns):
+            key += pack_option_head(code, len(data)) + data
+    return key
 
 
 class EntryOwner:

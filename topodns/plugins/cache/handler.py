@@ -18,6 +18,7 @@ from topodns.plugins.cache.store import Memory, Room, room_of
 from topodns.plugins.cache.ttl import is_positive
 from topodns.query.answer_detail import CacheHit
 from topodns.query.deferred import Deferred, Outcome, Timers, at_most, pursue
+from topodns.query.forwarded_options import forwarded_options
 from topodns.query.plugin import Answered, Below, Client, Dropped, Resolution, Scope, settled
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class ResponseCache:
         else:
             resolution = _given(entry, asked.query, entry.left(now), hit, Scope.EVERYONE)
             resolution.valid_until = entry.born + until
-        if self.push is not None:
+        if self.push is not None and not forwarded_options(asked.query.edns):  # a subscription has no options
             resolution.facts = self.push.served(asked.key, entry.owner is not None)
         return resolution
 

@@ -19,7 +19,7 @@ from topodns.plugins.forward.counts import ForwardCounts
 from topodns.plugins.forward.hedging import HedgeTimer
 from topodns.plugins.forward.messages import has_edns, without_edns
 from topodns.plugins.forward.policy import Candidate, UpstreamPool
-from topodns.plugins.forward.sanitize import MAX_TTL, clean, extended_error, sane_ttl
+from topodns.plugins.forward.sanitize import MAX_TTL, PLAIN_RECORDS, Wanted, clean, extended_error, sane_ttl
 from topodns.plugins.forward.settings import Forward
 from topodns.query.deferred import Timers
 from topodns.query.upstream import Failure, Transport, UpstreamQuery
@@ -45,6 +45,7 @@ class Answer:
     failed: bool = False
     plain: bool = False  # NOERROR, not truncated, and nothing but one RRset with the question's name and type
     problem: str = ""  # of a failed flight, with the addresses of upstreams: for the log only
+    options: tuple[tuple[int, bytes], ...] = ()  # EDNS options of the reply, of the codes that the query forwards
 
 
 DEADLINE: Final = 4.0  # seconds for the whole flight: a stub resolver with a timeout of 5 gets SERVFAIL, not silence
@@ -133,17 +134,17 @@ class Flight(ABC):
     """
 
     __slots__ = (
-        *("_context", "_deadline", "_dnssec_ok", "_failed", "_failover_answer", "_pending", "_problems", "_question"),
-        *("_reached", "_replied", "_sent", "_tried", "key", "over"),
+        *("_context", "_deadline", "_failed", "_failover_answer", "_pending", "_problems", "_question"),
+        *("_reached", "_replied", "_sent", "_tried", "_wanted", "key", "over"),
     )
 
-    def __init__(self, context: FlightContext, key: Key, question: bytes, dnssec_ok: bool) -> None:
-        """`question`: the question section of the message in `key`; `dnssec_ok`: its DO bit."""
+    def __init__(self, context: FlightContext, key: Key, question: bytes, wanted: Wanted) -> None:
+        """`question`: the question section of the message in `key`; `wanted`: what of a reply its clients may get."""
         self.key = key
         self.over = False
         self._context = context
         self._question = question
-        self._dnssec_ok = dnssec_ok
+        self._wanted = wanted
         self._tried: list[Candidate] = []  # candidates asked in this round
         self._sent: tuple[Attempt, ...] = ()  # attempts in progress, and possibly some that are finished
         self._pending = 0  # attempts in progress
@@ -321,8 +322,8 @@ class Flight(ABC):
 
     def _take_plain(self, attempt: Attempt, data: bytes) -> bool:
         """Shortcut for most replies, which need neither `clean` nor failover: end the flight. False: no such reply."""
-        # DNSSEC records follow the answer, so a reply with DO needs `clean`.
-        if self.over or self._dnssec_ok or self._context.settings.failover:
+        # DNSSEC records and EDNS options follow the answer, so a reply with these needs `_read`.
+        if self.over or self._wanted is not PLAIN_RECORDS or self._context.settings.failover:
             return False
         answer = take_plain(self._context, attempt, data)
         if answer is None:
@@ -336,13 +337,15 @@ class Flight(ABC):
 
     def _accept(self, candidate: Candidate, reply: UpstreamReply) -> None:
         try:
-            records, authority, additional = clean(reply, self._dnssec_ok)
+            records, authority, additional = clean(reply, self._wanted.dnssec_ok)
         except WireError as useless:
             self._fail(candidate, f"reply that is of no use: {useless}", False)
             return
-        ede = None if reply.edns is None else extended_error(reply.edns)
         flags = reply.flags & PASSED_ON
-        answer = Answer(reply.rcode, flags, records, authority, additional, ede, candidate.name)
+        answer = Answer(reply.rcode, flags, records, authority, additional, upstream=candidate.name)
+        if reply.edns is not None:
+            answer.ede = extended_error(reply.edns)
+            answer.options = tuple(option for option in reply.edns.options if option[0] in self._wanted.codes)
         if reply.rcode in self._context.settings.failover:
             self._failover_answer = answer
             self._ask_next()

@@ -14,6 +14,7 @@ from topodns.plugins.forward.hedging import HEDGE_AFTER, HedgeTimer, hedges
 from topodns.plugins.forward.limits import InFlight
 from topodns.plugins.forward.messages import QUESTION_AT, Options, Outgoing
 from topodns.plugins.forward.policy import UpstreamPool
+from topodns.plugins.forward.sanitize import PLAIN_RECORDS, wanted_of
 from topodns.plugins.forward.settings import Forward
 from topodns.plugins.forward.single_flight import SharedFlight, SingleFlight
 from topodns.query.deferred import Deferred, Outcome, Timers
@@ -70,7 +71,7 @@ class Forwarding:
 
         `names_upstreams`: whether the extended error of such a SERVFAIL contains the addresses of the upstreams.
         `may_hedge`: whether a hedged attempt may be made now.
-        `options`: EDNS options sent with every query.
+        `options`: EDNS options sent with every query, beside those that it forwards.
         """
         self.outgoing = Outgoing(options)
         self._settings = settings
@@ -101,9 +102,10 @@ class Forwarding:
             return Resolution(Response(Rcode.REFUSED, flags=0, ede=_TOO_MANY), "forward", _CLIENT)
         message = self.outgoing.question_message(query)
         question = message[QUESTION_AT : QUESTION_AT + len(query.spelling) + QUESTION_TAIL_SIZE]
-        dnssec_ok = query.edns is not None and query.edns.dnssec_ok
+        edns = query.edns
+        wanted = PLAIN_RECORDS if edns is None else wanted_of(edns)
         awaited = AwaitedAnswer(client.address)
-        if not single_flight.join(message, question, dnssec_ok, client.transport == "udp", awaited, client.asked):
+        if not single_flight.join(message, question, wanted, client.transport == "udp", awaited, client.asked):
             self._in_flight.note_drop(client.address)
             raise Dropped("forward")
         return self._resolve(awaited)
@@ -142,7 +144,14 @@ class Forwarding:
     def resolution(self, answer: Answer) -> Resolution:
         """A resolution for one waiter, with a response of its own that the plugins above may change."""
         response = Response(
-            answer.rcode, answer.answer, answer.authority, answer.additional, answer.flags, 0, answer.ede
+            answer.rcode,
+            answer.answer,
+            answer.authority,
+            answer.additional,
+            answer.flags,
+            0,
+            answer.ede,
+            answer.options,
         )
         return Resolution(response, "forward", _CLIENT, upstream=answer.upstream, problem=answer.problem)
 

@@ -5,18 +5,21 @@ All are without their id, which the transport adds.
 
 from typing import Final
 
-from topodns.dns.message import Flag, Query
+from topodns.dns.message import Edns, Flag, Query
 from topodns.dns.name import name_wire
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.wire_format import (
     DNSSEC_OK,
     HEADER_SIZE,
+    OPTION_HEAD_SIZE,
+    ROOT_RECORD_HEAD_SIZE,
     pack_header_without_id,
     pack_option_head,
     pack_question_tail,
     pack_root_record_head,
 )
 from topodns.plugins.forward.settings import HealthCheck
+from topodns.query.forwarded_options import forwarded_options
 
 Options = tuple[tuple[int, bytes], ...]
 """EDNS options: code and data."""
@@ -37,12 +40,14 @@ _HEADERS: Final = {
 class Outgoing:
     """Builds the messages to the upstreams of one directive, all with the same EDNS `options`.
 
-    EDNS is hop by hop (RFC 6891 section 6.2.6): the OPT record is our own, holds only these options, and is present if
-    the client sent one or there are options. Equal messages are the same question.
+    EDNS is hop by hop (RFC 6891 section 6.2.6): the OPT record is our own, holds only these options and the
+    `forwarded_options` of the query, and is present if the query has one or there are options. Equal messages are the
+    same question.
     """
 
     def __init__(self, options: Options = ()) -> None:
-        plain, dnssec_ok = _opt_record(0, options), _opt_record(DNSSEC_OK, options)
+        packed = b"".join(pack_option_head(code, len(data)) + data for code, data in options)
+        plain, dnssec_ok = _opt_record(0, packed), _opt_record(DNSSEC_OK, packed)
         self.options = options
         self._always = bool(options)
         # Indexed by whether the client sent an OPT record, then by its DO bit, which needs an OPT record.
@@ -54,7 +59,10 @@ class Outgoing:
         # Length octets are below 64, so bytes.lower leaves them alone.
         question = query.spelling.lower() + pack_question_tail(query.qtype, query.qclass)
         known = edns is not None
-        return self.header(query.flags, known) + question + self.opt(known, edns is not None and edns.dnssec_ok)
+        opt = self.opt(known, edns is not None and edns.dnssec_ok)
+        if edns is not None and edns.options:
+            opt = self._with_forwarded(opt, edns, PAYLOAD_SIZE - HEADER_SIZE - len(question))
+        return self.header(query.flags, known) + question + opt
 
     def header(self, flags: int, edns: bool) -> bytes:
         """The header of a message with these flags; `edns`: the client sent an OPT record."""
@@ -63,6 +71,19 @@ class Outgoing:
     def opt(self, edns: bool, dnssec_ok: bool) -> bytes:
         """The OPT record of the message, b"" for none. `edns`: the client sent one; `dnssec_ok`: with DO."""
         return self._opts[edns][dnssec_ok]
+
+    def _with_forwarded(self, opt: bytes, edns: Edns, limit: int) -> bytes:
+        """The OPT record with the `forwarded_options` of the query, in at most `limit` octets.
+
+        Options that would make it longer are left out, and those of a code that is among our own `options`: two node
+        identities would contradict each other.
+        """
+        options, own = opt[ROOT_RECORD_HEAD_SIZE:], {code for code, _ in self.options}
+        for code, data in forwarded_options(edns):
+            size = ROOT_RECORD_HEAD_SIZE + len(options) + OPTION_HEAD_SIZE + len(data)
+            if code not in own and size <= limit:
+                options += pack_option_head(code, len(data)) + data
+        return _opt_record(DNSSEC_OK if edns.dnssec_ok else 0, options)
 
 
 def has_edns(message: bytes) -> bool:
@@ -81,6 +102,5 @@ def probe_message(check: HealthCheck) -> bytes:
     return header + name_wire(check.domain) + pack_question_tail(RRType.NS, RRClass.IN)
 
 
-def _opt_record(flags: int, options: Options) -> bytes:
-    rdata = b"".join(pack_option_head(code, len(data)) + data for code, data in options)
-    return pack_root_record_head(0, RRType.OPT, PAYLOAD_SIZE, flags, len(rdata)) + rdata
+def _opt_record(flags: int, options: bytes) -> bytes:
+    return pack_root_record_head(0, RRType.OPT, PAYLOAD_SIZE, flags, len(options)) + options

@@ -5,12 +5,13 @@ reply never puts records of other names into a cache.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from topodns.dns.message import Ede, Edns, Option, RRset
 from topodns.dns.response_reader import UpstreamReply
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.wire_reader import WireError
+from topodns.query.forwarded_options import forwarded_options
 
 MAX_CHAIN: Final = 16  # CNAMEs in a chain; a loop is cut where it closes
 # Seconds. RFC 8767 section 4 recommends this cap; without it, caches would keep a wrong record as long as its TTL.
@@ -34,6 +35,24 @@ _TARGET_TYPES: Final = frozenset({RRType.A, RRType.AAAA, RRType.SVCB, RRType.HTT
 Records = tuple[RRset, ...]
 
 
+class Wanted(NamedTuple):
+    """What the client of a query may get of a reply, beside plain records."""
+
+    dnssec_ok: bool  # the query has DO: DNSSEC records
+    codes: frozenset[int] = frozenset()  # EDNS options with these codes, which the query forwards
+
+
+PLAIN_RECORDS: Final = Wanted(False)
+DNSSEC_RECORDS: Final = Wanted(True)
+
+
+def wanted_of(edns: Edns | None) -> Wanted:
+    """What a query with this OPT record may get."""
+    codes = frozenset(code for code, _ in forwarded_options(edns))
+    dnssec_ok = edns is not None and edns.dnssec_ok
+    return Wanted(dnssec_ok, codes) if codes else DNSSEC_RECORDS if dnssec_ok else PLAIN_RECORDS
+
+
 def clean(reply: UpstreamReply, dnssec_ok: bool) -> tuple[Records, Records, Records]:
     """The records kept of the three sections, in the order received; DNSSEC records only with `dnssec_ok`.
 
@@ -54,7 +73,7 @@ def clean(reply: UpstreamReply, dnssec_ok: bool) -> tuple[Records, Records, Reco
 
 
 def extended_error(edns: Edns) -> Ede | None:
-    """The upstream's extended error (RFC 8914), the only option of its OPT record that the client gets; None without.
+    """The upstream's extended error (RFC 8914), which the client gets in any case; None without.
 
     Characters that cannot be printed become "?".
     """

@@ -8,6 +8,7 @@ from typing import Any, Final, Protocol
 
 from topodns.plugins.forward.flight import Answer, Attempt, Flight, FlightContext, Key, take_plain
 from topodns.plugins.forward.limits import InFlight, Waiter
+from topodns.plugins.forward.sanitize import PLAIN_RECORDS, Wanted
 from topodns.query.upstream import Failure
 
 AT_ONCE: Final = 64  # waiters answered in one turn of the event loop; each takes about 20 us
@@ -46,7 +47,7 @@ class SingleFlight:
         self.waiting = 0  # queries that wait, which may share flights
 
     def join(
-        self, message: bytes, question: bytes, dnssec_ok: bool, udp: bool, waiter: FlightWaiter, asked: float
+        self, message: bytes, question: bytes, wanted: Wanted, udp: bool, waiter: FlightWaiter, asked: float
     ) -> bool:
         """Attach the waiter to the flight of this message, which is started unless it is in progress.
 
@@ -62,7 +63,7 @@ class SingleFlight:
         key = (message, self._over_tcp[udp])
         flight = self.flights.get(key)
         if flight is None:
-            self._start(key, question, dnssec_ok, waiter, asked)
+            self._start(key, question, wanted, waiter, asked)
         else:
             flight.share().add(waiter)
         return True
@@ -81,7 +82,7 @@ class SingleFlight:
         context = self.context
         candidate = context.pool.only or context.pool.pick(())
         if candidate is None:
-            self._start(key, waiter.question, False, waiter, waiter.started)
+            self._start(key, waiter.question, PLAIN_RECORDS, waiter, waiter.started)
             return True
         self.flights[key] = waiter
         waiter.key, waiter.table = key, self
@@ -96,8 +97,8 @@ class SingleFlight:
             context.hedge_timer.watch(waiter, waiter.started)
         return True
 
-    def _start(self, key: Key, question: bytes, dnssec_ok: bool, waiter: FlightWaiter, asked: float) -> None:
-        flight = self.flights[key] = SharedFlight(self.context, key, question, dnssec_ok, waiter, self)
+    def _start(self, key: Key, question: bytes, wanted: Wanted, waiter: FlightWaiter, asked: float) -> None:
+        flight = self.flights[key] = SharedFlight(self.context, key, question, wanted, waiter, self)
         waiter.flight = flight
         flight.start(asked)
 
@@ -112,11 +113,11 @@ class SharedFlight(Flight):
         context: FlightContext,
         key: Key,
         question: bytes,
-        dnssec_ok: bool,
+        wanted: Wanted,
         waiter: FlightWaiter,
         table: SingleFlight,
     ) -> None:
-        Flight.__init__(self, context, key, question, dnssec_ok)  # super() takes three times as long in Python 3.11
+        Flight.__init__(self, context, key, question, wanted)  # super() takes three times as long in Python 3.11
         self.waiters: dict[FlightWaiter, None] = {waiter: None}
         self._table = table
 
@@ -237,7 +238,7 @@ class LoneFlight(Attempt, ABC):
         flight = self.flight
         if flight is None:
             table, key = self.table, self.key
-            flight = SharedFlight(table.context, key, self.question, False, self, table)
+            flight = SharedFlight(table.context, key, self.question, PLAIN_RECORDS, self, table)
             flight.resume(self.started, self)
             self.flight = table.flights[key] = flight
         return flight

@@ -148,6 +148,7 @@ def _fragment(words: ArgumentReader, text: str, final_dot: bool) -> str:
 _REVERT: Final = "revert"
 _CODE: Final = re.compile(r"0[xX][0-9A-Fa-f]{1,4}|0|[1-9][0-9]{0,4}")
 _MAX_CODE: Final = 65_535
+_MAX_DATA: Final = 512  # octets: more might not fit beside a long name (`plugins.forward.messages.PAYLOAD_SIZE`)
 _BITS: Final = re.compile(r"[0-9]{1,3}")
 _METADATA: Final = re.compile(r"\{[^/{}]+/[^{}]+\}")
 _ACTIONS: Final = {action.value: action for action in OptionAction}
@@ -168,38 +169,20 @@ def _parse_local(words: ArgumentReader, action: OptionAction) -> OptionRule:
     code = _take_code(words)
     if action is OptionAction.UNSET:
         return OptionRule(action, code)
-    data = _take_data(words)
-    words.take_if(_REVERT)  # always in effect: the option never reaches clients
-    return OptionRule(action, code, data)
+    return OptionRule(action, code, _take_data(words), words.take_if(_REVERT))
 
 
 def _parse_nsid(words: ArgumentReader, action: OptionAction) -> OptionRule:
-    """The rule for the option NSID of the query, a request without data for a server's identifier (RFC 5001).
-
-    Clients get an NSID only from the directive `nsid`.
-    """
-    return _hidden(words, OptionRule(action, Option.NSID))
+    """The rule for the option NSID of the query, a request without data for a server's identifier (RFC 5001)."""
+    return OptionRule(action, Option.NSID, revert=action is not OptionAction.UNSET and words.take_if(_REVERT))
 
 
 def _parse_subnet(words: ArgumentReader, action: OptionAction) -> OptionRule:
-    """The rule for the EDNS Client Subnet, with prefix lengths for IPv4 and IPv6 except for `unset`.
-
-    Only a client that sent a subnet may get one in the response, its own (RFC 7871 section 7.2.2).
-    """
+    """The rule for the EDNS Client Subnet, with prefix lengths for IPv4 and IPv6 except for `unset`."""
     if action is OptionAction.UNSET:
         return OptionRule(action, Option.CLIENT_SUBNET)
     subnet = Subnet(_take_bits(words, "IPv4", 32), _take_bits(words, "IPv6", 128))
-    return _hidden(words, OptionRule(action, Option.CLIENT_SUBNET, subnet))
-
-
-def _hidden(words: ArgumentReader, rule: OptionRule) -> OptionRule:
-    """The rule, unchanged. Takes the word `revert` if it is next, except for `unset`.
-
-    The word changes nothing: with or without it, clients never get the rule's option.
-    """
-    if rule.action is not OptionAction.UNSET:
-        words.take_if(_REVERT)
-    return rule
+    return OptionRule(action, Option.CLIENT_SUBNET, subnet, words.take_if(_REVERT))
 
 
 _KINDS: Final[Mapping[str, Callable[[ArgumentReader, OptionAction], OptionRule]]] = {
@@ -220,12 +203,13 @@ def _take_data(words: ArgumentReader) -> bytes | OptionVariable:
     text = words.take("the data of the option")
     if text.startswith("{") and text.endswith("}"):
         return _variable(words, text)
-    if not text.startswith("0x"):
-        return text.encode()
     try:
-        return bytes.fromhex(text[2:])
+        data = bytes.fromhex(text[2:]) if text.startswith("0x") else text.encode()
     except ValueError:
         raise words.error(f"the option's data is {shown(text)}, expected pairs of hexadecimal digits") from None
+    if len(data) > _MAX_DATA:
+        raise words.error(f"the option's data has {len(data)} octets, expected at most {_MAX_DATA}")
+    return data
 
 
 def _variable(words: ArgumentReader, text: str) -> OptionVariable:

@@ -1,34 +1,19 @@
-"""The `edns0` rules: EDNS options that the operator adds to queries, marked apart from those of the client.
+"""The `edns0` rules: EDNS options of queries, which the plugins below see and `forward` sends to its upstreams."""
 
-A client's options never go to an upstream, since EDNS is hop by hop (RFC 6891 section 7); the operator's do. An answer
-to a query with such options is valid only for queries with the same ones.
-"""
-
-from typing import Final, NamedTuple
+from typing import Final
 
 from topodns.dns.message import Edns, Option, Query
 from topodns.dns.name import name_text, wire_labels
+from topodns.plugins.rewrite.response import OptionReverting
 from topodns.plugins.rewrite.rewritten_query import RewrittenQuery
 from topodns.plugins.rewrite.settings import OptionAction, OptionRule, OptionVariable, Subnet
+from topodns.query.forwarded_options import ForwardedOption
 from topodns.query.plugin import Client
 
 _UDP_PAYLOAD_SIZE: Final = 4096  # CoreDNS's, in the OPT record that it adds for a rule
 _SAME_FOR_ALL: Final = frozenset({OptionVariable.QNAME, OptionVariable.QTYPE})
-_CHANGES_IF_FOUND: Final = {OptionAction.REPLACE: True, OptionAction.APPEND: False}
 
-
-class OperatorOption(NamedTuple):
-    """An option set by a rule. A client's option is a plain tuple, which compares equal if code and data do."""
-
-    code: int
-    data: bytes
-
-
-def operator_options(query: Query) -> tuple[OperatorOption, ...]:
-    """The options set by rules, which are sent to upstreams and distinguish the query in caches."""
-    if query.edns is None:
-        return ()
-    return tuple(option for option in query.edns.options if isinstance(option, OperatorOption))
+_Options = tuple[tuple[int, bytes], ...]
 
 
 class OptionChange:
@@ -39,22 +24,26 @@ class OptionChange:
         self._server_address = server_address
 
     def __call__(self, rewritten: RewrittenQuery) -> bool:
-        """Apply the rule, and return whether it matched. `unset` always matches, as in CoreDNS."""
-        action, code, reverter = self._rule.action, self._rule.code, rewritten.reverter
-        query = rewritten.query
-        options = () if query.edns is None else query.edns.options
-        others = tuple(option for option in options if option[0] != code)
-        if action is OptionAction.UNSET:
-            _set_options(rewritten, others)
-        else:
-            found = len(others) < len(options)
-            data = self._data(query, rewritten.client) if _CHANGES_IF_FOUND.get(action, found) is found else None
-            if data is None:
-                return False
-            _set_options(rewritten, (*others, OperatorOption(code, data)))
-            reverter.client_dependent |= not isinstance(self._rule.data, bytes) and self._rule.data not in _SAME_FOR_ALL
-        reverter.subnet_changed |= code == Option.CLIENT_SUBNET
-        return True
+        """Apply the rule, and return whether it matched.
+
+        As in CoreDNS, the query then has an OPT record even if no option changed, except where the rule's variable has
+        no value.
+        """
+        rule, query, reverter = self._rule, rewritten.query, rewritten.reverter
+        data = self._data(query, rewritten.client)
+        if data is None:
+            return False
+        edns = query.edns or Edns(_UDP_PAYLOAD_SIZE, 0, False)
+        options, matched = _changed(edns.options, rule, data)
+        rewritten.query = query._replace(edns=edns._replace(options=options))
+        if rule.action is OptionAction.UNSET:
+            return True
+        reverter.subnet_forwarded |= rule.code == Option.CLIENT_SUBNET
+        if matched:
+            reverter.client_dependent |= not isinstance(rule.data, bytes) and rule.data not in _SAME_FOR_ALL
+            if rule.revert:
+                reverter.amendments.append(OptionReverting(rule.code, edns.option(rule.code)))
+        return matched
 
     def _data(self, query: Query, client: Client) -> bytes | None:
         """The option's data; None if the rule's variable has no value."""
@@ -68,13 +57,24 @@ class OptionChange:
         return variable_data(data, query, client)
 
 
-def _set_options(rewritten: RewrittenQuery, options: tuple[tuple[int, bytes], ...]) -> None:
-    """Set the options of the query, with a new OPT record if it needs one."""
-    edns = rewritten.query.edns
-    if edns is None and options:
-        edns = Edns(_UDP_PAYLOAD_SIZE, 0, False)
-    if edns is not None:
-        rewritten.query = rewritten.query._replace(edns=edns._replace(options=options))
+def _changed(options: _Options, rule: OptionRule, data: bytes) -> tuple[_Options, bool]:
+    """The options after the rule, and whether it matched. `unset` always matches, as in CoreDNS.
+
+    `append` keeps an option of the client and sends it on. As in CoreDNS, constant data is appended nevertheless.
+    """
+    code, new = rule.code, ForwardedOption(rule.code, data)
+    found = any(option[0] == code for option in options)
+    match rule.action:
+        case OptionAction.UNSET:
+            return tuple(option for option in options if option[0] != code), True
+        case OptionAction.APPEND:
+            kept = tuple(ForwardedOption(*option) if option[0] == code else option for option in options)
+            return (kept, False) if found and not isinstance(rule.data, bytes) else ((*kept, new), True)
+        case OptionAction.REPLACE if not found:
+            return options, False
+        case _:
+            at = next((at for at, option in enumerate(options) if option[0] == code), len(options))
+            return (*options[:at], new, *(option for option in options[at:] if option[0] != code)), True
 
 
 def variable_data(variable: OptionVariable, query: Query, client: Client) -> bytes:

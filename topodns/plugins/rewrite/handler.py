@@ -26,33 +26,26 @@ class Rewriter:
     def __call__(self, query: Query, client: Client, below: Below) -> Answered:
         """The resolution of the rewritten query, made one of the client's own query.
 
-        If no rule matches, that of the plugins below. SERVFAIL if a rule gives an invalid name, in the query or in the
-        response.
+        If nothing of it is to be changed back, that of the plugins below. SERVFAIL if a rule gives an invalid name, in
+        the query or in the response.
         """
         rewritten = RewrittenQuery(query, client)
         try:
-            matched = self._apply(rewritten)
+            self._apply(rewritten)
         except BadName as problem:
             return invalid_name(problem)
-        if not matched:
-            return below(query, client)
         reverter = rewritten.reverter
+        if not reverter.needed:
+            return below(rewritten.query, client)
         if reverter.may_shorten:
             client = client._replace(limit=client.limit * LONGEST_BY_SHORTEST)
         answered = below(rewritten.query, client)
-        if not reverter.needed:
-            return answered
         if reverter.waits or not isinstance(answered, Resolution):
             return reverter.revert_later(answered, rewritten.query)
         return reverter.revert(answered, rewritten.query)
 
-    def _apply(self, rewritten: RewrittenQuery) -> bool:
-        """Apply the rules up to the first match without `continues`; returns whether any matched."""
-        matched = False
+    def _apply(self, rewritten: RewrittenQuery) -> None:
+        """Apply the rules up to the first match without `continues`."""
         for rule, continues in self._rules:
-            if not rule(rewritten):
-                continue
-            matched = True
-            if not continues:
+            if rule(rewritten) and not continues:
                 break
-        return matched

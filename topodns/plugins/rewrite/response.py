@@ -141,7 +141,25 @@ class RcodeChange:
             response.rcode = self.instead
 
 
-_NEVER_SHORTER: Final = (TtlBounds, RcodeChange)  # amendments that never shorten a response
+@dataclass(frozen=True, slots=True)
+class OptionReverting:
+    """The word `revert`: the response's option `code` gets the data that it had in the query before the rule, or is
+    removed if the query had none (None). A response without it stays as it is.
+    """
+
+    code: int
+    before: bytes | None
+
+    def __call__(self, rewritten: RewrittenResponse) -> None:
+        response = rewritten.resolution.response
+        for at, (code, _) in enumerate(response.options):
+            if code == self.code:
+                before = () if self.before is None else ((code, self.before),)
+                response.options = (*response.options[:at], *before, *response.options[at + 1 :])
+                return
+
+
+_NEVER_SHORTER: Final = (TtlBounds, RcodeChange, OptionReverting)  # amendments that never shorten a response
 
 
 @dataclass(slots=True)
@@ -158,12 +176,12 @@ class ResponseReverter:
     renamed: bool = False  # a name rule matched
     waits: bool = False  # an amendment may be deferred
     client_dependent: bool = False  # the rewritten query has data of this client
-    subnet_changed: bool = False  # the EDNS Client Subnet may differ from the client's
+    subnet_forwarded: bool = False  # the rewritten query forwards an EDNS Client Subnet, the client's or another
 
     @property
     def needed(self) -> bool:
         """Whether the response must be changed at all."""
-        return bool(self.amendments) or self.renamed or self.client_dependent or self.subnet_changed
+        return bool(self.amendments) or self.renamed or self.client_dependent or self.subnet_forwarded
 
     @property
     def may_shorten(self) -> bool:
@@ -217,14 +235,14 @@ class ResponseReverter:
     def _restored(self, resolution: Resolution) -> Resolution:
         """The resolution as one of the client's query, after the amendments.
 
-        If a name rule matched, owners equal to the name that the client queried become b"". If the EDNS Client Subnet
-        was changed, the response has the client's own or none. Scope.CLIENT if the rewritten query had data of this
+        If a name rule matched, owners equal to the name that the client queried become b"". If an EDNS Client Subnet
+        was forwarded, the response has the client's own or none. Scope.CLIENT if the rewritten query had data of this
         client.
         """
         if self.renamed:
             own = self.query.spelling.lower()  # length octets, at most 63, are no letters
             RewrittenResponse(resolution).replace(lambda rrset: _reowned(rrset, own))
-        if self.subnet_changed:
+        if self.subnet_forwarded:
             _restore_subnet(resolution.response, self.query.edns)
         if self.client_dependent:
             resolution.scope = Scope.CLIENT
@@ -242,15 +260,14 @@ def _reowned(rrset: RRset, own: bytes) -> RRset:
 
 
 def _restore_subnet(response: Response, asked: Edns | None) -> None:
-    """Remove the EDNS Client Subnet from the response unless the client sent one (RFC 7871 section 7.2.2).
+    """Give the response the EDNS Client Subnet that the client sent, or none (RFC 7871 section 7.2.2).
 
-    If it did and the plugins below answered with such an option, the client's own replaces that, with its SOURCE
-    PREFIX-LENGTH as SCOPE PREFIX-LENGTH.
+    Its SCOPE PREFIX-LENGTH is its SOURCE PREFIX-LENGTH: a cached answer does not say for which subnets it holds, and a
+    response without the option would hold for all of them (section 7.3).
     """
     others = tuple(option for option in response.options if option[0] != Option.CLIENT_SUBNET)
-    answered = len(others) < len(response.options)
     sent = None if asked is None else asked.option(Option.CLIENT_SUBNET)
-    if answered and sent is not None and len(sent) >= _ECS_HEADER:
+    if sent is not None and len(sent) >= _ECS_HEADER:
         source = sent[2:3]
         others = (*others, (Option.CLIENT_SUBNET, sent[:3] + source + sent[_ECS_HEADER:]))
     response.options = others

@@ -94,7 +94,7 @@ class CnameRule:
 
 class OptionAction(Enum):
     SET = "set"
-    APPEND = "append"  # only without such an option
+    APPEND = "append"  # a subnet or a variable only without such an option, as in CoreDNS
     REPLACE = "replace"  # only with such an option
     UNSET = "unset"
 
@@ -121,11 +121,12 @@ class Subnet:
 
 @dataclass(frozen=True, slots=True)
 class OptionRule:
-    """A change of one EDNS option of the query. Clients never get an option set by a rule in the response."""
+    """A change of one EDNS option of the query. `revert` takes it back in the response."""
 
     action: OptionAction
     code: int
     data: bytes | OptionVariable | Subnet = b""
+    revert: bool = False
 
 
 Change = NameRule | TypeRule | ClassRule | TtlRule | RcodeRule | CnameRule | OptionRule

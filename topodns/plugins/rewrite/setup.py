@@ -188,8 +188,8 @@ def _classes(settings: tuple[RewriteRule, ...]) -> Iterator[int]:
 PLUGIN: Final = Plugin(
     name="rewrite",
     coredns=differs(
-        "the question in a response is always the client's own, variables from metadata are refused, and the EDNS "
-        "option 0xffee is topodns's node identity"
+        "the question in a response is always the client's own, upstreams get those EDNS options of a client that "
+        "`append` names, variables from metadata are refused, and the option 0xffee is topodns's node identity"
     ),
     parse=parse_rewrite,
     setup=_setup,

@@ -14,6 +14,7 @@ from topodns.plugins.cache.entry import (
     key_of,
     pack,
 )
+from topodns.query.forwarded_options import ForwardedOption
 
 ADDRESS = RRset(b"", RRType.A, 300, (bytes(4), b"\1\2\3\4"))
 AUTHORITY = RRset(b"\7example\0", RRType.NS, 7, (b"\2ns\0",))
@@ -82,6 +83,8 @@ KEY = key_of(ask("www.example.org"))
         (ask("www.example.org")._replace(flags=0), True),
         (ask("www.example.org")._replace(edns=Edns(512, 0, False)), True),
         (ask("www.example.org")._replace(flags=Flag.RD | Flag.CD), False),
+        (ask("www.example.org")._replace(edns=Edns(512, 0, False, ((9, b"of the client"),))), True),
+        (ask("www.example.org")._replace(edns=Edns(512, 0, False, (ForwardedOption(9, b""),))), False),
         (ask("www.example.org")._replace(edns=Edns(512, 0, True)), False),
         (ask("www.example.org")._replace(qtype=RRType.AAAA), False),
         (ask("www.example.org")._replace(qclass=3), False),

@@ -11,6 +11,7 @@ from topodns.dns.message import Edns, Flag, Option, Query
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.plugins.forward.messages import QUESTION_AT, Outgoing, has_edns, probe_message, without_edns
 from topodns.plugins.forward.settings import HealthCheck
+from topodns.query.forwarded_options import ForwardedOption
 
 RD, AD, CD, AA, TC, RA = Flag.RD, Flag.AD, Flag.CD, Flag.AA, Flag.TC, Flag.RA
 
@@ -64,6 +65,31 @@ def test_options_of_our_own_leave_also_for_a_client_without_edns(edns: Edns | No
     assert opt(ask("a.example", edns=edns), mine) == (1232, 0, [mine])
 
 
+def test_forwarded_options_leave_besides_those_of_our_own() -> None:
+    mine, ecs = (NODE_IDENTITY, b"node-1"), ForwardedOption(ECS, b"\0\1\x08\0\x0a")
+    edns = Edns(4096, 0, True, (*FOREIGN, ecs))
+    assert opt(ask("a.example", edns=edns)) == (1232, 0x8000, [ecs])
+    assert opt(ask("a.example", edns=edns), mine) == (1232, 0x8000, [mine, ecs])
+
+
+def test_a_node_cache_sends_its_own_node_identity_and_no_other() -> None:
+    mine, other = (NODE_IDENTITY, b"node-1"), ForwardedOption(NODE_IDENTITY, b"node-2")
+    query = ask("a.example", edns=Edns(4096, 0, False, (other,)))
+    assert opt(query) == (1232, 0, [other])
+    assert opt(query, mine) == (1232, 0, [mine])
+
+
+def test_a_message_has_1232_octets_at_most_and_options_that_do_not_fit_are_left_out() -> None:
+    options = tuple(ForwardedOption(65001 + number, bytes(500)) for number in range(3))
+    query = ask("a.example", edns=Edns(4096, 0, False, (*options, ForwardedOption(65010, b"small"))))
+    assert opt(query) == (1232, 0, [*options[:2], (65010, b"small")])
+    longest = ForwardedOption(65001, bytes(1232 - len(Outgoing().question_message(ask("a.example"))) - 2 - 11 - 4))
+    whole = Outgoing().question_message(ask("a.example", edns=Edns(4096, 0, False, (longest,))))
+    assert len(b"id" + whole) == 1232
+    longer = longest._replace(data=longest.data + b"x")
+    assert opt(ask("a.example", edns=Edns(4096, 0, False, (longer,)))) == (1232, 0, [])
+
+
 @pytest.mark.parametrize("options", [(), ((NODE_IDENTITY, b"node-1"),)])
 def test_without_edns_the_message_is_as_if_the_client_had_none(options: tuple[tuple[int, bytes], ...]) -> None:
     query = ask("a.example", edns=Edns(1232, 0, True))
@@ -89,8 +115,9 @@ def test_equal_questions_are_equal_messages_however_they_are_spelled() -> None:
         ask("a.example", flags=RD | AD),
         ask("a.example", edns=Edns(1232, 0, False)),
         ask("a.example", edns=Edns(1232, 0, True)),
+        ask("a.example", edns=Edns(1232, 0, False, (ForwardedOption(9, b""),))),
     ],
-    ids=["name", "type", "class", "RD", "CD", "AD", "EDNS", "DO"],
+    ids=["name", "type", "class", "RD", "CD", "AD", "EDNS", "DO", "a forwarded option"],
 )
 def test_a_field_that_can_change_an_answer_changes_the_message(other: Query) -> None:
     assert Outgoing().question_message(ask("a.example")) != Outgoing().question_message(other)

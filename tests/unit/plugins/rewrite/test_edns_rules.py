@@ -6,12 +6,13 @@ from tests.support.dns_messages import subnet
 from tests.support.query_builders import client
 from tests.support.rewrite_directives import Setup, question, resolve
 from topodns.dns.message import Edns, Option, Response
-from topodns.plugins.rewrite.edns_rules import OperatorOption, operator_options
+from topodns.query.forwarded_options import forwarded_options
 from topodns.query.plugin import Scope
 
 Options = tuple[tuple[int, bytes], ...]
 
 ECS, NSID = Option.CLIENT_SUBNET, Option.NSID
+EMPTY = Edns(4096, 0, False)
 
 
 def edns(*options: tuple[int, bytes]) -> Edns:
@@ -23,16 +24,18 @@ def edns(*options: tuple[int, bytes]) -> Edns:
     [
         ("local set 0xffee abcd", None, Edns(4096, 0, False, ((0xFFEE, b"abcd"),))),
         ("local set 0xffee 0x6162", edns((1, b"x")), edns((1, b"x"), (0xFFEE, b"ab"))),
-        ("local set 0xffee abcd", edns((0xFFEE, b"x"), (1, b"y"), (0xFFEE, b"z")), edns((1, b"y"), (0xFFEE, b"abcd"))),
+        ("local set 0xffee abcd", edns((0xFFEE, b"x"), (1, b"y"), (0xFFEE, b"z")), edns((0xFFEE, b"abcd"), (1, b"y"))),
         ("local append 0xffee abcd", edns(), edns((0xFFEE, b"abcd"))),
-        ("local append 0xffee abcd", edns((0xFFEE, b"x")), edns((0xFFEE, b"x"))),
+        ("local append 0xffee abcd", edns((0xFFEE, b"x")), edns((0xFFEE, b"x"), (0xFFEE, b"abcd"))),
+        ("local append 0xffee {qname}", edns((0xFFEE, b"x")), edns((0xFFEE, b"x"))),
         ("local replace 0xffee abcd", edns((0xFFEE, b"x")), edns((0xFFEE, b"abcd"))),
         ("local replace 0xffee abcd", edns(), edns()),
-        ("local replace 0xffee abcd", None, None),
+        ("local replace 0xffee abcd", None, EMPTY),
         ("local unset 0xffee", edns((0xFFEE, b"x"), (1, b"y"), (0xFFEE, b"z")), edns((1, b"y"))),
-        ("local unset 0xffee", None, None),
+        ("local unset 0xffee", None, EMPTY),
         ("nsid set", None, Edns(4096, 0, False, ((NSID, b""),))),
         ("nsid replace", edns((NSID, b"x")), edns((NSID, b""))),
+        ("nsid append", edns((NSID, b"")), edns((NSID, b""), (NSID, b""))),
         ("nsid unset", edns((NSID, b"")), edns()),
         ("subnet set 24 56", edns((ECS, b"junk")), edns(subnet("10.240.7.0/24"))),
         ("subnet set 20 56", None, Edns(4096, 0, False, (subnet("10.240.0.0/20"),))),
@@ -83,7 +86,9 @@ def test_the_name_is_the_one_that_earlier_rules_made() -> None:
     ("lines", "asked_next"),
     [
         ("rewrite edns0 local set 1 a", False),
-        ("rewrite edns0 local append 1 a", True),
+        ("rewrite edns0 local append 1 a", False),
+        ("rewrite edns0 local append 1 {qname}", True),
+        ("rewrite edns0 subnet append 24 56", False),
         ("rewrite edns0 local replace 2 a", True),
         ("rewrite edns0 local unset 2", False),
     ],
@@ -102,6 +107,23 @@ def test_a_rule_that_changed_nothing_is_no_match(lines: str, asked_next: bool) -
         pytest.param(
             "rewrite edns0 local set 9 a", edns(), ((9, b"x"),), ((9, b"x"),), id="but what the steps below say"
         ),
+        pytest.param(
+            "rewrite edns0 local set 9 a revert", edns(), ((8, b"w"), (9, b"x"), (9, b"y")), ((8, b"w"), (9, b"y")),
+            id="revert removes the first one that the client did not send",
+        ),
+        pytest.param(
+            "rewrite edns0 local replace 9 a revert", edns((9, b"c")), ((7, b"w"), (9, b"x")), ((7, b"w"), (9, b"c")),
+            id="revert restores the one that the client sent",
+        ),
+        pytest.param(
+            "rewrite edns0 local replace 9 a revert", edns(), ((9, b"x"),), ((9, b"x"),),
+            id="a rule that did not match reverts nothing",
+        ),
+        pytest.param(
+            "rewrite continue edns0 local set 9 a\nrewrite edns0 local replace 9 b revert", edns(),
+            ((9, b"x"),), ((9, b"a"),), id="revert restores what an earlier rule set",
+        ),
+        pytest.param("rewrite edns0 nsid set revert", edns(), ((NSID, b"x"),), (), id="an NSID is reverted, too"),
         pytest.param("rewrite edns0 nsid set", edns(), (), (), id="NSID is not echoed"),
         pytest.param(
             "rewrite edns0 subnet set 24 56", edns(), (subnet("10.240.7.0/24"),), (), id="no subnet that was not sent"
@@ -109,6 +131,14 @@ def test_a_rule_that_changed_nothing_is_no_match(lines: str, asked_next: bool) -
         pytest.param(
             "rewrite edns0 subnet set 24 56", edns(subnet("10.9.0.0/16")), ((ECS, b"\0\1\x18\x18\x0a\xf0\7"),),
             ((ECS, b"\0\1\x10\x10\x0a\x09"),), id="the one that was sent, with it as the scope",
+        ),
+        pytest.param(
+            "rewrite edns0 subnet set 24 56 revert", edns(subnet("10.9.0.0/16")), (subnet("10.240.7.0/24"),),
+            ((ECS, b"\0\1\x10\x10\x0a\x09"),), id="with revert as well",
+        ),
+        pytest.param(
+            "rewrite edns0 subnet append 24 56", edns(subnet("10.9.0.0/16")), (),
+            ((ECS, b"\0\1\x10\x10\x0a\x09"),), id="also of an answer from a cache, which does not say its scope",
         ),
         pytest.param(
             "rewrite edns0 subnet set 24 56", edns((ECS, b"x")), (subnet("10.0.0.0/8"),), (), id="but not junk"
@@ -142,10 +172,18 @@ def test_an_answer_that_depends_on_the_client_is_for_it_alone(rule: str, scope: 
     assert resolve(f"rewrite edns0 {rule}", question("a.com. A", edns()), Setup()).scope is scope
 
 
-def test_the_operators_options_are_distinguished_from_the_clients() -> None:
-    sent = question("a.com. A", edns((9, b"client"), (10, b"cookie")))
+@pytest.mark.parametrize(
+    ("rule", "sent", "forwarded"),
+    [
+        ("local set 9 ours", edns((9, b"client"), (10, b"cookie")), [(9, b"ours")]),
+        ("local append 9 ours", edns((9, b"client"), (10, b"cookie")), [(9, b"client"), (9, b"ours")]),
+        ("local append 9 {qname}", edns((9, b"client"), (10, b"cookie")), [(9, b"client")]),
+        ("subnet append 24 56", edns(subnet("10.9.0.0/16")), [subnet("10.9.0.0/16")]),
+        ("local replace 9 ours", edns((10, b"cookie")), []),
+        ("local unset 9", edns((9, b"client"), (10, b"cookie")), []),
+    ],
+)
+def test_options_are_forwarded_that_a_rule_sets_or_keeps(rule: str, sent: Edns, forwarded: list[object]) -> None:
     setup = Setup()
-    resolve("rewrite continue edns0 local set 9 ours\nrewrite edns0 local append 10 ours", sent, setup)
-    assert [operator_options(query) for query in setup.queries] == [(OperatorOption(9, b"ours"),)]
-    assert operator_options(sent) == ()
-    assert operator_options(question("a.com. A")) == ()
+    resolve(f"rewrite edns0 {rule}", question("a.com. A", sent), setup)
+    assert [[*forwarded_options(query.edns)] for query in setup.queries] == [forwarded]

@@ -76,7 +76,7 @@ def test_a_query_that_is_dropped_below_stays_so() -> None:
 
 def test_a_response_is_reverted_only_where_a_rule_calls_for_it() -> None:
     assert not reverter().needed
-    assert all(reverter(**{name: True}).needed for name in ("renamed", "client_dependent", "subnet_changed"))
+    assert all(reverter(**{name: True}).needed for name in ("renamed", "client_dependent", "subnet_forwarded"))
     assert reverter(amendments=[TtlBounds(5, 7)]).needed
 
 

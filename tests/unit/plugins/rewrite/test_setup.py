@@ -111,6 +111,7 @@ TTL_FORMS = "expected seconds, MIN-MAX, MIN- or -MAX, up to 2147483647"
         ("edns0 local set -1 a", "the option's code is '-1', expected 0 to 65535, or 0x0 to 0xffff"),
         ("edns0 local set 1", "'rewrite' has nothing after '1', expected the data of the option"),
         ("edns0 local set 1 0xabc", "the option's data is '0xabc', expected pairs of hexadecimal digits"),
+        (f"edns0 local set 1 {'a' * 513}", "the option's data has 513 octets, expected at most 512"),
         ("edns0 local set 1 a b", "found 'b' after 'a', expected nothing more"),
         ("edns0 local unset 1 revert", "found 'revert' after '1', expected nothing more"),
         ("edns0 local set 1 {clientip}", "unknown variable '{clientip}', did you mean '{client_ip}'?"),
