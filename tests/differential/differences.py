@@ -30,7 +30,7 @@ from tests.differential.comparison import (
 from tests.differential.names import CLUSTER, CLUSTERSET
 from tests.differential.replies import Record, Reply
 from tests.differential.upstream import MINIMUM
-from tests.support.dns_messages import DO, EDE, KEEPALIVE
+from tests.support.dns_messages import DO, ECS, EDE, KEEPALIVE
 
 _ECHOED: Final = {3, 9, 10, KEEPALIVE, 12}  # NSID, EXPIRE, COOKIE, keepalive, PADDING
 _FORMERR, _SERVFAIL, _NXDOMAIN, _NOTIMP, _REFUSED, _BADVERS = 1, 2, 3, 4, 5, 16
@@ -42,6 +42,7 @@ _ORIGINS: Final = (CLUSTER, CLUSTERSET)
 _SKELETON: Final = ((b"svc",), (b"pod",), (b"dns",), (b"ns", b"dns"), (b"dns-version",))
 _BETWEEN: Final = (b"tcp", b"udp", b"sctp", b"zone", b"pin", b"prefer", b"east", b"west")
 _UNASKED: Final = b"\x04bank\x07example\x03com\0"  # who is in upstream.py's lie
+_ADDING: Final = "rewrite edns0"  # the Corefile whose rules add options
 _CHAOTIC: Final = ("refinements", "rewrite")  # Corefiles in which CH is asked for
 _RESPELLING: Final = ("hosts", "rewrite", "template", "file", "forward", "cache", "dns64", "autopath", "external")
 _MOMENT: Final = 10  # seconds that a trial of the cache may take
@@ -89,7 +90,25 @@ def _size(case: Case, theirs: Reply, ours: Reply) -> bool:
 
 @_difference("echoed options", "a COOKIE or keepalive that is repeated says what is not so", OPTIONS)
 def _options(case: Case, theirs: Reply, ours: Reply) -> bool:
-    return bool(case.question.options & _ECHOED)
+    added = case.corefile == _ADDING and not _without_subnet(ours)  # the upstream's reply has none
+    return bool(case.question.options & _ECHOED) or added
+
+
+@_difference("Client Subnet of `rewrite edns0`", "RFC 7871 section 7.2.2: a client gets back what it sent", OPTIONS)
+def _subnet(case: Case, theirs: Reply, ours: Reply) -> bool:
+    sent = ECS in case.question.options
+    same = _without_subnet(theirs) == _without_subnet(ours)
+    return case.corefile == _ADDING and same and any(code == ECS for code, _ in ours.options) is sent
+
+
+@_difference("repeated EDNS options", "a client adds nothing to what `set` and `replace` say", ANSWER, OPTIONS)
+def _repeated_options(case: Case, theirs: Reply, ours: Reply) -> bool:
+    codes = [code for opt in case.question.opts for code, _ in opt.options]
+    return case.corefile == _ADDING and len(set(codes)) < len(codes)
+
+
+def _without_subnet(reply: Reply) -> list[tuple[int, bytes]]:
+    return [option for option in reply.options if option[0] != ECS]
 
 
 @_difference("extended errors", "RFC 8914: a reply that fails says why", OPTIONS)
@@ -327,6 +346,8 @@ def _silent(case: Case) -> bool:
 DIFFERENCES: Final = (
     _size,
     _options,
+    _subnet,
+    _repeated_options,
     _extended_errors,
     _flags,
     _badvers,

@@ -23,6 +23,36 @@ _EXTERNAL: Final = names_of(
     *("dns.k8s.example.org", "ns1.dns.k8s.example.org", "_udp.public.red.k8s.example.org"),
 )
 
+_ACTIONS: Final = ("set", "append", "replace", "unset", "reverted", "stopping")
+_OPTION_BLOCK: Final = """\
+ZONE.example.org {
+    bind HERE
+    rewrite continue edns0 local ACTION 65001 DATA REVERT
+    rewrite continue edns0 local ACTION 4242 VARIABLE REVERT
+    rewrite continue edns0 nsid ACTION REVERT
+    rewrite MODE edns0 subnet ACTION LENGTHS REVERT
+    rewrite edns0 local append 65001 0x0102
+    forward . UPSTREAM
+}
+"""
+
+
+def _option_block(zone: str) -> str:
+    """A block whose rules name all options that the upstream repeats, with one action."""
+    unset, action = zone == "unset", {"reverted": "set", "stopping": "append"}.get(zone, zone)
+    words = {"ZONE": zone, "ACTION": action, "MODE": "stop" if zone in ("stopping", "set") else "continue"}
+    words |= {
+        "DATA": "" if unset else "abcd",
+        "VARIABLE": "" if unset else "{qtype}",
+        "LENGTHS": "" if unset else "20 50",
+    }
+    words["REVERT"] = "revert" if zone == "reverted" else ""
+    text = _OPTION_BLOCK
+    for word, meaning in words.items():
+        text = text.replace(word, meaning)
+    return text
+
+
 DIRECTIVES: Final[Mapping[str, Corefile]] = {
     "refinements": Corefile(
         """\
@@ -106,6 +136,20 @@ DIRECTIVES: Final[Mapping[str, Corefile]] = {
                 *("web-4.red.local", "cache.blue.local", "_http._tcp.cache.blue.local", "out.red.local"),
             )
         },
+    ),
+    "rewrite edns0": Corefile(
+        """\
+. {
+    BLOCK
+    template ANY ANY {
+        rcode NXDOMAIN
+    }
+}
+"""
+        + "".join(map(_option_block, _ACTIONS)),
+        3000,
+        {"options": names_of(*(f"told.{zone}.example.org" for zone in _ACTIONS))},
+        sorts=(),
     ),
     "template": Corefile(
         """\

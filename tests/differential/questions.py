@@ -25,7 +25,11 @@ _ODD: Final = (
     *(_NS, _CNAME, _CNAME, _SOA, _SOA, _MX, _ANY, _DS, _NSEC, _DNSKEY, _SVCB, _HTTPS, _HTTPS, _CAA, _PRIVATE),
     *(_AXFR, _IXFR, _OPT, _NAPTR, _HINFO, 0, 65535),
 )
-_USUAL_OF: Final[Mapping[str, Sequence[int]]] = {"reverse": (_PTR, _PTR, _PTR, _A), "ports": (_SRV, _SRV, _A, _AAAA)}
+_USUAL_OF: Final[Mapping[str, Sequence[int]]] = {
+    "reverse": (_PTR, _PTR, _PTR, _A),
+    "ports": (_SRV, _SRV, _A, _AAAA),
+    "options": (_TXT, _TXT, _TXT, _A),
+}
 
 _CLASSES: Final = (3, 4, 255, 254, 0, 2, 65280)  # CH, HS, ANY, NONE, none, the former CS, private
 _FLAGS: Final = (0, RD | 0x20, RD | 0x10, RD | 0x30, RD | 0x40, RD | 0x0400, RD | 0x0200, RD | 0x80, RD | 0x0F)

@@ -11,7 +11,7 @@ from typing import Final
 from tests.support.faulty_upstream import Act, Asked, BadUpstream, bad_upstream
 
 TTL, MINIMUM = 3000, 600  # seconds, of records and of denials (RFC 2308)
-_A, _NS, _CNAME, _SOA, _TXT, _AAAA, _MX, _SRV, _ANY = 1, 2, 5, 6, 16, 28, 15, 33, 255
+_A, _NS, _CNAME, _SOA, _TXT, _AAAA, _MX, _SRV, _OPT, _ANY = 1, 2, 5, 6, 16, 28, 15, 33, 41, 255
 _ORIGIN: Final = b"\x07example\x03org\x00"
 _RDATA: Final[Mapping[int, bytes]] = {
     _A: b"\xc6\x33\x64\x01",
@@ -26,6 +26,8 @@ _QR_RA: Final = 0x8080
 _TC, _AD, _RD_CD = 0x0200, 0x0020, 0x0110
 _SERVFAIL, _NXDOMAIN, _REFUSED = 2, 3, 5
 _UDP_SIZE: Final = 512
+
+TOLD: Final = (3, 8, 65001, 4242)  # codes of the options that "told" repeats: NSID, Client Subnet, local ones
 
 WORDS: Final = ("www", "many", "big", "alias", "chain", "dangling", "missing", "broken", "refusing", "signed", "empty")
 LIES: Final = ("foreign", "delegated")
@@ -45,6 +47,9 @@ class _Asked:
         self.ident = message[:2]
         self.answer: list[bytes] = []
         self.authority: list[bytes] = []
+        self.opt = b""  # of the reply
+        self.options = list(_options(message[at + 5 + 11 :]))  # nothing but an OPT record is behind the question
+        self.edns = len(message) > at + 5
 
     def add(self, rtype: int, rdata: bytes, owner: bytes = b"\xc0\x0c", ttl: int = TTL) -> None:
         self.answer.append(_record(owner, rtype, rdata, ttl))
@@ -65,11 +70,18 @@ class _Asked:
 
     def reply(self, limit: int) -> bytes:
         """In at most so many octets, else empty with TC."""
-        head = struct.pack("!5H", self.flags, 1, len(self.answer), len(self.authority), 0)
-        whole = b"".join((self.ident, head, self.question, *self.answer, *self.authority))
+        head = struct.pack("!5H", self.flags, 1, len(self.answer), len(self.authority), bool(self.opt))
+        whole = b"".join((self.ident, head, self.question, *self.answer, *self.authority, self.opt))
         if len(whole) <= limit:
             return whole
         return self.ident + struct.pack("!5H", self.flags | _TC, 1, 0, 0, 0) + self.question
+
+
+def _options(data: bytes) -> Iterator[tuple[int, bytes]]:
+    while data:
+        code, length = struct.unpack_from("!HH", data)
+        yield code, data[4 : 4 + length]
+        data = data[4 + length :]
 
 
 def _record(owner: bytes, rtype: int, rdata: bytes, ttl: int) -> bytes:
@@ -137,6 +149,20 @@ def _signed(asked: _Asked) -> None:
     asked.add_usual()
 
 
+def _told(asked: _Asked) -> None:
+    """The options of TOLD that came with the query: as TXT, and in the OPT record."""
+    options = [(code, data) for code, data in asked.options if code in TOLD]
+    if asked.edns:
+        rdata = b"".join(struct.pack("!HH", code, len(data)) + data for code, data in options)
+        asked.opt = b"\0" + struct.pack("!HHIH", _OPT, 1232, 0, len(rdata)) + rdata
+    if asked.qtype != _TXT:
+        asked.add_usual()
+        return
+    texts = [f"{code}={data.hex()}" for code, data in options] if asked.edns else ["no EDNS"]
+    for text in texts or ["none"]:
+        asked.add(_TXT, bytes((len(text),)) + text.encode())
+
+
 _ANSWERS: Final[Mapping[bytes, Callable[[_Asked], None]]] = {
     b"www": _Asked.add_usual,
     b"many": _many,
@@ -150,6 +176,7 @@ _ANSWERS: Final[Mapping[bytes, Callable[[_Asked], None]]] = {
     b"delegated": _delegated,
     b"foreign": _foreign,
     b"empty": lambda asked: asked.deny(0),
+    b"told": _told,
 }
 
 

@@ -143,8 +143,8 @@ class RcodeChange:
 
 @dataclass(frozen=True, slots=True)
 class OptionReverting:
-    """The word `revert`: the response's option `code` gets the data that it had in the query before the rule, or is
-    removed if the query had none (None). A response without it stays as it is.
+    """The word `revert`: the response's first option `code` gets the data that the query's had before the rule; if the
+    query had none (None), all such options are removed. A response without them stays as it is.
     """
 
     code: int
@@ -152,11 +152,13 @@ class OptionReverting:
 
     def __call__(self, rewritten: RewrittenResponse) -> None:
         response = rewritten.resolution.response
-        for at, (code, _) in enumerate(response.options):
-            if code == self.code:
-                before = () if self.before is None else ((code, self.before),)
-                response.options = (*response.options[:at], *before, *response.options[at + 1 :])
-                return
+        at = next((at for at, option in enumerate(response.options) if option[0] == self.code), None)
+        if at is None:
+            return
+        if self.before is None:
+            response.options = tuple(option for option in response.options if option[0] != self.code)
+        else:
+            response.options = (*response.options[:at], (self.code, self.before), *response.options[at + 1 :])
 
 
 _NEVER_SHORTER: Final = (TtlBounds, RcodeChange, OptionReverting)  # amendments that never shorten a response
