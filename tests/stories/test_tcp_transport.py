@@ -35,7 +35,9 @@ from tests.support.upstream_queries import (
     ask,
     ask_briefly,
     ask_within,
+    in_flight,
     open_files,
+    open_sockets,
     reply,
     result,
     upstream_at,
@@ -134,7 +136,7 @@ def test_n03_an_upstream_that_loses_every_connection_fails_soon(
         with bad_upstream(fault) as server:
             async with upstream_at(server.port) as upstream:
                 assert await result(ask(upstream, TCP)) == failure
-                assert upstream.open_sockets == 0
+                assert open_sockets(upstream) == 0
             assert server.connections == len(server.asked) == 3
 
     run(loop_name, story())
@@ -179,7 +181,7 @@ def test_a_port_without_a_listener_fails_at_once(loop_name: str) -> None:
         async with upstream_at(port) as upstream:
             outcomes = [ask(upstream, TCP) for _ in range(20)]
             assert [await result(outcome) for outcome in outcomes] == [REFUSED] * 20
-            assert upstream.open_sockets == 0
+            assert open_sockets(upstream) == 0
 
     run(loop_name, story())
 
@@ -192,7 +194,7 @@ def test_a_connection_that_is_never_set_up_is_no_longer_waited_for_than_the_quer
                 outcomes = [ask_briefly(upstream, TCP) for _ in range(5)]
                 assert [await result(outcome) for outcome in outcomes] == [TIMED_OUT] * 5
                 assert upstream.counts[TCP].timed_out == 5
-                await eventually(lambda: upstream.open_sockets == 0)
+                await eventually(lambda: open_sockets(upstream) == 0)
             await eventually(lambda: open_files() == before)
 
     run(loop_name, story())
@@ -255,7 +257,7 @@ def test_an_upstream_that_does_not_read_costs_no_memory_and_no_time(loop_name: s
                 outcomes = [ask_briefly(upstream, TCP) for _ in range(1000)]
                 assert sum(outcome.settled for outcome in outcomes) == 800  # two connections
                 assert await result(outcomes[0]) == TIMED_OUT
-                await eventually(lambda: upstream.in_flight == 0)
+                await eventually(lambda: in_flight(upstream) == 0)
             await eventually(lambda: open_files() == before)
 
     run(loop_name, story())

@@ -13,6 +13,7 @@ from tests.support.upstream_queries import (
     addresses,
     ask,
     ask_briefly,
+    open_sockets,
     result,
     upstream_at,
 )
@@ -66,7 +67,7 @@ def test_an_unused_connection_is_closed(loop_name: str) -> None:
         with bad_upstream(answers) as server:
             async with upstream_at(server.port, UpstreamLimits(expire=0.05)) as upstream:
                 assert await addresses(ask(upstream, TCP)) == [ANSWER]
-                await eventually(lambda: upstream.open_sockets == server.open_connections == 0)
+                await eventually(lambda: open_sockets(upstream) == server.open_connections == 0)
                 assert await addresses(ask(upstream, TCP)) == [ANSWER]
             assert [asked.connection for asked in server.asked] == [1, 2]
 
@@ -117,7 +118,7 @@ def test_no_more_idle_connections_are_kept_than_max_idle_conns(loop_name: str) -
                 for outcome in both:
                     assert await addresses(outcome) == [ANSWER]
                 await eventually(lambda: server.open_connections == 1)
-                assert upstream.open_sockets == 1
+                assert open_sockets(upstream) == 1
 
     run(loop_name, story())
 

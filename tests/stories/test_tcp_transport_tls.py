@@ -27,6 +27,7 @@ from tests.support.upstream_queries import (
     ask,
     ask_briefly,
     open_files,
+    open_sockets,
     result,
     upstream_at,
 )
@@ -77,7 +78,7 @@ def test_a_certificate_for_another_name_is_not_accepted(loop_name: str, certific
                 on_reply = await result(ask(upstream, TLS))
                 assert isinstance(on_reply, Failure)
                 assert on_reply.problem.startswith("certificate not accepted: Hostname mismatch")
-                assert upstream.open_sockets == 0
+                assert open_sockets(upstream) == 0
             assert server.asked == []
 
     run(loop_name, story())
@@ -115,7 +116,7 @@ def test_an_upstream_that_does_not_speak_tls_is_not_asked(loop_name: str, certif
             async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
                 on_reply = await result(ask_briefly(upstream, TLS))
                 assert isinstance(on_reply, Failure)
-                await eventually(lambda: upstream.open_sockets == 0)
+                await eventually(lambda: open_sockets(upstream) == 0)
 
     run(loop_name, story())
 
@@ -126,7 +127,7 @@ def test_an_unanswered_handshake_ends_with_the_query(loop_name: str, certificate
             before = open_files()
             async with upstream_at(listener.getsockname()[1], tls=trusting(certificates.ca)) as upstream:
                 assert await result(ask_briefly(upstream, TLS)) == TIMED_OUT
-                await eventually(lambda: upstream.open_sockets == 0)
+                await eventually(lambda: open_sockets(upstream) == 0)
             await eventually(lambda: open_files() == before)
 
     run(loop_name, story())

@@ -32,7 +32,9 @@ from tests.support.upstream_queries import (
     ask,
     ask_briefly,
     ask_within,
+    in_flight,
     open_files,
+    open_sockets,
     reply,
     result,
     send,
@@ -55,7 +57,7 @@ def test_every_query_has_a_port_and_an_id_of_its_own(loop_name: str) -> None:
         with bad_upstream(backwards(200)) as server:
             async with upstream_at(server.port) as upstream:
                 outcomes = [ask(upstream, UDP) for _ in range(200)]
-                assert upstream.in_flight == upstream.open_sockets == 200
+                assert in_flight(upstream) == open_sockets(upstream) == 200
                 for outcome in outcomes:
                     assert await addresses(outcome) == [ANSWER]
             ids, ports = ([asked.message[:2] for asked in server.asked], [asked.port for asked in server.asked])
@@ -101,7 +103,7 @@ def test_without_a_reply_the_time_is_used_to_its_end(loop_name: str, behaviour: 
         with bad_upstream(behaviour) as server:
             async with upstream_at(server.port) as upstream:
                 assert await result(ask_briefly(upstream, UDP)) == TIMED_OUT
-                assert upstream.open_sockets == 0
+                assert open_sockets(upstream) == 0
                 assert upstream.counts[UDP].timed_out == 1
 
     run(loop_name, story())
@@ -155,7 +157,7 @@ def test_a_port_without_a_listener_fails_at_once(loop_name: str) -> None:
     async def story() -> None:
         async with upstream_at(unused_port()) as upstream:
             assert await result(ask(upstream, UDP)) == REFUSED
-            assert upstream.open_sockets == 0
+            assert open_sockets(upstream) == 0
 
     run(loop_name, story())
 
@@ -164,7 +166,7 @@ def test_a_source_address_that_is_not_here_fails_at_once(loop_name: str) -> None
     async def story() -> None:
         async with upstream_at(53, source_address="192.0.2.9") as upstream:
             assert await result(ask(upstream, UDP)) == Failure("cannot assign requested address", timed_out=False)
-            assert upstream.in_flight == 0
+            assert in_flight(upstream) == 0
 
     run(loop_name, story())
 
@@ -201,7 +203,7 @@ def test_more_queries_than_there_may_be_sockets_fail_at_once(loop_name: str) -> 
                 outcomes = [ask_briefly(upstream, UDP) for _ in range(12)]
                 assert [outcome.settled for outcome in outcomes] == [False] * 10 + [True] * 2
                 assert await result(outcomes[-1]) == Failure("too many queries in flight", timed_out=False)
-                await eventually(lambda: upstream.open_sockets == 0)
+                await eventually(lambda: open_sockets(upstream) == 0)
                 server.behaviour = answers
                 assert await addresses(ask(upstream, UDP)) == [ANSWER]
 
@@ -287,7 +289,7 @@ def test_a_query_without_a_reply_is_sent_again_from_another_port_and_the_first_r
             async with upstream_at(server.port, PATIENT_FOR_LITTLE) as upstream:
                 assert await addresses(ask(upstream, UDP)) == [ANSWER]
                 counts = upstream.counts[UDP]
-                assert (counts.resent, counts.misses, counts.timed_out, upstream.open_sockets) == (1, 2, 0, 0)
+                assert (counts.resent, counts.misses, counts.timed_out, open_sockets(upstream)) == (1, 2, 0, 0)
             first, again = server.asked
             assert first.port != again.port
             assert first.message[2:] == again.message[2:]
@@ -311,7 +313,7 @@ def test_a_late_reply_to_the_first_of_two_is_the_answer(loop_name: str) -> None:
         with bad_upstream(one_after_another(slow(BRIEF), silent)) as server:
             async with upstream_at(server.port, PATIENT_FOR_LITTLE) as upstream:
                 assert await addresses(ask(upstream, UDP)) == [ANSWER]
-                assert upstream.open_sockets == 0
+                assert open_sockets(upstream) == 0
             assert len(server.asked) == 2
 
     run(loop_name, story())
@@ -323,7 +325,7 @@ def test_no_more_queries_are_under_way_twice_than_allowed(loop_name: str) -> Non
             limits = UpstreamLimits(udp_patience=0.05, sent_twice=3, udp_queries=10, sweep=0.01)
             async with upstream_at(server.port, limits) as upstream:
                 outcomes = [ask_within(3 * BRIEF, upstream, UDP) for _ in range(10)]
-                await eventually(lambda: upstream.open_sockets == 13)
+                await eventually(lambda: open_sockets(upstream) == 13)
                 outcomes.append(ask_briefly(upstream, UDP))
                 assert outcomes[-1].settled
                 assert [await result(outcome) for outcome in outcomes[:10]] == [TIMED_OUT] * 10
@@ -348,10 +350,10 @@ def test_a_query_that_is_cancelled_gives_its_ports_back_and_nothing_comes_of_it(
             async with upstream_at(server.port, PATIENT_FOR_LITTLE) as upstream:
                 for waits_for in (1, 2):
                     asked = send(PATIENCE, upstream, UDP)
-                    await eventually(lambda: upstream.open_sockets == waits_for)  # noqa: B023
+                    await eventually(lambda: open_sockets(upstream) == waits_for)  # noqa: B023
                     asked.cancel()
                     asked.cancel()
-                    assert upstream.open_sockets == upstream.in_flight == 0
+                    assert open_sockets(upstream) == in_flight(upstream) == 0
                     assert not asked.outcome.settled
 
     run(loop_name, story())

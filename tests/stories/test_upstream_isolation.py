@@ -8,7 +8,17 @@ import pytest
 from tests.support.event_loops import either_loop, eventually, run
 from tests.support.faulty_upstream import ANSWER, Act, Asked, Behaviour, bad_upstream
 from tests.support.upstream_faults import answers, closes, resets, slow
-from tests.support.upstream_queries import BRIEF, TCP, addresses, ask, result, send, upstream_at
+from tests.support.upstream_queries import (
+    BRIEF,
+    TCP,
+    addresses,
+    ask,
+    in_flight,
+    open_sockets,
+    result,
+    send,
+    upstream_at,
+)
 from topodns.net.upstream.isolation import MOST
 
 pytestmark = either_loop
@@ -50,7 +60,7 @@ def test_no_more_connections_than_so_many_are_open_for_queries_in_isolation(loop
                 most = 0
                 while not all(outcome.settled for outcome in asked):
                     await result(ask(upstream, TCP))
-                    most = max(most, upstream.open_sockets)
+                    most = max(most, open_sockets(upstream))
                 assert most <= MOST + 4  # of the others two take queries, and two may be closing
 
     run(loop_name, story())
@@ -64,13 +74,13 @@ def test_a_query_that_waits_for_an_isolated_connection_may_be_cancelled_or_time_
         with bad_upstream(silent_in_isolation) as server:
             async with upstream_at(server.port) as upstream:
                 asked = [send(4 * BRIEF, upstream, TCP, f"n{number}.example.org A") for number in range(MOST + 10)]
-                await eventually(lambda: upstream.open_sockets >= MOST)
+                await eventually(lambda: open_sockets(upstream) >= MOST)
                 cancelled = asked[-1]
                 cancelled.cancel()
                 for each in asked[:-1]:
                     assert not isinstance(await result(each.outcome), bytes)
                 assert not cancelled.outcome.settled
-                assert upstream.in_flight == 0
+                assert in_flight(upstream) == 0
 
     run(loop_name, story())
 

@@ -12,8 +12,11 @@ from tests.support.event_loops import PATIENCE, eventually
 from topodns.dns.wire_format import HEADER_SIZE
 from topodns.net.upstream.address import UpstreamLimits
 from topodns.net.upstream.client import DnsUpstream, open_upstream
+from topodns.net.upstream.retransmission import Retransmission
+from topodns.net.upstream.tcp_transport import TcpCarrier
+from topodns.net.upstream.udp_transport import UdpCarrier
 from topodns.query.deferred import Outcome
-from topodns.query.upstream import Failure, Transport, UpstreamQuery
+from topodns.query.upstream import Carrier, Failure, Transport, UpstreamQuery
 
 UDP, TCP, TLS = Transport.UDP, Transport.TCP, Transport.TLS
 
@@ -43,7 +46,27 @@ async def upstream_at(
         yield upstream
     finally:
         upstream.close()
-        await eventually(lambda: upstream.open_sockets == upstream.in_flight == 0)
+        await eventually(lambda: open_sockets(upstream) == in_flight(upstream) == 0)
+
+
+def open_sockets(upstream: DnsUpstream) -> int:
+    """Its sockets over UDP, and its connections."""
+    return sum(
+        len(carrier._queries) if isinstance(carrier, UdpCarrier) else open_connections(carrier)
+        for carrier in upstream.carriers.values()
+    )
+
+
+def open_connections(carrier: Carrier) -> int:
+    """The connections of a carrier over TCP or TLS, those that are closing included."""
+    assert isinstance(carrier, TcpCarrier)
+    holders = (carrier, carrier._isolated)
+    return sum(len(holder._connections) + len(holder._leaving) for holder in holders)
+
+
+def in_flight(upstream: DnsUpstream) -> int:
+    """The number of queries without a reply yet, but for those that are sent a second time."""
+    return sum(not isinstance(query, Retransmission) for query in upstream._deadlines.in_flight())
 
 
 def ask(upstream: DnsUpstream, transport: Transport, question: str = "www.Example.org A") -> Outcome[bytes | Failure]:

@@ -20,17 +20,21 @@ Clusters = Callable[[], Iterable[Cluster]]
 Rows = Iterable[tuple[tuple[str, ...], float]]
 
 _COUNTERS: Final = (
-    ("topodns_relists", "Whole lists read after the first.", "relists"),
-    ("topodns_resync_repairs", "Objects of which a list had another version than the events before it.", "repairs"),
-    ("topodns_decode_errors", "Objects that could not be read.", "decode_errors"),
-    ("topodns_watch_events", "Changes read from watches.", "events"),
+    ("topodns_relists", "Whole lists read after the first.", attrgetter("relists")),
+    (
+        "topodns_resync_repairs",
+        "Objects of which a list had another version than the events before it.",
+        attrgetter("repairs"),
+    ),
+    ("topodns_decode_errors", "Objects that could not be read.", attrgetter("decode_errors")),
+    ("topodns_watch_events", "Changes read from watches.", attrgetter("events")),
 )
 
 
 def api_readings(clusters: Clusters) -> Iterator[Published]:
     """Metrics of the watches at API servers. `clusters` returns the present clusters; it is called at each scrape."""
-    for name, documentation, attribute in _COUNTERS:
-        yield Reading(name, documentation, "counter", ("kind",), _summed(clusters, attribute))
+    for name, documentation, value_of in _COUNTERS:
+        yield Reading(name, documentation, "counter", ("kind",), _summed(clusters, value_of))
     yield Reading(
         "topodns_watch_failing",
         "Kinds whose last request failed; status 0 is no response.",
@@ -71,9 +75,7 @@ def _progress(clusters: Clusters) -> Iterator[Progress]:
     return (progress for source in _sources(clusters) for progress in source.progress)
 
 
-def _summed(clusters: Clusters, attribute: str) -> Callable[[], Rows]:
-    value_of = attrgetter(attribute)
-
+def _summed(clusters: Clusters, value_of: Callable[[Progress], int]) -> Callable[[], Rows]:
     def read() -> Rows:
         sums: Counter[tuple[str, ...]] = Counter()
         for progress in _progress(clusters):

@@ -20,7 +20,6 @@ from topodns.dns.wire_reader import WireError
 OPCODE: Final = 6  # of every DSO message, requests and responses
 INFINITE: Final = 0xFFFFFFFF  # milliseconds: no timeout (RFC 8490 section 6.2)
 MIN_KEEPALIVE: Final = 10_000  # milliseconds: a server must not ask for a shorter interval (section 6.5.2)
-DEFAULT_TIMEOUT: Final = 15_000  # milliseconds: both timeouts of a session before its first Keepalive (section 6.2)
 
 _QR: Final = 0x8000
 _OPCODE_AT: Final = 11  # bit of the flags

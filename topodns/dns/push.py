@@ -92,12 +92,6 @@ def read_unsubscribe(data: bytes) -> int:
     return ident
 
 
-def write_reconfirm(doubted: Reconfirm) -> bytes:
-    """A RECONFIRM message."""
-    data = doubted.owner + pack_question_tail(doubted.rtype, doubted.rclass) + doubted.rdata
-    return write_dso(DsoMessage(0, False, Rcode.NOERROR, Tlv(DsoType.RECONFIRM, data)))
-
-
 def read_reconfirm(data: bytes) -> Reconfirm:
     """The value in the data of a RECONFIRM TLV. Raises WireError."""
     at = _end_of_name(data)

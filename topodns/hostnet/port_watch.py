@@ -17,7 +17,6 @@ log = logging.getLogger(__name__)
 
 INSTANCE: Final = "instance"  # announced by another instance over a connection of our own user
 FOREIGN: Final = "foreign"
-HOLDERS: Final = (INSTANCE, FOREIGN)
 
 
 class PortWatch:
@@ -31,7 +30,7 @@ class PortWatch:
         self._unknown: frozenset[int] = frozenset()  # inodes found by the previous `update`
         self._foreign: frozenset[int] = frozenset()
         self._is_unsupported = False
-        self.counts: dict[str, int] | None = None  # sockets by HOLDERS; None: not known
+        self.counts: dict[str, int] | None = None  # sockets by INSTANCE and FOREIGN; None: not known
 
     def list_sockets(self) -> list[BoundSocket] | None:
         """All sockets at the listen addresses, ours too; None if the kernel cannot list them, which is logged once."""

@@ -107,7 +107,7 @@ class HostNetworkReconciler:
         return present
 
     def port_sockets(self) -> dict[str, int] | None:
-        """The number of other processes' sockets at our port, by `port_watch.HOLDERS`; None if unknown."""
+        """The number of other processes' sockets at our port, as `PortWatch.counts`; None if unknown."""
         return self._port.counts
 
     def is_redirecting(self) -> bool:

@@ -21,7 +21,6 @@ from topodns.dns.push import (
     read_subscribe,
     read_unsubscribe,
     write_push,
-    write_reconfirm,
     write_subscribe,
     write_unsubscribe,
 )
@@ -99,7 +98,7 @@ def test_an_unsubscribe_has_the_id_of_its_subscribe() -> None:
 
 def test_a_reconfirm_has_one_record_without_its_length() -> None:
     octets = HEAD + b"\0\x43\0\x16" + WEB + b"\0\1\0\1" + ADDRESS
-    assert write_reconfirm(Reconfirm(WEB, RRType.A, RRClass.IN, ADDRESS)) == octets
+    assert read_reconfirm(primary_data(octets)) == Reconfirm(WEB, RRType.A, RRClass.IN, ADDRESS)
     with pytest.raises(WireError, match="cut off"):
         read_reconfirm(WEB + b"\0\1\0")
 

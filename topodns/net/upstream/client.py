@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from topodns.net.upstream.address import CLOSED, Counts, UdpSockets, UpstreamEndpoint, UpstreamLimits, resolve_endpoint
 from topodns.net.upstream.deadlines import Deadlines
 from topodns.net.upstream.matching import RandomIds
-from topodns.net.upstream.retransmission import Retransmission
 from topodns.net.upstream.tcp_transport import TcpCarrier
 from topodns.net.upstream.udp_transport import UdpCarrier
 from topodns.query.upstream import Failure, Transport, UpstreamQuery
@@ -52,15 +51,6 @@ class DnsUpstream:
     def counts(self) -> Mapping[Transport, Counts]:
         """The counters of each available transport."""
         return {transport: carrier.counts for transport, carrier in self.carriers.items()}
-
-    @property
-    def in_flight(self) -> int:
-        """The number of queries without a reply yet."""
-        return sum(not isinstance(query, Retransmission) for query in self._deadlines.in_flight())
-
-    @property
-    def open_sockets(self) -> int:
-        return sum(carrier.open_sockets for carrier in self.carriers.values())
 
     def exchange(self, query: UpstreamQuery, transport: Transport, timeout: float, now: float) -> None:
         """Send a query, as `Upstream.exchange`. A timeout may be up to `UpstreamLimits.sweep` seconds late.

@@ -48,10 +48,6 @@ class IsolatedConnections:
         self._waiting: dict[UpstreamQuery, None] = {}
         self._closing = False
 
-    @property
-    def open_sockets(self) -> int:
-        return len(self._connections) + len(self._leaving)
-
     def send(self, query: UpstreamQuery) -> None:
         """Send a query, for the last time, over a connection without another one: at once, or when there is one."""
         self._waiting[query] = None

@@ -60,10 +60,6 @@ class TcpCarrier:
         self._isolated = IsolatedConnections(self, loop.time)
         deadlines.add(self._in_flight)
 
-    @property
-    def open_sockets(self) -> int:
-        return len(self._connections) + len(self._leaving) + self._isolated.open_sockets
-
     def exchange(self, query: UpstreamQuery, timeout: float, now: float) -> None:
         """Send a query, as `Upstream.exchange`. Its `on_reply` gets BUSY at once if all connections are full."""
         connection = self._filling

@@ -53,10 +53,6 @@ class UdpCarrier:
         self._closing = False
         deadlines.add(self._queries.values)
 
-    @property
-    def open_sockets(self) -> int:
-        return len(self._queries)
-
     def exchange(self, query: UpstreamQuery, timeout: float, now: float) -> None:
         """Send a query from a port of its own, as `Upstream.exchange`.
 

@@ -43,7 +43,6 @@ class Answer:
     ede: Ede | None = None
     upstream: str = ""
     failed: bool = False
-    plain: bool = False  # NOERROR, not truncated, and nothing but one RRset with the question's name and type
     problem: str = ""  # of a failed flight, with the addresses of upstreams: for the log only
     options: tuple[tuple[int, bytes], ...] = ()  # EDNS options of the reply, of the codes that the query forwards
 
@@ -99,7 +98,7 @@ def take_plain(context: FlightContext, attempt: Attempt, data: bytes) -> Answer 
     flags, rrset = plain
     if rrset.ttl > MAX_TTL:
         rrset = rrset._replace(ttl=sane_ttl(rrset.ttl))
-    return Answer(0, flags & PASSED_ON, (rrset,), (), (), None, candidate.name, False, True)
+    return Answer(0, flags & PASSED_ON, (rrset,), (), (), None, candidate.name)
 
 
 Key = tuple[bytes, bool]

@@ -106,7 +106,7 @@ def test_an_equal_query_shares_its_exchange_whichever_came_first() -> None:
         waiters += [alone(scene, bytes((10, 240, 0, 3))), alone(scene, bytes((10, 240, 0, 4)))]
         scene.timers.advance(0.3)
         assert waiting.rcode == Rcode.NOERROR
-        assert all(each.answer is not None and each.answer.plain for each in waiters)
+        assert all(each.answer is not None and each.answer.answer for each in waiters)
         assert scene.asked == [1]
         assert nothing_is_left(scene)
 
