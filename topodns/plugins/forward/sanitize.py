@@ -56,20 +56,36 @@ def wanted_of(edns: Edns | None) -> Wanted:
 def clean(reply: UpstreamReply, dnssec_ok: bool) -> tuple[Records, Records, Records]:
     """The records kept of the three sections, in the order received; DNSSEC records only with `dnssec_ok`.
 
-    An owner equal to the question's name is b"". Raises WireError for an answer section that has records, but none
-    about the question, and for more than MAX_CHAIN aliases: a chain cut short would be answered as NODATA.
+    An owner equal to the question's name is b"". If no record of the answer section is about the question, the name of
+    its first record counts as the question's (`_renamed`). Raises WireError if then still none is, and for more than
+    MAX_CHAIN aliases: a chain cut short would be answered as NODATA.
     """
     if not reply.authority and not reply.additional and _is_plain(reply):
         return reply.answer, (), ()
     cleaning = _Cleaning(reply, dnssec_ok)
     answer = cleaning.answer()
     if reply.answer and not answer:
-        raise WireError("no record of the answer is about the question")
+        cleaning = _Cleaning(_renamed(reply), dnssec_ok)
+        answer = cleaning.answer()
+        if not answer:
+            raise WireError("no record of the answer is about the question")
     # The NS records of a positive answer are of no use behind a forwarder. Proofs are, and so is the SOA of a denial,
     # in which a chain of aliases may end (RFC 2308 section 2.1).
     answered = any(rrset.rtype == reply.qtype for rrset in answer)
     authority = () if answered and not dnssec_ok else cleaning.authority()
     return answer, authority, cleaning.additional((*answer, *authority))
+
+
+def _renamed(reply: UpstreamReply) -> UpstreamReply:
+    """The reply with the question's name in place of the owner of its first answer.
+
+    A server that looks up another name than the client's leaves that name on the records: `rewrite name regex` without
+    `answer` of CoreDNS, and of topodns. The records that it gives are meant for the question, but passed on with their
+    own name they would be ignored by stub resolvers that compare names (glibc).
+    """
+    first = reply.answer[0].owner.lower()
+    answer = tuple(rrset._replace(owner=b"") if rrset.owner.lower() == first else rrset for rrset in reply.answer)
+    return reply._replace(answer=answer)
 
 
 def extended_error(edns: Edns) -> Ede | None:

@@ -55,6 +55,12 @@ class NameRule:
     auto: bool = False
     answers: tuple[AnswerRule, ...] = ()
 
+    @property
+    def names_records(self) -> bool:
+        """Whether the response's records get a name of the client's: an exact match is always renamed back."""
+        renamed = self.auto or self.match.comparison is Comparison.EXACT
+        return renamed or any(rule.part is Part.OWNER for rule in self.answers)
+
 
 @dataclass(frozen=True, slots=True)
 class TypeRule:

@@ -43,7 +43,7 @@ _PARTS: Final = {part.value: part for part in Part}
 _MAX_RCODE: Final = max(RCODE_NAMES)
 
 
-def parse_rewrite(directive: Directive, _: Context) -> tuple[RewriteRule, ...]:
+def parse_rewrite(directive: Directive, context: Context) -> tuple[RewriteRule, ...]:
     """A tuple of one, the directive's rule, as in CoreDNS 1.14.7. Raises ConfigError.
 
     Invalid names and patterns are refused; whether a part of a name (prefix, suffix, substring) can match at all is not
@@ -61,6 +61,11 @@ def parse_rewrite(directive: Directive, _: Context) -> tuple[RewriteRule, ...]:
         raise words.error(f"unknown field {shown(field)} of 'rewrite'{hint(field, _FIELDS)}")
     rule = RewriteRule(parse(words), continues)
     words.end()
+    if isinstance(rule.change, NameRule) and not rule.change.names_records:
+        context.warn(
+            "plugin/rewrite: records keep the new name, as in CoreDNS, and stub resolvers that compare names (glibc) "
+            f"ignore them; 'answer auto' gives them the client's ({directive.place})"
+        )
     return (rule,)
 
 

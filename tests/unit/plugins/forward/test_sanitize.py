@@ -106,6 +106,20 @@ ANSWERS: dict[str, tuple[int, Lines, Lines]] = {
         ["example.com. 300 IN DNAME example.net.", A_OF_WWW],
         ["www.example.org. A"],
     ),
+    "one other name, which a server that rewrites names has looked up instead": (
+        RRType.A,
+        ["web.shop.example. 300 IN A 192.0.2.7", "WEB.shop.example. 60 IN A 192.0.2.8"],
+        ["www.example.org. A", "www.example.org. A"],
+    ),
+    "an alias of such a name": (
+        RRType.A,
+        [
+            "web.shop.example. 300 IN CNAME w.cdn.example.",
+            "w.cdn.example. 60 IN A 192.0.2.7",
+            "bank.example. 300 IN A 192.0.2.66",
+        ],
+        ["www.example.org. CNAME", "w.cdn.example. A"],
+    ),
     "everything that the name has, where everything was asked for": (
         RRType.ANY,
         [A_OF_WWW, 'www.example.org. 300 IN TXT "x"', "bank.example. 300 IN A 192.0.2.66"],

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.support.rewrite_directives import problem_of, rules
+from tests.support.rewrite_directives import directives, problem_of, rules
+from topodns.plugins.context import Context
 from topodns.plugins.rewrite.settings import (
     Comparison,
     NameMatch,
@@ -10,6 +11,7 @@ from topodns.plugins.rewrite.settings import (
     RewriteRule,
     TypeRule,
 )
+from topodns.plugins.rewrite.setup import parse_rewrite
 
 EXACT, PREFIX, SUFFIX, SUBSTRING, REGEX = Comparison
 
@@ -152,3 +154,27 @@ def test_bad_input(words: str, problem: str) -> None:
 )
 def test_bad_bodies(lines: str, problem: str) -> None:
     assert problem_of(lines) == problem
+
+
+@pytest.mark.parametrize(
+    ("rule", "warned"),
+    [
+        (r"name regex (.*)\.test\.io {1}.shop.svc.cluster.local", True),
+        ("name suffix .test.io .shop.svc.cluster.local answer value a b", True),
+        ("continue name prefix a b", True),
+        ("name substring a b answer auto", False),
+        (r"name regex (.*)\.a {1}.b answer name (.*)\.b {1}.a", False),
+        ("name exact a b", False),
+        ("name a b", False),
+        ("type A AAAA", False),
+    ],
+)
+def test_a_rule_that_leaves_another_name_on_records_is_warned_of(rule: str, warned: bool) -> None:
+    lines = list[str]()
+    (directive,) = directives(f"rewrite {rule}")
+    parse_rewrite(directive, Context((), warn=lines.append))
+    expected = (
+        "plugin/rewrite: records keep the new name, as in CoreDNS, and stub resolvers that compare names (glibc) "
+        "ignore them; 'answer auto' gives them the client's (Corefile:2)"
+    )
+    assert lines == [expected] * warned
