@@ -116,7 +116,8 @@ def _setup(settings: tuple[Template, ...], block: BlockSetup) -> Install:
 PLUGIN: Final = Plugin(
     name="template",
     coredns=differs(
-        "functions are Go's own and parseInt, .Meta is empty, and define, template and block are refused",
+        "functions are parseInt and Go's own but for call, html, js and urlquery, .Meta is empty, and define, template "
+        "and block are refused",
         var=unsupported("write the value into the templates"),
         expr=unsupported("use `match`, or `view` for what depends on the client"),
     ),
