@@ -1,7 +1,8 @@
 """Encoder of responses, a `Response` to bytes within the client's size limit (RFC 1035 section 4, RFC 6891).
 
 Owner names are compressed against the question and earlier names. RDATA is copied, so that no rules of types are needed
-here; names in it keep the case that the plugin wrote. The decoder of queries is `wire_reader`.
+here; names in it keep the case that the plugin wrote. The target of SRV must not be compressed (RFC 2782), and CoreDNS
+does not either: of records that an upstream compressed fewer may fit. The decoder of queries is `wire_reader`.
 """
 
 import struct

@@ -1,5 +1,8 @@
 """The `file` step among others: whose names are its own, what goes on, where aliases lead."""
 
+from types import SimpleNamespace
+from typing import Any
+
 from tests.support.cluster_dig import query_of
 from tests.support.deferred_results import at_once
 from tests.support.query_builders import client
@@ -8,6 +11,7 @@ from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import Name, name_text, parse_name
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.zonefile import parse_zone
+from topodns.dnsserver.cname_chaser import Chaser
 from topodns.plugins.file.handler import ZoneFileStep
 from topodns.plugins.file.settings import ZoneFile
 from topodns.plugins.file.zone import TableBuilder, ZoneTable, file_fact
@@ -24,9 +28,9 @@ PATH = "/etc/zones/db"
 ORIGINS = ("example.org", "sub.example.org")
 
 
-def table(origin: Name) -> ZoneTable:
+def table(origin: Name, text: str = TEXT) -> ZoneTable:
     builder = TableBuilder(origin)
-    for record in filter(None, parse_zone(TEXT, origin)):
+    for record in filter(None, parse_zone(text, origin)):
         builder.add(record)
     return builder.done()
 
@@ -106,3 +110,22 @@ def test_before_the_file_could_be_read_nothing_is_known() -> None:
     of = ZoneFileStep(ZoneFile(PATH, (parse_name("example.org"),)), lambda origin: None)
     resolution = resolved("www.example.org. A", of)
     assert (resolution.response.rcode, resolution.facts) == (Rcode.SERVFAIL, (file_fact(PATH),))
+
+
+def test_a_chain_through_zone_files_has_eighty_one_aliases_at_most() -> None:
+    """9 in a zone, and 8 times from one zone to another."""
+    count = 100
+    zones = [f"{'ab'[number // 9 % 2]}.example" for number in range(count + 1)]
+    aliases = {
+        zone: "".join(f"c{n} CNAME c{n + 1}.{zones[n + 1]}.\n" for n in range(count) if zones[n] == zone)
+        for zone in set(zones)
+    }
+    tables = {
+        parse_name(zone): table(parse_name(zone), f"@ 5 SOA ns host 1 1 1 1 1\n{lines}")
+        for zone, lines in aliases.items()
+    }
+    block: Any = SimpleNamespace()
+    of = ZoneFileStep(ZoneFile(PATH, tuple(tables)), tables.get, Chaser(lambda *_: block))
+    block.chain = SimpleNamespace(resolve=of)
+    answer = resolved("c0.a.example. A", of).response.answer
+    assert [rrset.rtype for rrset in answer] == [RRType.CNAME] * 81
