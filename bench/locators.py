@@ -15,8 +15,8 @@ from ipaddress import ip_address
 from time import thread_time
 from typing import Any, Final
 
-from topodns.cluster.decode.stream import read_listed
-from topodns.cluster.model import ClusterObject, Kind, NodeLocator, Replaced, Upserted
+from topodns.cluster.decode.stream import Listed, read_listed
+from topodns.cluster.model import Kind, NodeLocator, Replaced, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.topology.client_locator import ClientLocator, Method
 
@@ -69,7 +69,7 @@ def measure(kind: Kind) -> str:
     before, begun = _resident(), thread_time()
     state = ClusterState(frozenset({kind}))
     listed = (read_listed(kind, line) for line in lines)
-    state.apply(Replaced(kind, tuple(each for each in listed if isinstance(each, ClusterObject))), 0)
+    state.apply(Replaced(kind, tuple(each.object for each in listed if isinstance(each, Listed))), 0)
     taken = thread_time() - begun
     held = _resident() - before
     locator = ClientLocator(state, [method])

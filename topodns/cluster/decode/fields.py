@@ -1,10 +1,12 @@
 """Decoders of fields that several kinds of API object share: addresses to packed bytes, strings interned."""
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from sys import intern
 from types import MappingProxyType
 from typing import Final, TypeVar
 
+from topodns.cluster.decode.legible import LeftOut
 from topodns.cluster.decode.structs import ApiMetadata, ApiPort
 from topodns.dns.addresses import packed_address, unmapped_network
 
@@ -13,7 +15,8 @@ T = TypeVar("T")
 
 NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})  # shared: most endpoints have no topology map
 
-_OCTETS: Final = {str(number): number for number in range(256)}  # no leading zeros (RFC 6943 3.1.1), ASCII digits only
+_OCTETS: Final = {str(number): number for number in range(256)}  # ASCII digits only
+_LEADING_ZEROS: Final = re.compile(r"(?<![0-9A-Fa-f])0+(?=[0-9A-Fa-f])")
 _MAX_PORT: Final = 65535
 _MAX_LABEL: Final = 63  # octets (RFC 1035 section 2.3.4)
 _MAX_VERSION: Final = 2**64 - 1  # a resourceVersion of etcd has 63 bits
@@ -22,10 +25,10 @@ _MAX_GENERATION: Final = 2**63 - 1  # int64 in ObjectMeta
 
 
 def parse_address(text: str) -> bytes:
-    """The 4 or 16 octets of an address. Raises ValueError.
+    """The 4 or 16 octets of an address, as Kubernetes reads it (ParseIPSloppy of k8s.io/utils/net). Raises ValueError.
 
-    An IPv4-mapped IPv6 address gives the IPv4 address, as in Go's net.ParseIP and so in every other API client.
-    A scope (`fe80::1%eth0`) is an error: no API field may have one.
+    Numbers may have leading zeros, which stored objects keep, and are decimal all the same: 10.0.010.1 is 10.0.10.1.
+    An IPv4-mapped IPv6 address gives the IPv4 address. A scope (`fe80::1%eth0`) is an error: no API field may have one.
     """
     try:
         first, second, third, fourth = text.split(".")
@@ -37,32 +40,56 @@ def parse_address(text: str) -> bytes:
 def _parse_address_slowly(text: str) -> bytes:
     if "%" in text:
         raise ValueError(f"'{text}' has a scope")
-    return packed_address(text)
+    try:
+        return packed_address(text)
+    except ValueError:
+        plain = _without_leading_zeros(text)
+        if plain == text:
+            raise
+    return packed_address(plain)
 
 
 def parse_prefix(text: str) -> tuple[bytes, int]:
-    """(packed network address, prefix length) of a CIDR; host bits are cleared. Raises ValueError."""
-    network = unmapped_network(text)
+    """(packed network address, prefix length) of a CIDR; host bits are cleared. Raises ValueError.
+
+    Numbers may have leading zeros, as in `parse_address` (ParseCIDRSloppy).
+    """
+    network = unmapped_network(_without_leading_zeros(text))
     return network.network_address.packed, network.prefixlen
 
 
-def parse_addresses(texts: Sequence[str] | None) -> tuple[bytes, ...]:
-    """All addresses of a list. Raises ValueError with the index of the first invalid one."""
-    return parse_each(parse_address, texts or (), "[{}]: ")
+def _without_leading_zeros(text: str) -> str:
+    return _LEADING_ZEROS.sub("", text)
 
 
-def parse_each(parse: Callable[[S], T], items: Iterable[S], place: str) -> tuple[T, ...]:
-    """All items of a field, parsed.
+def parse_each(parse: Callable[[S], T], items: Iterable[S] | None, left_out: LeftOut, *place: object) -> tuple[T, ...]:
+    """The items of a field, parsed; one that `parse` raises ValueError for is left out.
 
-    Raises ValueError for the first invalid item; before the problem comes `place`, with the item's index at its `{}`.
+    The parts of `place` make the field's path, without a text being built for every field of every object.
     """
     parsed: list[T] = []
-    try:
-        for item in items:
+    for at, item in enumerate(items or ()):
+        try:
             parsed.append(parse(item))
-    except ValueError as error:
-        raise ValueError(f"{place.format(len(parsed))}{error}") from None
+        except ValueError as error:
+            left_out.add(f"{''.join(map(str, place))}[{at}]", error)
     return tuple(parsed)
+
+
+def parse_listed(
+    parse: Callable[[str], T], texts: Sequence[str] | None, alone: str | None, left_out: LeftOut, field: str
+) -> tuple[T, ...]:
+    """The values of a list field, without duplicates, as two spellings may be one address.
+
+    Where the list is empty, that of the field `alone`, which older objects have, named in the singular. Raises
+    ValueError if that cannot be parsed: it is in no list, so nothing would be left of the field.
+    """
+    if texts:
+        return tuple(dict.fromkeys(parse_each(parse, texts, left_out, field)))
+    try:
+        return (parse(alone),) if alone else ()
+    except ValueError as error:
+        raise ValueError(f"{field.removesuffix('s')}: {error}") from None
 
 
 def namespace_of(metadata: ApiMetadata) -> str:
@@ -107,15 +134,18 @@ def interned(labels: Mapping[str, str] | None) -> Mapping[str, str]:
     return {intern(key): intern(value) for key, value in labels.items()} if labels else NO_LABELS
 
 
-def parse_ports(ports: Sequence[ApiPort] | None, field: str) -> Sequence[tuple[str, str, int | None]]:
+def parse_ports(
+    ports: Sequence[ApiPort] | None, field: str, left_out: LeftOut
+) -> Sequence[tuple[str, str, int | None]]:
     """(name, protocol, number) of each port, None for one without a number; the default protocol is the API's, TCP.
 
-    Raises ValueError with the field and the index of a number outside 0..65535, the range of SRV (RFC 2782).
+    A port with a number outside 0..65535, the range of SRV (RFC 2782), is left out.
     """
     parsed = []
     for at, port in enumerate(ports or ()):
         if port.port is not None and not 0 <= port.port <= _MAX_PORT:
-            raise ValueError(f"{field}[{at}].port: {port.port} is not in 0..{_MAX_PORT}")
+            left_out.add(f"{field}[{at}].port", f"{port.port} is not in 0..{_MAX_PORT}")
+            continue
         parsed.append((intern(port.name or ""), intern(port.protocol or "TCP"), port.port))
     return parsed
 

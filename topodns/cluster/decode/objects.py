@@ -5,6 +5,7 @@ Strings that repeat over objects (Nodes, namespaces, labels) are interned, since
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from sys import intern
 from typing import Any, Final, NamedTuple
 
@@ -13,11 +14,12 @@ from topodns.cluster.decode.fields import (
     label_of,
     namespace_of,
     parse_address,
-    parse_each,
+    parse_listed,
     parse_ports,
     parse_prefix,
     version_of,
 )
+from topodns.cluster.decode.legible import LeftOut
 from topodns.cluster.decode.locators import LOCATOR_VERSIONS, decode_node_locator, decode_pod_locator
 from topodns.cluster.decode.slices import decode_endpoints, decode_slice
 from topodns.cluster.decode.structs import (
@@ -27,6 +29,7 @@ from topodns.cluster.decode.structs import (
     ApiIngress,
     ApiMetadata,
     ApiNode,
+    ApiNodeAddress,
     ApiNodeLocator,
     ApiNodeSpec,
     ApiNodeStatus,
@@ -89,10 +92,19 @@ class DecodeError(ValueError):
 
 
 class Decoded(NamedTuple):
-    """A decoded API object: its metadata, and its values of `cluster.model`."""
+    """A decoded API object: its metadata, and its values of `cluster.model`.
+
+    `left_out` says in a clause which elements of its lists cannot be read and are left out; "" for none.
+    """
 
     metadata: ApiMetadata
     objects: tuple[ClusterObject, ...]
+    left_out: str
+
+    def summary(self, kind: str) -> str:
+        """A log line about `left_out`, with the object's kind and name; "" for none."""
+        name = "/".join(filter(None, (self.metadata.namespace, self.metadata.name)))
+        return f"{kind} {name}: {self.left_out}" if self.left_out else ""
 
 
 def decode_object(kind: str, source: Source, selector: Selector | None = None) -> tuple[ClusterObject, ...]:
@@ -114,11 +126,13 @@ def decode_whole(kind: str, source: Source, selector: Selector | None = None) ->
     rule = _RULES.get(kind)
     if rule is None:
         return None
+    left_out = LeftOut()
     try:
-        read = rule.reader.read(source)
+        read = rule.reader.read_legible(source, left_out)
         if read.api_version and read.api_version not in rule.api_versions:
             return None
-        return Decoded(read.metadata, tuple(rule.decode(read)) if _selected(read, selector) else ())
+        objects = tuple(rule.decode(read, left_out)) if _selected(read, selector) else ()
+        return Decoded(read.metadata, objects, str(left_out))
     except (*UNREADABLE, ValueError) as error:
         api_version, name = read_identity(source)
         if api_version and api_version not in rule.api_versions:
@@ -130,56 +144,65 @@ def _selected(read: ApiObject, selector: Selector | None) -> bool:
     return selector is None or selector.matches(read.metadata.labels or {})
 
 
-def _decode_namespace(source: ApiObject) -> Iterator[Namespace]:
+def _decode_namespace(source: ApiObject, _left_out: LeftOut) -> Iterator[Namespace]:
     yield Namespace(intern(source.metadata.name), interned(source.metadata.labels), version_of(source.metadata))
 
 
-def _decode_node(source: ApiNode) -> Iterator[Node]:
+def _decode_node(source: ApiNode, left_out: LeftOut) -> Iterator[Node]:
     spec, status = source.spec or ApiNodeSpec(), source.status or ApiNodeStatus()
     annotations = source.metadata.annotations or {}
-    cidrs = spec.pod_cidrs or ([spec.pod_cidr] if spec.pod_cidr else [])
     yield Node(
         name=intern(source.metadata.name),
         labels=interned(source.metadata.labels),
-        addresses=_legible(entry.address for entry in status.addresses or () if entry.type in _NODE_IPS),
-        tunnel_addresses=_legible(annotations.get(annotation) for annotation in _TUNNEL_ANNOTATIONS),
-        pod_cidrs=parse_each(parse_prefix, cidrs, "spec.podCIDRs[{}]: "),
+        addresses=_foreign_addresses(_node_addresses(status.addresses or ()), left_out),
+        tunnel_addresses=_foreign_addresses(
+            ((f"metadata.annotations.{name}", annotations.get(name)) for name in _TUNNEL_ANNOTATIONS), left_out
+        ),
+        pod_cidrs=parse_listed(parse_prefix, spec.pod_cidrs, spec.pod_cidr, left_out, "spec.podCIDRs"),
         created=source.metadata.creation_timestamp or "",
         ready=all(entry.status == "True" for entry in status.conditions or () if entry.type == "Ready"),
         version=version_of(source.metadata),
     )
 
 
-def _legible(texts: Iterable[str | None]) -> tuple[bytes, ...]:
-    """The distinct valid addresses of texts that the API server does not validate; invalid ones are skipped.
+def _node_addresses(entries: Sequence[ApiNodeAddress]) -> Iterator[tuple[str, str | None]]:
+    for at, entry in enumerate(entries):
+        if entry.type in _NODE_IPS:
+            yield f"status.addresses[{at}]", entry.address
 
-    A `/LENGTH` after an address is cut off. An invalid address from a CNI or a cloud must not make the whole object
-    unreadable.
+
+def _foreign_addresses(texts: Iterable[tuple[str, str | None]], left_out: LeftOut) -> tuple[bytes, ...]:
+    """The distinct addresses of (path, text) that a CNI, a cloud or a load balancer writes; empty texts are skipped.
+
+    A `/LENGTH` after an address is cut off.
     """
     found: dict[bytes, None] = {}
-    for text in texts:
+    for place, text in texts:
         try:
-            found[parse_address((text or "").partition("/")[0])] = None
-        except ValueError:
-            continue
+            if text:
+                found[parse_address(text.partition("/")[0])] = None
+        except ValueError as error:
+            left_out.add(place, error)
     return tuple(found)
 
 
-def _decode_service(source: ApiService) -> Iterator[Service]:
+def _decode_service(source: ApiService, left_out: LeftOut) -> Iterator[Service]:
     spec = source.spec or ApiServiceSpec()
     external = spec.type == "ExternalName"
     ingress = _ingress(source)
-    ips = [] if external else [ip for ip in spec.cluster_ips or (spec.cluster_ip,) if ip]
-    headless = ips[:1] == ["None"]
+    ips = [ip for ip in spec.cluster_ips or () if ip]
+    headless = not external and (ips[0] if ips else spec.cluster_ip) == "None"
     yield Service(
         namespace=namespace_of(source.metadata),
         name=label_of(source.metadata),
-        cluster_ips=() if headless else parse_each(parse_address, ips, "spec.clusterIPs[{}]: "),
+        cluster_ips=()
+        if external or headless
+        else parse_listed(parse_address, ips, spec.cluster_ip, left_out, "spec.clusterIPs"),
         headless=headless,
         external_name=(spec.external_name or "") if external else None,
-        ports=_service_ports(spec.ports),
+        ports=_service_ports(spec.ports, left_out),
         topology=_topology_inputs(spec, source.metadata.annotations or {}),
-        external_ips=_legible((*(spec.external_ips or ()), *(each.ip for each in ingress))[:MAX_EXTERNAL]),
+        external_ips=_foreign_addresses(islice(_external_addresses(spec, ingress), MAX_EXTERNAL), left_out),
         external_hostnames=tuple(each.hostname for each in ingress if each.hostname and not each.ip),
         version=version_of(source.metadata),
     )
@@ -189,6 +212,13 @@ def _ingress(source: ApiService) -> Sequence[ApiIngress]:
     """status.loadBalancer.ingress, () if absent."""
     balancer = source.status.load_balancer if source.status is not None else None
     return (balancer.ingress if balancer is not None else None) or ()
+
+
+def _external_addresses(spec: ApiServiceSpec, ingress: Sequence[ApiIngress]) -> Iterator[tuple[str, str | None]]:
+    for at, text in enumerate(spec.external_ips or ()):
+        yield f"spec.externalIPs[{at}]", text
+    for at, entry in enumerate(ingress):
+        yield f"status.loadBalancer.ingress[{at}].ip", entry.ip
 
 
 def _topology_inputs(spec: ApiServiceSpec, annotations: Mapping[str, str]) -> TopologyInputs:
@@ -215,30 +245,30 @@ def _word(text: str | None) -> str | None:
     return text if text is None or len(text) <= _MAX_WORD else f"{text[:_MAX_WORD]}..."
 
 
-def _decode_service_import(source: ApiServiceImport) -> Iterator[Service]:
+def _decode_service_import(source: ApiServiceImport, left_out: LeftOut) -> Iterator[Service]:
     spec = source.spec or ApiServiceImportSpec()
     yield Service(
         namespace=namespace_of(source.metadata),
         name=label_of(source.metadata),
-        cluster_ips=parse_each(parse_address, spec.ips or (), "spec.ips[{}]: "),
+        cluster_ips=parse_listed(parse_address, spec.ips, None, left_out, "spec.ips"),
         headless=spec.type == "Headless",
-        ports=_service_ports(spec.ports),
+        ports=_service_ports(spec.ports, left_out),
         imported=True,
         version=version_of(source.metadata),
     )
 
 
-def _decode_pod(source: ApiPod) -> Iterator[Pod]:
+def _decode_pod(source: ApiPod, left_out: LeftOut) -> Iterator[Pod]:
     """No value for a phase that CoreDNS's field selector excludes, and for a Pod without an address."""
     spec, status = source.spec or ApiPodSpec(), source.status or ApiPodStatus()
     if status.phase in ("Succeeded", "Failed", "Unknown"):
         return
-    texts = [entry.ip for entry in status.pod_ips or () if entry.ip] or ([status.pod_ip] if status.pod_ip else [])
-    if texts:
+    texts = [entry.ip for entry in status.pod_ips or () if entry.ip]
+    if ips := parse_listed(parse_address, texts, status.pod_ip, left_out, "status.podIPs"):
         yield Pod(
             namespace=namespace_of(source.metadata),
             name=source.metadata.name,
-            ips=parse_each(parse_address, texts, "status.podIPs[{}]: "),
+            ips=ips,
             node_name=intern(spec.node_name or ""),
             host_network=bool(spec.host_network),
             terminating=source.metadata.deletion_timestamp is not None,
@@ -247,21 +277,23 @@ def _decode_pod(source: ApiPod) -> Iterator[Pod]:
         )
 
 
-def _decode_stateful_set(source: ApiStatefulSet) -> Iterator[StatefulSet]:
+def _decode_stateful_set(source: ApiStatefulSet, _left_out: LeftOut) -> Iterator[StatefulSet]:
     spec = source.spec or ApiStatefulSetSpec()
     namespace, version = namespace_of(source.metadata), version_of(source.metadata)
     yield StatefulSet(namespace, source.metadata.name, spec.service_name or "", version)
 
 
-def _service_ports(ports: Sequence[ApiPort] | None) -> tuple[ServicePort, ...]:
-    return tuple(ServicePort(*port) for port in parse_ports(ports, "spec.ports"))
+def _service_ports(ports: Sequence[ApiPort] | None, left_out: LeftOut) -> tuple[ServicePort, ...]:
+    return tuple(ServicePort(*port) for port in parse_ports(ports, "spec.ports", left_out))
 
 
 class _Rule(NamedTuple):
-    """The decoder of one kind: `decode` makes the values of a struct that `reader` has read."""
+    """The decoder of one kind: `decode` makes the values of a struct that `reader` has read, and says what it leaves
+    out.
+    """
 
     reader: StructReader[Any]
-    decode: Callable[[Any], Iterable[ClusterObject]]
+    decode: Callable[[Any, LeftOut], Iterable[ClusterObject]]
     api_versions: frozenset[str] = frozenset(("v1",))
 
 

@@ -13,13 +13,13 @@ from topodns.cluster.decode.fields import (
     label_of,
     namespace_of,
     parse_address,
-    parse_addresses,
     parse_each,
     parse_label,
     parse_ports,
     subdomain,
     version_of,
 )
+from topodns.cluster.decode.legible import LeftOut
 from topodns.cluster.decode.structs import (
     ApiConditions,
     ApiEndpoint,
@@ -48,12 +48,13 @@ _MAX_MIRRORED: Final = 1000  # addresses of a subset: kube-controller-manager's 
 _NO_CONDITIONS: Final = ApiConditions()
 
 
-def decode_slice(source: ApiEndpointSlice) -> tuple[EndpointSlice]:
+def decode_slice(source: ApiEndpointSlice, left_out: LeftOut) -> tuple[EndpointSlice]:
     """One slice. With the label of a ServiceImport (KEP-1645) it belongs to that, whatever other label it has.
 
-    Of address type FQDN its endpoints are aliases; of a type that is unknown it has none. Raises ValueError for an
-    invalid field, and above 2,000 addresses: the API accepts 1,000 endpoints of 100 addresses each, though only the
-    first of each has a meaning, and decoding so many would delay queries for seconds.
+    Of address type FQDN its endpoints are aliases; of a type that is unknown it has none. Invalid ports and addresses
+    are left out, and invalid hostnames. Raises ValueError for another invalid field, and above 2,000 addresses: the API
+    accepts 1,000 endpoints of 100 addresses each, though only the first of each has a meaning, and decoding so many
+    would delay queries for seconds.
     """
     labels = source.metadata.labels or {}
     imported = _IMPORT_NAME_LABEL in labels
@@ -70,9 +71,9 @@ def decode_slice(source: ApiEndpointSlice) -> tuple[EndpointSlice]:
         name=source.metadata.name,
         service_name=checked_label(labels.get(owner_label), f"the label {owner_label}"),
         address_type=intern(address_type),
-        ports=_endpoint_ports(source.ports, "ports"),
-        endpoints=_slice_endpoints(endpoints, namespace),
-        aliases=_aliases(named, namespace),
+        ports=_endpoint_ports(source.ports, "ports", left_out),
+        endpoints=_slice_endpoints(endpoints, namespace, left_out),
+        aliases=_aliases(named, namespace, left_out),
         generation=generation_of(source.metadata),
         imported=imported,
         cluster_id=subdomain(labels.get(_CLUSTER_ID_LABEL)) if imported else "",
@@ -81,19 +82,18 @@ def decode_slice(source: ApiEndpointSlice) -> tuple[EndpointSlice]:
     return (decoded,)
 
 
-def _slice_endpoints(sources: Sequence[ApiEndpoint], namespace: str) -> tuple[Endpoint, ...]:
+def _slice_endpoints(sources: Sequence[ApiEndpoint], namespace: str, left_out: LeftOut) -> tuple[Endpoint, ...]:
     """One value per address of an endpoint, since CoreDNS serves all of them; unset conditions as in v1 of the API."""
-    addresses = parse_each(parse_addresses, [source.addresses for source in sources], "endpoints[{}].addresses")
-    hostnames = parse_each(parse_label, [source.hostname for source in sources], "endpoints[{}].hostname: ")
     endpoints = []
-    for source, own_addresses, hostname in zip(sources, addresses, hostnames, strict=True):
+    for at, source in enumerate(sources):
+        hostname = _hostname(source.hostname, left_out, "endpoints[", at, "].hostname")
         conditions = source.conditions or _NO_CONDITIONS
         ready = conditions.ready is not False
         labels = source.deprecated_topology or source.topology
         topology = interned(labels) if labels else NO_LABELS
         hints = source.hints
         pod_name, other_target = _target_names(source.target_ref, namespace)
-        for address in own_addresses:
+        for address in parse_each(parse_address, source.addresses, left_out, "endpoints[", at, "].addresses"):
             endpoint = Endpoint(
                 address=address,
                 hostname=hostname,
@@ -112,18 +112,17 @@ def _slice_endpoints(sources: Sequence[ApiEndpoint], namespace: str) -> tuple[En
     return tuple(endpoints)
 
 
-def _aliases(sources: Sequence[ApiEndpoint], namespace: str) -> tuple[Alias, ...]:
+def _aliases(sources: Sequence[ApiEndpoint], namespace: str, left_out: LeftOut) -> tuple[Alias, ...]:
     """One value per host name of an endpoint; conditions as in `_slice_endpoints`."""
-    hostnames = parse_each(parse_label, [source.hostname for source in sources], "endpoints[{}].hostname: ")
     return tuple(
         Alias(
             target,
-            hostname,
+            _hostname(source.hostname, left_out, "endpoints[", at, "].hostname"),
             _topology_zone(source.zone, NO_LABELS),
             (source.conditions or _NO_CONDITIONS).ready is not False,
             *_target_names(source.target_ref, namespace),
         )
-        for source, hostname in zip(sources, hostnames, strict=True)
+        for at, source in enumerate(sources)
         for target in source.addresses or ()
         if len(target) <= _MAX_NAME
     )
@@ -135,12 +134,12 @@ def _topology_zone(given: str | None, topology: Mapping[str, str]) -> str | None
     return intern(found) if found and len(found) <= _MAX_ZONE else None
 
 
-def decode_endpoints(source: ApiEndpoints) -> Iterator[EndpointSlice]:
+def decode_endpoints(source: ApiEndpoints, left_out: LeftOut) -> Iterator[EndpointSlice]:
     """A slice per subset and family, as the EndpointSlice mirroring controller makes them (KEP-752).
 
     None of an object that it leaves alone: one with the label `skip-mirror`, and a lock of leader election. Of a subset
     the first 1,000 addresses count, ready ones before others. The names contain "/", which no API object's name can.
-    Raises ValueError for an invalid field.
+    Invalid ports and addresses are left out, and invalid hostnames. Raises ValueError for another invalid field.
     """
     labels, annotations = source.metadata.labels or {}, source.metadata.annotations or {}
     if labels.get(_SKIP_MIRROR_LABEL) == "true" or _LEADER_ANNOTATION in annotations:
@@ -149,12 +148,13 @@ def decode_endpoints(source: ApiEndpoints) -> Iterator[EndpointSlice]:
     namespace = namespace_of(source.metadata)
     for at, subset in enumerate(source.subsets or ()):
         every = (
-            *_subset_endpoints(subset.addresses or (), f"subsets[{at}].addresses", namespace, ready=True),
+            *_subset_endpoints(subset.addresses or (), namespace, True, left_out, f"subsets[{at}].addresses"),
             *_subset_endpoints(
-                subset.not_ready_addresses or (), f"subsets[{at}].notReadyAddresses", namespace, ready=False
+                subset.not_ready_addresses or (), namespace, False, left_out, f"subsets[{at}].notReadyAddresses"
             ),
         )
         endpoints = every[:_MAX_MIRRORED]
+        ports = _endpoint_ports(subset.ports, f"subsets[{at}].ports", left_out)
         for address_type, length in (("IPv4", 4), ("IPv6", 16)):
             of_type = tuple(endpoint for endpoint in endpoints if len(endpoint.address) == length)
             if of_type:
@@ -163,21 +163,25 @@ def decode_endpoints(source: ApiEndpoints) -> Iterator[EndpointSlice]:
                     name=f"{service_name}/{at}/{address_type}",
                     service_name=service_name,
                     address_type=address_type,
-                    ports=_endpoint_ports(subset.ports, f"subsets[{at}].ports"),
+                    ports=ports,
                     endpoints=of_type,
                     mirrored=True,
                 )
 
 
 def _subset_endpoints(
-    sources: Sequence[ApiEndpointAddress], field: str, namespace: str, ready: bool
+    sources: Sequence[ApiEndpointAddress], namespace: str, ready: bool, left_out: LeftOut, field: str
 ) -> Iterator[Endpoint]:
-    addresses = parse_each(parse_address, [source.ip or "" for source in sources], f"{field}[{{}}]: ")
-    for at, (source, address) in enumerate(zip(sources, addresses, strict=True)):
+    for at, source in enumerate(sources):
+        try:
+            address = parse_address(source.ip or "")
+        except ValueError as error:
+            left_out.add(f"{field}[{at}]", error)
+            continue
         pod_name, other_target = _target_names(source.target_ref, namespace)
         yield Endpoint(
             address=address,
-            hostname=checked_label(source.hostname, f"{field}[{at}].hostname"),
+            hostname=_hostname(source.hostname, left_out, field, "[", at, "].hostname"),
             node_name=intern(source.node_name or ""),
             topology=NO_LABELS,
             ready=ready,
@@ -187,8 +191,17 @@ def _subset_endpoints(
         )
 
 
-def _endpoint_ports(ports: Sequence[ApiPort] | None, field: str) -> tuple[EndpointPort, ...]:
-    return tuple(starmap(EndpointPort, parse_ports(ports, field)))
+def _hostname(text: str | None, left_out: LeftOut, *place: object) -> str:
+    """The hostname of an endpoint. One that is no label is left out; the endpoint has its dashed address then."""
+    try:
+        return parse_label(text)
+    except ValueError as error:
+        left_out.add("".join(map(str, place)), error)
+        return ""
+
+
+def _endpoint_ports(ports: Sequence[ApiPort] | None, field: str, left_out: LeftOut) -> tuple[EndpointPort, ...]:
+    return tuple(starmap(EndpointPort, parse_ports(ports, field, left_out)))
 
 
 def _target_names(target: ApiTarget | None, namespace: str) -> tuple[str, str]:

@@ -43,12 +43,14 @@ class Event:
     """A change of one object. `version` is its resourceVersion, opaque; "" if it has none.
 
     `triggered`: Unix seconds of the change of the Pod or Service for which the control plane wrote this EndpointSlice
-    (annotation endpoints.kubernetes.io/last-change-trigger-time); None if absent.
+    (annotation endpoints.kubernetes.io/last-change-trigger-time); None if absent. `left_out`: a log line about the
+    elements of the object's lists that cannot be read and are left out; "" for none.
     """
 
     change: Upserted | Deleted
     version: str
     triggered: float | None = None
+    left_out: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,14 @@ class Undecodable:
 
     key: ObjectKey | None
     problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """An object of a list; `left_out` as in `Event`."""
+
+    object: ClusterObject
+    left_out: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,13 +153,13 @@ def read_page(kind: Kind, body: bytes) -> Page:
     return Page(tuple(read.items or ()), mark.resource_version, mark.continue_token or "")
 
 
-def read_listed(kind: Kind, item: Json) -> ClusterObject | Undecodable | None:
+def read_listed(kind: Kind, item: Json) -> Listed | Undecodable | None:
     """Decode one object of a page; None if it has no value (as in `read_watch_line`) or an unsupported apiVersion."""
     try:
         decoded = decode_whole(kind, item)
     except DecodeError as error:
         return _undecodable(kind, error)
-    return decoded.objects[0] if decoded is not None and decoded.objects else None
+    return Listed(decoded.objects[0], decoded.summary(kind)) if decoded is not None and decoded.objects else None
 
 
 def read_group(body: bytes) -> tuple[str, ...]:
@@ -185,10 +195,10 @@ def _upsert(kind: Kind, source: Json) -> Event | Undecodable:
         return _undecodable(kind, error)
     if decoded is None:
         return Undecodable(None, f"{kind} of an apiVersion that is not ours")
-    metadata, version = decoded.metadata, decoded.metadata.resource_version or ""
+    metadata, version, left_out = decoded.metadata, decoded.metadata.resource_version or "", decoded.summary(kind)
     if not decoded.objects:
-        return Event(_deleted(kind, metadata), version)
-    return Event(Upserted(decoded.objects[0]), version, _trigger_time(metadata.annotations))
+        return Event(_deleted(kind, metadata), version, left_out=left_out)
+    return Event(Upserted(decoded.objects[0]), version, _trigger_time(metadata.annotations), left_out)
 
 
 def _deletion(kind: Kind, source: Json) -> Event | Undecodable:

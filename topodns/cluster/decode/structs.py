@@ -4,10 +4,13 @@ All other fields are skipped without being built. Every field may be null or mis
 object's name. `objects` and `slices` interpret the fields.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
+
+from topodns.cluster.decode.legible import LeftOut, without_illegible
 
 # The errors of StructReader: for what is no UTF-8 and for too deep nesting msgspec raises Python's own.
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
@@ -290,6 +293,29 @@ class StructReader(Generic[T]):
         found = msgspec.convert(source, self._struct)
         msgspec.json.encode(found)
         return found
+
+    def read_legible(self, source: Source, left_out: LeftOut) -> T:
+        """As `read`, but elements of lists that cannot be read are only left out; `left_out` gets them.
+
+        Only an object with such an element is read in a second, slower way, which builds all of its values.
+        """
+        try:
+            return self.read(source)
+        except (msgspec.MsgspecError, UnicodeError) as error:
+            plain = _plain(source)
+            if not isinstance(plain, Mapping):
+                raise error
+        return self.read(without_illegible(plain, self._struct, left_out))
+
+
+def _plain(source: Source) -> Any:
+    """The parsed document; octets that are no UTF-8 become halves of surrogate pairs. None if it cannot be parsed."""
+    if not isinstance(source, (bytes, msgspec.Raw)):
+        return source
+    try:
+        return json.loads(bytes(source).decode("utf-8", "surrogateescape"))
+    except (ValueError, RecursionError):
+        return None
 
 
 class ApiNames(ApiStruct):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from topodns.cluster.decode.objects import DecodeError, decode_object
+from topodns.cluster.decode.objects import DecodeError, decode_whole
 from topodns.cluster.model import ClusterObject, Kind, Replaced
 from topodns.cluster.state import ClusterState
 from topodns.kube.client.contract import ApiError
@@ -50,8 +50,9 @@ async def listed_state(
 ) -> ClusterState:
     """The cluster of this kubeconfig and context (see `official_client.connect`), complete.
 
-    `warn` is called with a line for each object that cannot be read, and for each kind that the caller may not list and
-    an audit can do without: Nodes, Pods and StatefulSets. Raises ApiError for all other failures.
+    `warn` is called with a line for each object that cannot be read, wholly or in part, and for each kind that the
+    caller may not list and an audit can do without: Nodes, Pods and StatefulSets. Raises ApiError for all other
+    failures.
     """
     with package_needed("`audit --kubeconfig`"):
         from topodns.kube.client.official_client import OfficialClient, connect, list_all
@@ -59,10 +60,13 @@ async def listed_state(
     def objects(kind: Kind) -> Callable[[dict[str, object]], tuple[ClusterObject, ...]]:
         def decoded(item: dict[str, object]) -> tuple[ClusterObject, ...]:
             try:
-                return decode_object(kind, item)
+                found = decode_whole(kind, item)
             except DecodeError as problem:
                 warn(str(problem))
                 return ()
+            if found is not None and found.left_out:
+                warn(found.summary(kind))
+            return found.objects if found is not None else ()
 
         return decoded
 

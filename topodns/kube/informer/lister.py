@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-from topodns.cluster.decode.stream import Event, Page, Undecodable, UnreadableReply, read_listed, read_page
+from topodns.cluster.decode.stream import Event, Listed, Page, Undecodable, UnreadableReply, read_listed, read_page
 from topodns.cluster.model import ClusterObject, Deleted, Kind, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.kube.client.contract import ApiError, KubeApi
@@ -195,7 +195,7 @@ class Lister:
     def new_listing(self) -> Listing:
         return Listing(self.progress.resource.kind, self.shared.writer.state)
 
-    def collect(self, listing: Listing, item: Event | Undecodable | ClusterObject | None) -> None:
+    def collect(self, listing: Listing, item: Event | Undecodable | Listed | None) -> None:
         """Add one item of a list to `listing`; None is an object without effect on answers (a finished Pod)."""
         match item:
             case None:
@@ -204,9 +204,11 @@ class Lister:
                 self.sync.undecodable.skip(item)
                 listing.keep(item)
             case Event(change):
+                if isinstance(change, Upserted):
+                    self.sync.undecodable.note(change.object.key, item.left_out)
                 listing.apply(change)
-            case value:
-                self.sync.undecodable.forget(value.key)
+            case Listed(value, left_out):
+                self.sync.undecodable.note(value.key, left_out)
                 listing.add(value)
 
     async def accept(self, listing: Listing, version: str, turn: Turn) -> None:

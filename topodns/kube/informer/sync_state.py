@@ -55,8 +55,8 @@ class SyncState:
         match item:
             case Event(change, version):
                 self._progress.events += 1
-                if self.undecodable.problems or self._changed_keys is not None:
-                    self._changed(change.object.key if isinstance(change, Upserted) else change.key)
+                if item.left_out or self.undecodable.problems or self._changed_keys is not None:
+                    self._changed(change.object.key if isinstance(change, Upserted) else change.key, item.left_out)
                 self._writer.apply(self._kind, item)
                 self._advance(version)
             case Bookmark(version):
@@ -89,8 +89,8 @@ class SyncState:
     def stop_recording(self) -> None:
         self._changed_keys = None
 
-    def _changed(self, key: ObjectKey) -> None:
-        self.undecodable.forget(key)
+    def _changed(self, key: ObjectKey, left_out: str) -> None:
+        self.undecodable.note(key, left_out)
         if self._changed_keys is not None:
             self._changed_keys.add(key)
 

@@ -1,6 +1,8 @@
-"""Objects from the API server that cannot be decoded: each is skipped, counted and logged, and its last version stays.
+"""Objects from the API server that cannot be decoded, wholly or in part: each is counted, and logged once.
 
-One bad object must not cost the others their updates, nor its own clients the answers from the version before it.
+One that is undecodable as a whole is skipped, and its last version stays; of one with undecodable elements the others
+count (`cluster.decode.legible`). So one bad object costs neither the others their updates, nor its own clients the
+answers from the version before it.
 """
 
 import logging
@@ -22,17 +24,26 @@ class UndecodableObjects:
         self._progress = progress
 
     def skip(self, item: Undecodable) -> None:
-        """Count an object that cannot be decoded, and log its problem unless that was the last one logged of it."""
-        self._progress.decode_errors += 1
-        problem = one_line(item.problem)
-        if self.problems.get(item.key) != problem:
-            self.problems[item.key] = problem
-            log.warning("plugin/kubernetes: skipped %s", problem)
+        """Report an object that cannot be decoded."""
+        self._report(item.key, f"skipped {item.problem}")
 
-    def forget(self, key: ObjectKey) -> None:
-        """Forget the problem of an object that was decoded or deleted, so that a problem with it is logged again."""
-        if self.problems:
+    def note(self, key: ObjectKey, left_out: str) -> None:
+        """Report the elements left out of an object that was decoded.
+
+        Without any, or where it was deleted, forget its problem, so that a problem with it is logged again.
+        """
+        if left_out:
+            self._report(key, left_out)
+        else:
             self.problems.pop(key, None)
+
+    def _report(self, key: ObjectKey | None, found: str) -> None:
+        """Count the object, and log its problem unless that was the last one logged of it."""
+        self._progress.decode_errors += 1
+        problem = one_line(found)
+        if self.problems.get(key) != problem:
+            self.problems[key] = problem
+            log.warning("plugin/kubernetes: %s", problem)
 
 
 def last_version(item: Undecodable, kind: Kind, state: ClusterState) -> ClusterObject | None:

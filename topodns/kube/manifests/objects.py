@@ -3,11 +3,11 @@
 Text is parsed by `documents`, objects are decoded by `cluster.decode.objects`.
 """
 
-from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, get_args
 
-from topodns.cluster.decode.objects import DecodeError, decode_object
+from topodns.cluster.decode.objects import Decoded, DecodeError, decode_whole
 from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import (
     ClusterObject,
@@ -76,10 +76,14 @@ class SkippedObject(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The decoded contents of one file."""
+    """The decoded contents of one file.
+
+    `left_out`: a log line for each object with elements that cannot be decoded, of which the others count.
+    """
 
     entries: tuple[ManifestEntry, ...] = ()
     skipped: tuple[SkippedObject, ...] = ()
+    left_out: tuple[str, ...] = ()
 
     def keeping(self, before: "Contents") -> "Contents":
         """These contents, with the last version that the file had of each skipped object, as from an API server."""
@@ -94,7 +98,7 @@ class Contents:
                 entries.append(kept._replace(line=each.line))
                 each = each._replace(problem=f"{each.problem}; its last version stays")
             skipped.append(each)
-        return Contents(tuple(entries), tuple(skipped))
+        return Contents(tuple(entries), tuple(skipped), self.left_out)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,24 +119,30 @@ def read_contents(file: str, data: bytes, selector: Selector | None = None) -> G
         raise BadManifest(file, 1, "empty; is it still being written?")
     entries: list[ManifestEntry] = []
     skipped: list[SkippedObject] = []
+    left_out: list[str] = []
     for document in parse_documents(data, file):
         yield
         if document is None:
             continue
         try:
-            entries += _entries(document, selector)
+            kind, decoded = _decoded(document, selector)
         except DecodeError as error:
             problem = f"{file}:{document.line}: skipped {error}"
             skipped.append(SkippedObject(error.kind, error.name, document.line, problem))
-    return Contents(tuple(entries), tuple(skipped))
+            continue
+        if decoded is not None and decoded.objects:
+            entries.append(ManifestEntry(kind, _key_of(decoded.objects[0]), document.line, decoded.objects))
+        if decoded is not None and decoded.left_out:
+            left_out.append(f"{file}:{document.line}: {decoded.summary(kind)}")
+    return Contents(tuple(entries), tuple(skipped), tuple(left_out))
 
 
-def _entries(document: Document, selector: Selector | None) -> Iterator[ManifestEntry]:
+def _decoded(document: Document, selector: Selector | None) -> tuple[str, Decoded | None]:
+    """The kind of a document and what it decodes to (`decode_whole`). Raises DecodeError."""
     kind = document.object.get("kind")
     if not isinstance(kind, str):
         raise DecodeError("object", "", "it has no kind")
-    if objects := decode_object(kind, document.object, selector if kind in SELECTABLE else None):
-        yield ManifestEntry(kind, _key_of(objects[0]), document.line, objects)
+    return kind, decode_whole(kind, document.object, selector if kind in SELECTABLE else None)
 
 
 def _key_of(value: ClusterObject) -> ObjectKey:
@@ -162,9 +172,10 @@ class ManifestSet:
         self._files = {file: contents for file, contents in self._files.items() if file in files}
 
     @property
-    def skipped(self) -> tuple[str, ...]:
-        """A log line for each object that could not be decoded."""
-        return tuple(each.problem for file in sorted(self._files) for each in self._files[file].skipped)
+    def undecodable(self) -> tuple[str, ...]:
+        """A log line for each object that could not be decoded, wholly or in part."""
+        contents = [self._files[file] for file in sorted(self._files)]
+        return tuple(line for each in contents for line in (*(one.problem for one in each.skipped), *each.left_out))
 
     def merged(self) -> Merged:
         chosen: dict[tuple[str, ObjectKey], tuple[str, ManifestEntry]] = {}

@@ -42,7 +42,7 @@ class ManifestSource:
     """
 
     files_bad: int = 0  # now unreadable; they keep their last good state, if any
-    objects_skipped: int = 0  # now malformed; they keep their last version, if any
+    objects_skipped: int = 0  # now malformed, wholly (they keep their last version, if any) or in an element of a list
     reloads: int = 0  # how often a change was found since `load`
     problems: tuple[str, ...] = ()  # now: one log line each
 
@@ -111,8 +111,8 @@ class ManifestSource:
     def _report(self, conflicts: tuple[str, ...]) -> None:
         """Update counters and `problems`, and log new problems."""
         broken = tuple(file.problem for _, file in sorted(self._files.items()) if file.problem)
-        known, self.problems = frozenset(self.problems), (*broken, *self._set.skipped, *conflicts)
-        self.files_bad, self.objects_skipped = len(broken), len(self._set.skipped)
+        known, self.problems = frozenset(self.problems), (*broken, *self._set.undecodable, *conflicts)
+        self.files_bad, self.objects_skipped = len(broken), len(self._set.undecodable)
         if not broken:
             self._bad_since = None
         elif self._bad_since is None:

@@ -1,5 +1,6 @@
 """Addresses and prefixes as API objects spell them."""
 
+import re
 from ipaddress import IPv4Address, IPv6Address
 
 import pytest
@@ -29,7 +30,8 @@ def test_an_ipv4_mapped_address_is_the_ipv4_address(text: str) -> None:
         "10.0.0",
         "10.0.0.0.1",
         "10.0.0.256",
-        "10.0.0.01",
+        "10.0.0.0256",
+        "10.0.0.0x1",
         "10.0.0.-1",
         "10.0.0.+1",
         " 10.0.0.1",
@@ -46,7 +48,37 @@ def test_text_that_is_no_address_is_refused(text: str) -> None:
         parse_address(text)
 
 
+def with_zeros(text: str, counts: list[int]) -> str:
+    """The text with so many zeros before each of its numbers."""
+    zeros = iter(counts * 8)
+    return re.sub(r"[0-9a-fA-F]+", lambda number: "0" * next(zeros) + number[0], text)
+
+
+COUNTS = st.lists(st.integers(0, 4), min_size=1, max_size=8)
+
+
+@given(st.ip_addresses(), COUNTS, st.integers(0, 32))
+def test_numbers_with_leading_zeros_are_the_same_numbers(
+    address: IPv4Address | IPv6Address, counts: list[int], length: int
+) -> None:
+    text = with_zeros(str(address), counts)
+    assert parse_address(text) == parse_address(str(address))
+    assert parse_prefix(f"{text}/0{length}") == parse_prefix(f"{address}/{length}")
+
+
+@given(st.ip_addresses(v=4), COUNTS, st.sampled_from(["::ffff:", "::", "64:ff9b::", "0:0:0:0:0:ffff:", "fd00::1:"]))
+def test_numbers_of_an_embedded_ipv4_address_may_have_leading_zeros_too(
+    address: IPv4Address, counts: list[int], before: str
+) -> None:
+    assert parse_address(before + with_zeros(str(address), counts)) == parse_address(f"{before}{address}")
+
+
+def test_a_number_with_leading_zeros_is_decimal() -> None:
+    assert parse_address("010.096.011.0255") == packed("10.96.11.255")
+
+
 PREFIXES = {
+    "010.244.001.0/024": ("10.244.1.0", 24),
     "10.244.1.0/24": ("10.244.1.0", 24),
     "10.244.1.7/24": ("10.244.1.0", 24),
     "10.244.1.7": ("10.244.1.7", 32),

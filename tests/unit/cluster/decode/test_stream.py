@@ -12,6 +12,7 @@ from tests.support.model_builders import packed
 from topodns.cluster.decode.stream import (
     Bookmark,
     Event,
+    Listed,
     Refusal,
     Undecodable,
     UnreadableReply,
@@ -19,7 +20,7 @@ from topodns.cluster.decode.stream import (
     read_page,
     read_watch_line,
 )
-from topodns.cluster.model import Deleted, Kind, Namespace, Node, ObjectKey, Pod, Service, Upserted
+from topodns.cluster.model import Deleted, Kind, Namespace, ObjectKey, Service, Upserted
 
 Object = dict[str, Any]
 TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time"
@@ -153,6 +154,27 @@ class TestUndecodable:
         assert isinstance(read("Service", "DELETED", {"metadata": {}}), Undecodable)
 
 
+class TestElementsLeftOut:
+    BAD = endpoint_slice("web", {"10.0.0.1": "n1", "10.0.0": "n1"})
+
+    @pytest.mark.parametrize("event", ["ADDED", "MODIFIED"])
+    def test_an_object_without_them_is_an_event_that_says_so(self, event: str) -> None:
+        found = read("EndpointSlice", event, self.BAD)
+        assert isinstance(found, Event)
+        assert found.left_out.startswith("EndpointSlice default/web-")
+        assert ": left out endpoints[1].addresses[0]: '10.0.0' " in found.left_out
+        assert isinstance(found.change, Upserted)
+        assert read_listed("EndpointSlice", json.dumps(self.BAD).encode()) == Listed(
+            found.change.object, found.left_out
+        )
+
+    def test_a_pod_without_any_other_address_is_as_good_as_deleted(self) -> None:
+        found = read("Pod", "MODIFIED", pod("web-0", "10.0.0", "n1"))
+        assert isinstance(found, Event)
+        assert isinstance(found.change, Deleted)
+        assert "status.podIPs[0]: '10.0.0'" in found.left_out
+
+
 def spoilt(value: Object) -> bytes:
     """With a SPOILT text that is no UTF-8, which no API server should send and etcd can hold."""
     return json.dumps(value).encode().replace(b"SPOILT", b"\xff\xfe")
@@ -184,7 +206,7 @@ class TestOctetsThatAreNoText:
         items = [self.SPOILT_FIELD, self.SPOILT_NAME, service("db")]
         listed = {"kind": "ServiceList", "metadata": {"resourceVersion": "9"}, "items": items}
         found = [read_listed("Service", item) for item in read_page("Service", spoilt(listed)).items]
-        assert [type(value) for value in found] == [Undecodable, Undecodable, Service]
+        assert [type(value) for value in found] == [Undecodable, Undecodable, Listed]
 
     def test_a_deletion_needs_no_more_than_the_name(self) -> None:
         deleted, nameless = (
@@ -222,11 +244,11 @@ class TestHalvesOfSurrogatePairs:
     def test_the_other_objects_of_a_page_are_read(self, half: str) -> None:
         items = b",".join([self.object_with(half), json.dumps(service("db")).encode()])
         page = read_page("Service", b'{"kind":"ServiceList","metadata":{"resourceVersion":"9"},"items":[%b]}' % items)
-        assert [type(read_listed("Service", item)) for item in page.items] == [Undecodable, Service]
+        assert [type(read_listed("Service", item)) for item in page.items] == [Undecodable, Listed]
 
     @pytest.mark.parametrize("text", ["\\ud83d\\ude00", "\\uD83D\\uDE00", "\\\\ud800", "\\n\\\\\\\\udc00"])
     def test_a_whole_pair_and_an_escaped_backslash_are_text(self, text: str) -> None:
-        assert isinstance(read_listed("Service", self.object_with(text)), Service)
+        assert isinstance(read_listed("Service", self.object_with(text)), Listed)
         beside = b'{"type":"ADDED","x":"\\ud800","object":%b}' % self.object_with(text)
         assert isinstance(read_watch_line("Service", beside), Event)
 
@@ -323,7 +345,7 @@ class TestPages:
         page = read_page("Service", json.dumps(value).encode())
         assert (page.version, page.next_token, len(page.items)) == ("9", "abc", 2)
         first, second = (read_listed("Service", item) for item in page.items)
-        assert isinstance(first, Service)
+        assert isinstance(first, Listed)
         assert isinstance(second, Undecodable)
 
     def test_items_in_a_list_have_neither_kind_nor_version_of_the_api(self) -> None:
@@ -331,8 +353,8 @@ class TestPages:
         listed = {"kind": "NodeList", "metadata": {"resourceVersion": "9"}, "items": [bare]}
         page = read_page("Node", json.dumps(listed).encode())
         found = read_listed("Node", page.items[0])
-        assert isinstance(found, Node)
-        assert (found.name, page.version, page.next_token) == ("n1", "9", "")
+        assert isinstance(found, Listed)
+        assert (found.object.key.name, page.version, page.next_token) == ("n1", "9", "")
 
     @pytest.mark.parametrize("items", [None, []])
     def test_an_empty_list_may_be_null(self, items: list[Object] | None) -> None:
@@ -342,4 +364,4 @@ class TestPages:
     def test_an_object_without_effect_on_answers_is_none(self) -> None:
         over, alive = (pod("p", "10.0.0.1", "n1", phase=phase) for phase in ("Failed", "Running"))
         assert read_listed("Pod", json.dumps(over).encode()) is None
-        assert isinstance(read_listed("Pod", json.dumps(alive).encode()), Pod)
+        assert isinstance(read_listed("Pod", json.dumps(alive).encode()), Listed)

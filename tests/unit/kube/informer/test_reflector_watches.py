@@ -210,3 +210,17 @@ def test_k10_an_unreadable_object_in_a_list_keeps_its_last_value() -> None:
     again = page(at_version(service("a"), 10), at_version(BAD, 11), version=200)
     setup = after(3, SERVICES, NO_WATCH_LIST, listed("a", "b", "c"), GONE, again)
     assert setup.names == "ab"
+
+
+def test_k10_an_unreadable_element_costs_no_other_and_its_object_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    spec = {"clusterIPs": ["10.96.0", "10.96.010.007"], "ports": [{"port": 80}, {"port": 70000}, "x"]}
+    partly = {**service("a"), "spec": spec}
+    with caplog.at_level(logging.WARNING):
+        changed = event("MODIFIED", partly, 101)
+        setup = after(1, SERVICES, watch(*streamed("a", "b"), changed, event("MODIFIED", partly, 102)))
+        again = page(at_version(service("b"), 10), at_version(partly, 11), version=200)
+        listed_again = after(3, SERVICES, NO_WATCH_LIST, listed("a", "b"), GONE, again)
+    assert (cluster_ips(setup), setup.progress.decode_errors) == (["10.96.10.7"], 2)
+    assert (cluster_ips(listed_again), listed_again.progress.decode_errors) == (["10.96.10.7"], 1)
+    lines = [line for line in caplog.messages if "Service default/a: left out spec.ports[2]: " in line]
+    assert len(lines) == 2, "one for each server"

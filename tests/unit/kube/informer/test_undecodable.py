@@ -28,9 +28,26 @@ def test_each_is_counted_and_a_problem_logged_once(caplog: pytest.LogCaptureFixt
 def test_a_problem_that_comes_back_is_logged_again(caplog: pytest.LogCaptureFixture) -> None:
     objects = UndecodableObjects(Progress(SERVICES, 0.0))
     objects.skip(Undecodable(DB, "no ports"))
-    objects.forget(DB)
+    objects.note(DB, "")
     objects.skip(Undecodable(DB, "no ports"))
     assert len(caplog.records) == 2
+
+
+def test_elements_left_out_are_counted_each_time_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    progress = Progress(SERVICES, 0.0)
+    objects = UndecodableObjects(progress)
+    for left_out in (
+        "Service shop/db: left out a port",
+        "Service shop/db: left out a port",
+        "",
+        "Service shop/db: again",
+    ):
+        objects.note(DB, left_out)
+    assert progress.decode_errors == 3
+    assert caplog.messages == [
+        "plugin/kubernetes: Service shop/db: left out a port",
+        "plugin/kubernetes: Service shop/db: again",
+    ]
 
 
 def test_the_last_version_is_that_of_the_state() -> None:

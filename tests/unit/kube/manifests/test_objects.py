@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.model_builders import packed
 from topodns.cluster.label_selector import parse_selector
-from topodns.cluster.model import Kind
+from topodns.cluster.model import EndpointSlice, Kind
 from topodns.kube.manifests.objects import KINDS, Contents, ManifestSet, read_contents
 from topodns.kube.manifests.value import BadManifest
 
@@ -76,6 +76,14 @@ class TestContents:
         assert found.skipped[0].problem.startswith("m.yaml:1: skipped Service shop/bad: ")
         assert found.skipped[1].problem == "m.yaml:11: skipped object (unnamed): it has no kind"
 
+    def test_an_element_that_is_unreadable_is_named_and_the_rest_of_its_object_is_there(self) -> None:
+        found = contents(documents(NODE % ("n1", "r1"), SLICE % ("web-1", "web", "10.0.0.1, 10.0.0.999, 10.0.0.2")))
+        (value,) = found.entries[1].objects
+        assert isinstance(value, EndpointSlice)
+        assert [each.address for each in value.endpoints] == [packed("10.0.0.1"), packed("10.0.0.2")]
+        (line,) = found.left_out
+        assert line.startswith("m.yaml:5: EndpointSlice shop/web-1: left out endpoints[0].addresses[1]: '10.0.0.999' ")
+
     def test_labels_select_services_slices_and_pods_but_not_nodes(self) -> None:
         labelled = SERVICE.replace("name: %s", "name: %s, labels: {app: web}") % ("web", "10.96.0.1")
         found = contents(documents(labelled, SERVICE % ("db", "10.96.0.2"), NODE % ("n1", "r1")), labels="app=web")
@@ -98,14 +106,14 @@ class TestMerging:
             cluster.put("a.yaml", contents(text, "a.yaml"))
         (kept,) = cluster.merged().objects["Service"]
         assert (kept.key.name, kept.cluster_ips) == ("web", (packed("10.96.0.1"),))  # type: ignore[union-attr]
-        assert [line.endswith("; its last version stays") for line in cluster.skipped] == [True, False]
+        assert [line.endswith("; its last version stays") for line in cluster.undecodable] == [True, False]
         assert cluster.merged().conflicts == ()
 
     @pytest.mark.parametrize(
         "text",
         [
             "kind: Service\nmetadata: {name: web}\nspec: {clusterIP: %s}",
-            "kind: Endpoints\nmetadata: {name: web}\nsubsets: [{addresses: [{ip: %s}]}]",
+            "kind: Endpoints\nmetadata: {name: web, labels: {a: %s}}\nsubsets: [{addresses: [{ip: 10.0.0.1}]}]",
             "kind: Node\nmetadata: {name: web}\nspec: {podCIDR: %s/32}",
         ],
         ids=["Service", "Endpoints", "Node"],
@@ -114,10 +122,10 @@ class TestMerging:
         cluster = ManifestSet()
         cluster.put("a.yaml", contents("apiVersion: v1\n" + text % "10.96.0.1", "a.yaml"))
         good = cluster.merged().objects
-        cluster.put("a.yaml", contents("apiVersion: v1\n" + text % "10.96.0.999", "a.yaml"))
+        cluster.put("a.yaml", contents("apiVersion: v1\n" + text % 7, "a.yaml"))
         assert cluster.merged().objects == good
         assert any(good.values())
-        assert [line.endswith("; its last version stays") for line in cluster.skipped] == [True]
+        assert [line.endswith("; its last version stays") for line in cluster.undecodable] == [True]
 
     def test_a_malformed_object_beside_a_good_one_of_its_name_counts_for_nothing(self) -> None:
         cluster = ManifestSet()
@@ -126,7 +134,7 @@ class TestMerging:
         cluster.put("a.yaml", contents(both, "a.yaml"))
         (found,) = cluster.merged().objects["Service"]
         assert found.cluster_ips == (packed("10.96.0.2"),)  # type: ignore[union-attr]
-        assert not cluster.skipped[0].endswith("stays")
+        assert not cluster.undecodable[0].endswith("stays")
 
     def test_the_file_whose_name_sorts_last_wins_with_one_warning_per_pair_of_files(self) -> None:
         one = documents(SERVICE % ("web", "10.96.0.1"), SERVICE % ("db", "10.96.0.1"), SERVICE % ("mail", "10.96.0.1"))
