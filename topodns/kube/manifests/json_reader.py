@@ -2,47 +2,59 @@
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Final, NoReturn
+from collections.abc import Generator, Iterator
+from typing import Final, NamedTuple, NoReturn
 
+from topodns.file_text import foreign_octet
 from topodns.kube.manifests.value import BadManifest, Value
 
 _WHITE_SPACE: Final = re.compile(r"[ \t\n\r]+")  # RFC 8259 section 2
 
 
-def read_json(text: str, file: str) -> Iterator[Value | None]:
-    """The JSON objects of a text in order; None marks a point where the caller may pause. Raises BadManifest."""
-    reader = _JsonReader(text, file)
-    while reader.peek():
-        line = reader.line()
-        content: dict[str, object] = {}
-        item_lines: list[int] = []
-        for _ in reader.members(content, item_lines):
-            yield None
-        yield Value(content, line, item_lines)
+class Found(NamedTuple):
+    """An object of a text, and the offset of its end."""
+
+    value: Value
+    end: int
+
+
+def read_json(text: str, file: str, start: int, line: int) -> Generator[None, None, Found]:
+    """Read the JSON object that begins at the offset `start`, in this line; yields where the caller may pause.
+
+    Raises BadManifest for what is no JSON.
+    """
+    reader = _JsonReader(text, file, start, line)
+    content: dict[str, object] = {}
+    item_lines: list[int] = []
+    for _ in reader.members(content, item_lines):
+        yield None
+    end = reader.position
+    if octet := foreign_octet(text[start:end]):
+        raise BadManifest(file, line + text.count("\n", start, start + octet.offset), octet.problem)
+    return Found(Value(content, line, item_lines), end)
 
 
 class _JsonReader:
     """Parses the outermost object and its `items` to know the line of each item; `json` parses all other values."""
 
-    def __init__(self, text: str, file: str) -> None:
+    def __init__(self, text: str, file: str, start: int, line: int) -> None:
         self._text = text
         self._file = file
-        self._position = 0
-        self._counted = (0, 1)  # a position in the text, and its line
+        self.position = start
+        self._counted = (start, line)  # a position in the text, and its line
         self._decoder = json.JSONDecoder(parse_constant=self._refuse_constant)
 
     def peek(self) -> str:
         """Skip white space. Returns the next character, which stays unread; "" at the end."""
-        if space := _WHITE_SPACE.match(self._text, self._position):
-            self._position = space.end()
-        return self._text[self._position : self._position + 1]
+        if space := _WHITE_SPACE.match(self._text, self.position):
+            self.position = space.end()
+        return self._text[self.position : self.position + 1]
 
     def line(self) -> int:
         """The line (from 1) of the position; only the text since the last call is counted."""
         start, line = self._counted
-        line += self._text.count("\n", start, self._position)
-        self._counted = (self._position, line)
+        line += self._text.count("\n", start, self.position)
+        self._counted = (self.position, line)
         return line
 
     def members(self, into: dict[str, object], item_lines: list[int]) -> Iterator[None]:
@@ -83,14 +95,14 @@ class _JsonReader:
     def _take(self, expected: str) -> None:
         if self.peek() != expected:
             self._fail(f"expected {expected!r}")
-        self._position += 1
+        self.position += 1
 
     def _value(self) -> object:
         self.peek()
         try:
-            value, self._position = self._decoder.raw_decode(self._text, self._position)
+            value, self.position = self._decoder.raw_decode(self._text, self.position)
         except json.JSONDecodeError as error:
-            self._position = error.pos
+            self.position = error.pos
             self._fail(error.msg)
         except ValueError as error:  # an integer of thousands of digits
             self._fail(str(error))
@@ -102,6 +114,6 @@ class _JsonReader:
         self._fail(f"{name} is no JSON")
 
     def _fail(self, problem: str) -> NoReturn:
-        line = self._text.count("\n", 0, self._position) + 1
-        found = repr(self._text[self._position : self._position + 20]) if self.peek() else "the end of the file"
-        raise BadManifest(self._file, line, f"{problem}, found {found}")
+        line, column = self.line(), self.position - self._text.rfind("\n", 0, self.position) - 1
+        found = repr(self._text[self.position : self.position + 20]) if self.peek() else "the end of the file"
+        raise BadManifest(self._file, line, f"{problem}, found {found}", column, at_end=not self.peek())

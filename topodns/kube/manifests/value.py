@@ -4,13 +4,18 @@ from typing import NamedTuple
 
 
 class BadManifest(Exception):
-    """A file cannot be parsed as manifests; `line` (from 1) is where the error was found."""
+    """A file cannot be parsed as manifests; `line` (from 1) and `column` (from 0) are where the error was found.
 
-    def __init__(self, file: str, line: int, problem: str) -> None:
+    `at_end`: the text ends too early; it may be still being written.
+    """
+
+    def __init__(self, file: str, line: int, problem: str, column: int = 0, at_end: bool = False) -> None:
         super().__init__(f"{file}:{line}: {problem}")
         self.file = file
         self.line = line
         self.problem = problem
+        self.place = line, column
+        self.at_end = at_end
 
 
 class Value(NamedTuple):

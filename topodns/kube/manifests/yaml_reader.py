@@ -1,9 +1,11 @@
 """YAML text to documents, built from libyaml's events.
 
 Nine times faster than `yaml.safe_load`, which also gives no line numbers of list items. Bounded: an alias bomb or
-too deep nesting is an error, and nothing here is recursive.
+too deep nesting is an error, and nothing here is recursive. Of a key that is there twice the last value counts, as
+with kubectl.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple, NoReturn
@@ -22,32 +24,53 @@ _YAML_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML ma
 _MERGE: Final = "<<"
 _CONSTANTS: Final[dict[str, object]] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
-    **dict.fromkeys(("true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON"), True),
-    **dict.fromkeys(("false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"), False),
+    **dict.fromkeys(("true", "True", "TRUE", "yes", "Yes", "YES", "y", "Y", "on", "On", "ON"), True),
+    **dict.fromkeys(("false", "False", "FALSE", "no", "No", "NO", "n", "N", "off", "Off", "OFF"), False),
 }
-_INTEGER: Final = re.compile(r"[-+]?(?:0|[1-9][0-9]*|0x[0-9a-fA-F]+|0o[0-7]+)")
-_FLOAT: Final = re.compile(r"[-+]?(?:[0-9]+\.[0-9]*|\.[0-9]+|[0-9]+(?=[eE]))(?:[eE][-+]?[0-9]+)?")
+_INTEGER: Final = re.compile(
+    r"(?P<sign>[-+]?)(?:(?P<decimal>0|[1-9][0-9]*)|0[xX](?P<hex>[0-9a-fA-F]+)|0[oO]?(?P<octal>[0-7]+)|0[bB](?P<binary>[01]+))"
+)
+_BASES: Final = {"decimal": 10, "hex": 16, "octal": 8, "binary": 2}
+_MOST_DIGITS: Final = 64  # of an integer of 64 bits, in any base
+_INTEGERS: Final = range(-(2**63), 2**64)
+_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _YAML_TAG: Final = "tag:yaml.org,2002:"
 _SCALAR_TAGS: Final = frozenset(_YAML_TAG + name for name in ("null", "bool", "int", "float"))
 _PLAIN_TAGS: Final = frozenset({None, "!", *(_YAML_TAG + name for name in ("map", "seq", "str")), *_SCALAR_TAGS})
 
 
-def read_yaml(text: str, file: str) -> Iterator[Value | None]:
-    """The YAML documents of a text; None marks a point where the caller may pause. Raises BadManifest."""
-    builder = _YamlBuilder(file)
+# Characters of which no YAML may consist; libyaml refuses them in comments, too, where they do not matter.
+_NO_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NO_UTF8_HERE: Final = "\U0010fffe"  # stands for an octet that is no UTF-8; Unicode will never assign it
+_CONTROL_HERE: Final = "\U0010ffff"  # stands for a control character, likewise
+_PIECE: Final = 1 << 16  # characters that are looked at between two pauses
+
+
+def read_yaml(text: str, file: str, first_line: int = 1) -> Iterator[Value | None]:
+    """The YAML documents of a text; None marks a point where the caller may pause. Raises BadManifest.
+
+    `first_line` is that of the text in its file.
+    """
+    pieces = []
+    for at in range(0, len(text), _PIECE):
+        pieces.append(_NO_YAML.sub(_marked, text[at : at + _PIECE]))
+        yield None
+    builder = _YamlBuilder(file, first_line)
     try:
-        for count, event in enumerate(yaml.parse(text, Loader=_YAML_LOADER), start=1):
+        for count, event in enumerate(yaml.parse("".join(pieces), Loader=_YAML_LOADER), start=1):
             builder.take(event)
             if isinstance(event, events.DocumentEndEvent):
                 yield builder.finished()
             elif count % _PAUSE_EVERY == 0:
                 yield None
     except yaml.MarkedYAMLError as error:
-        mark, last_line = error.problem_mark or error.context_mark, text.rstrip().count("\n") + 1
-        raise BadManifest(file, min(mark.line + 1, last_line) if mark else 1, error.problem or "not YAML") from None
-    except yaml.reader.ReaderError as error:
-        line = text.encode().count(b"\n", 0, error.position) + 1
-        raise BadManifest(file, line, f"not YAML: {error.reason}") from None
+        mark, last_line = error.problem_mark or error.context_mark, text.rstrip().count("\n")
+        line, column = (min(mark.line, last_line), mark.column) if mark else (0, 0)
+        raise BadManifest(file, first_line + line, error.problem or "not YAML", column) from None
+
+
+def _marked(character: re.Match[str]) -> str:
+    return _NO_UTF8_HERE if "\udc80" <= character[0] <= "\udcff" else _CONTROL_HERE
 
 
 class _Open(NamedTuple):
@@ -66,8 +89,9 @@ class _Anchored(NamedTuple):
 class _YamlBuilder:
     """Builds values from the YAML events of one file, document by document, without recursion."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, first_line: int) -> None:
         self._file = file
+        self._first_line = first_line
         self._count = 0  # values so far, for the size of anchored values
         self._aliased = 0
         self._start_document()
@@ -105,11 +129,13 @@ class _YamlBuilder:
     def _scalar(self, event: events.ScalarEvent) -> None:
         if event.tag is not None and event.tag not in _PLAIN_TAGS:
             self._fail(event, f"tag {event.tag} has no meaning in a manifest")
-        if self._awaits_key():
-            self._keys[-1] = self._new_key(event)
-            return
+        if not event.value.isascii():
+            self._refuse_octets(event)
         plain = event.tag in _SCALAR_TAGS or (event.tag is None and event.implicit[0])
         value = _plain_value(event.value) if plain else event.value
+        if self._awaits_key():
+            self._keys[-1] = _key(value, event.value)
+            return
         self._count += 1
         if event.anchor is not None:
             self._anchors[event.anchor] = _Anchored(value, 1)
@@ -118,11 +144,10 @@ class _YamlBuilder:
     def _awaits_key(self) -> bool:
         return bool(self._keys) and self._keys[-1] is None
 
-    def _new_key(self, event: events.ScalarEvent) -> str:
-        container = self._open[-1].container
-        if event.value in container:
-            self._fail(event, f"key {event.value!r} is there twice")
-        return str(event.value)
+    def _refuse_octets(self, event: events.ScalarEvent) -> None:
+        for mark, found in ((_NO_UTF8_HERE, "an octet that is no UTF-8"), (_CONTROL_HERE, "a control character")):
+            if mark in event.value:
+                self._fail(event, f"found {found}, expected text")
 
     def _begin(self, container: dict[str, object] | list[object], event: events.CollectionStartEvent) -> None:
         if event.tag not in _PLAIN_TAGS:
@@ -165,44 +190,57 @@ class _YamlBuilder:
     def _place(self, value: object, event: yaml.Event) -> None:
         """Store a value as the document, as the next element of a list, or under the pending key of a mapping."""
         if not self._open:
-            self._content, self._line = value, _line_of(event)
+            self._content, self._line = value, self._line_of(event)
             return
         container, key = self._open[-1].container, self._keys[-1]
         if isinstance(container, list):
             container.append(value)
             if container is self._items:
-                self._item_lines.append(_line_of(event))
+                self._item_lines.append(self._line_of(event))
             return
         assert key is not None, "whatever comes before a value of a mapping is its key"
         container[key] = value
         self._keys[-1] = None
         if key == "items" and len(self._open) == 1:
-            self._items = value
+            self._items, self._item_lines = value, []
 
     def _fail(self, event: yaml.Event, problem: str) -> NoReturn:
-        raise BadManifest(self._file, _line_of(event), problem)
+        column = event.start_mark.column if event.start_mark else 0
+        raise BadManifest(self._file, self._line_of(event), problem, column)
+
+    def _line_of(self, event: yaml.Event) -> int:
+        return self._first_line + (event.start_mark.line if event.start_mark else 0)
 
 
-def _line_of(event: yaml.Event) -> int:
-    return event.start_mark.line + 1 if event.start_mark else 1
+def _key(value: object, text: str) -> str:
+    """The name of a key: a plain boolean or integer in the spelling of JSON (sigs.k8s.io/yaml), else as written."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int) else text
 
 
 def _plain_value(text: str) -> object:
-    """The value of an unquoted scalar: null and booleans as in YAML 1.1 (`yes`, `off`), integers, decimal floats.
+    """The value of an unquoted scalar as Kubernetes reads it (go.yaml.in/yaml/v2, `resolve`).
 
-    All else is text: timestamps (as in Kubernetes), base 60, `017`, `.inf`.
+    That is YAML 1.1: booleans such as `yes`, `off` and `n`, octal integers such as 017, numbers with `_`. Timestamps,
+    base 60 and `.inf` are text.
     """
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if text[0] not in "+-.0123456789":
         return text
-    if _INTEGER.fullmatch(text):
-        return _integer(text)
-    return float(text) if _FLOAT.fullmatch(text) else text
+    plain = text if text[0] == "." else text.replace("_", "")
+    if (match := _INTEGER.fullmatch(plain)) and (found := _integer(match)) is not None:
+        return found
+    number = float(plain) if _FLOAT.fullmatch(plain) else math.inf
+    return number if math.isfinite(number) else text
 
 
-def _integer(text: str) -> object:
-    try:
-        return int(text, 0)
-    except ValueError:  # thousands of digits: beyond Python's limit for int()
-        return text
+def _integer(match: re.Match[str]) -> int | None:
+    """The integer; None if it has more than 64 bits."""
+    assert match.lastgroup is not None
+    digits = match[match.lastgroup].lstrip("0") or "0"
+    if len(digits) > _MOST_DIGITS:
+        return None
+    found = int(match["sign"] + digits, _BASES[match.lastgroup])
+    return found if found in _INTEGERS else None
