@@ -5,7 +5,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Mapping
-from io import StringIO
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 from pkgutil import resolve_name
 from random import Random
@@ -80,7 +80,7 @@ def test_topodns_prints_the_output_in_the_document(
     name: str, command: Command, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr("sys.stdin", StringIO(command.stdin))
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(command.stdin.encode())))
     assert main(command.words[1:]) == command.status
     printed = capsys.readouterr()
     assert printed.out + printed.err == command.output

@@ -8,7 +8,8 @@ from typing import Final
 
 from topodns.app.load import load_chosen
 from topodns.corefile.arguments import MAX_PORT
-from topodns.corefile.errors import shown
+from topodns.corefile.errors import ConfigError, shown
+from topodns.file_text import decoded
 from topodns.plugins.block import Settings
 
 log = logging.getLogger(__name__)
@@ -19,8 +20,11 @@ DEFAULT_SERVER: Final = "127.0.0.1:8181"  # the default address of `ready`
 
 
 def stdin_text(path: str) -> str | None:
-    """The Corefile on standard input with `-conf stdin`, else None."""
-    return sys.stdin.read() if path == "stdin" else None
+    """The Corefile on standard input with `-conf stdin`, else None. Raises ConfigError, as for a file."""
+    try:
+        return decoded(sys.stdin.buffer.read()) if path == "stdin" else None
+    except ValueError as problem:
+        raise ConfigError("stdin", 0, f"cannot be read: {problem}") from None
 
 
 def add_corefile_flags(parser: argparse.ArgumentParser) -> None:

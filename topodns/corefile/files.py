@@ -3,17 +3,21 @@
 from typing import Final
 
 from topodns.corefile.errors import ConfigError, shown
+from topodns.file_text import decoded
 from topodns.files.regular import check_readable, read_regular
 
 MAX_TEXT: Final = 4 << 20  # octets per file; a Corefile has a few thousand
 
 
 def read_text(path: str) -> str:
-    """The text of a regular file. Raises OSError, or ValueError if it is not UTF-8 or has more than MAX_TEXT octets."""
+    """The text of a regular file, as in `file_text`: octets that are no UTF-8 are for its reader to refuse.
+
+    Raises OSError, or ValueError if it is UTF-16 or has more than MAX_TEXT octets.
+    """
     octets = read_regular(path, MAX_TEXT + 1)
     if len(octets) > MAX_TEXT:
         raise ValueError(f"longer than {MAX_TEXT} octets")
-    return octets.decode("utf-8")
+    return decoded(octets)
 
 
 def load_corefile(path: str) -> str:
@@ -26,8 +30,6 @@ def load_corefile(path: str) -> str:
 
 def reason(problem: OSError | ValueError) -> str:
     """The reason why a file cannot be used, as text for a message; for an OSError, the operating system's text."""
-    if isinstance(problem, UnicodeDecodeError):
-        return f"octet {problem.start} is not UTF-8"
     return problem.strerror or str(problem) if isinstance(problem, OSError) else str(problem)
 
 

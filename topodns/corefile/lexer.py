@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from topodns.corefile.errors import ConfigError
+from topodns.file_text import foreign_octet
 
 _TOKEN: Final = re.compile(
     r"""
@@ -22,7 +23,6 @@ _TOKEN: Final = re.compile(
 )
 _QUOTED_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ENVIRONMENT: Final = re.compile(r"\{%(?P<percent>[^{}%]+)%\}|\{\$(?P<dollar>[^{}]+)\}")
-_BYTE_ORDER_MARK: Final = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +48,8 @@ class Token:
 
 
 def tokenize(text: str, file: str) -> Iterator[Token]:
-    """The tokens of `text`. Raises ConfigError for an unclosed quote."""
+    """The tokens of `text`. Raises ConfigError for an unclosed quote, and octets that are no UTF-8 outside comments."""
     line, at, first = 1, 0, True
-    text = text.removeprefix(_BYTE_ORDER_MARK)
     for match in _TOKEN.finditer(text):
         breaks = text.count("\n", at, match.start())
         line, at, first = line + breaks, match.end(), first or breaks > 0
@@ -59,6 +58,8 @@ def tokenize(text: str, file: str) -> Iterator[Token]:
         if match["unclosed"] is not None:
             raise ConfigError(file, line, "found a double quote that is never closed, expected another one")
         token = _token(match, file, line, first)
+        if octet := foreign_octet(token.text):
+            raise token.error(octet.problem)
         yield token
         line, first = line + match[0].count("\n"), token.brace
 

@@ -45,7 +45,7 @@ def _lines(path: str) -> Iterator[tuple[int, list[str]]]:
         text = read_text(path)
     except (OSError, ValueError) as problem:
         raise ConfigError(path, 0, f"cannot be read: {reason(problem)}") from None
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         yield number, line.split()
 
 

@@ -12,6 +12,7 @@ from topodns.dns.message import MAX_TTL, RRset
 from topodns.dns.name import BadName, Name, name_text, parse_name, wire_labels
 from topodns.dns.record_text import BadRecord, is_ttl, parse_record, parse_ttl
 from topodns.dns.rrtype import RRClass, RRType, parse_qclass
+from topodns.file_text import foreign_octet
 
 
 class BadText(ValueError):
@@ -64,7 +65,7 @@ def _entries(text: str) -> Iterator[tuple[int, str]]:
     """(number of its first line, entry) of each entry that is not empty; (line, "") about every STEP characters.
 
     Lines within parentheses are joined; comments and parentheses are removed. An entry that begins with a blank has the
-    owner of the previous record. Raises BadZone.
+    owner of the previous record. Raises BadZone, also for octets that are no UTF-8 outside of comments.
     """
     at, line, depth = 0, 1, 0
     start, begins, since = 0, 1, 0  # of the entry: offset and line; offset of the last step
@@ -72,6 +73,8 @@ def _entries(text: str) -> Iterator[tuple[int, str]]:
     while at < len(text):
         match = _piece(text, at, start, line, begins)
         at = match.end()
+        if match["text"] and (octet := foreign_octet(match["text"])):
+            raise BadZone(octet.problem, line)
         parts.append(match["text"] or (" " if match["parenthesis"] or (match["newline"] and depth) else ""))
         if match["parenthesis"]:
             depth += 1 if match[0] == "(" else -1

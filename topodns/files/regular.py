@@ -77,7 +77,10 @@ def _opened(path: str, directories: bool = False) -> int:
 
 
 def write_text(path: str, text: str) -> None:
-    """Create or overwrite the file with `text`. Raises OSError, also for a pipe without a reader."""
+    """Create or overwrite the file with `text`; octets that are no UTF-8 (`file_text`) are written as they were read.
+
+    Raises OSError, also for a pipe without a reader.
+    """
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
-    with open(descriptor, "w", encoding="utf-8") as file:
+    with open(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
         file.write(text)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from topodns.corefile.arguments import MAX_PORT
 from topodns.corefile.errors import ConfigError, shown
 from topodns.dns.name import BadName, parse_name
+from topodns.file_text import foreign_octet
 from topodns.nodecache.settings import FileText
 
 STUB_DOMAINS: Final = "stubDomains"
@@ -74,6 +75,8 @@ def _decode(file: FileText, absent: object, expected: str) -> Any:
         raise _wrong(file, file.problem)
     if file.text is None:
         return absent
+    if octet := foreign_octet(file.text):
+        raise ConfigError(file.path, file.text.count("\n", 0, octet.offset) + 1, octet.problem)
     try:
         found = json.loads(file.text)
     except json.JSONDecodeError as problem:

@@ -153,7 +153,7 @@ def test_check_from_coredns_prints_the_effect_of_each_line(tmp_path: Path, capsy
 def test_check_from_coredns_is_1_where_something_is_in_the_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(". {\n    etcd\n    whoami\n}\n"))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b". {\n    etcd\n    whoami\n}\n")))
     assert cli.main([*FROM_COREDNS, "-conf", "stdin"]) == 1
     assert capsys.readouterr().out.endswith("stdin: not as it is: 2 same, 1 not supported\n")
     monkeypatch.chdir(tmp_path)
@@ -170,7 +170,9 @@ def test_check_from_coredns_is_1_where_a_file_would_stop_the_start(tmp_path: Pat
 
 
 def test_check_reads_a_corefile_from_stdin(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO(". {\n    whoami\n}\nexample.org example.net {\n    whoami\n}\n"))
+    monkeypatch.setattr(
+        "sys.stdin", io.TextIOWrapper(io.BytesIO(b". {\n    whoami\n}\nexample.org example.net {\n    whoami\n}\n"))
+    )
     assert cli.main(["check", "-conf", "stdin"]) == 0
     assert capsys.readouterr().out == "stdin: good: 2 server blocks\n"
 

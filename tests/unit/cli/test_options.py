@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from topodns.cli.options import LoadedCorefile, add_corefile_flags, stdin_text
+from topodns.corefile.errors import ConfigError
 
 
 def test_the_flags_have_coredns_s_spellings_and_defaults() -> None:
@@ -27,8 +28,11 @@ def test_a_port_that_is_none_is_refused_with_the_range(text: str, capsys: pytest
 
 
 def test_only_conf_stdin_reads_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("text"))
-    assert (stdin_text("Corefile"), stdin_text(""), stdin_text("stdin")) == (None, None, "text")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbftext \xfc")))
+    assert (stdin_text("Corefile"), stdin_text(""), stdin_text("stdin")) == (None, None, "text \udcfc")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("text".encode("utf-16"))))
+    with pytest.raises(ConfigError, match=r"^stdin: cannot be read: found UTF-16 or UTF-32, expected UTF-8$"):
+        stdin_text("stdin")
 
 
 def test_warnings_of_a_corefile_are_logged_once_for_each_text(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -12,10 +12,10 @@ def test_the_text_of_a_file_is_utf_8(tmp_path: Path) -> None:
     path = tmp_path / "Corefile"
     path.write_text("# é\n", encoding="utf-8")
     assert load_corefile(str(path)) == "# é\n"
-    path.write_bytes(b"ab\xff")
+    path.write_text("errors\n", encoding="utf-16")
     with pytest.raises(ConfigError) as refused:
         load_corefile(str(path))
-    assert str(refused.value) == f"{path}: cannot be read: octet 2 is not UTF-8"
+    assert str(refused.value) == f"{path}: cannot be read: found UTF-16 or UTF-32, expected UTF-8"
 
 
 def test_a_file_longer_than_the_limit_is_refused(tmp_path: Path) -> None:

@@ -196,10 +196,8 @@ def test_a_file_that_imports_the_corefile_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "binary").write_bytes(b"errors \xff\n")
-    assert problem("import binary", str(tmp_path)) == (
-        f"{tmp_path}/Corefile:1: cannot import '{tmp_path}/binary': octet 7 is not UTF-8"
-    )
+    (tmp_path / "binary").write_bytes(b"# f\xfcr\nerrors \xff\n")
+    assert problem("import binary", str(tmp_path)) == (f"{tmp_path}/binary:2: found the octet 0xff, which is no UTF-8")
 
 
 def test_imports_that_multiply_are_stopped() -> None:

@@ -186,8 +186,10 @@ def test_a_template_that_is_there_goes_before_the_corefile_of_conf(tmp_path: Pat
 
 def test_a_file_that_cannot_be_read_is_said(tmp_path: Path) -> None:
     files = Files(tmp_path)
-    (tmp_path / "kube-dns" / "stubDomains").write_bytes(b"\xff")
-    assert files.problems() == ("kube-dns/stubDomains: cannot be read: octet 0 is not UTF-8",)
+    (tmp_path / "kube-dns" / "stubDomains").write_bytes(b"\n\xff")
+    assert files.problems() == ("kube-dns/stubDomains:2: found the octet 0xff, which is no UTF-8",)
+    (tmp_path / "kube-dns" / "stubDomains").write_text("{}", encoding="utf-16")
+    assert files.problems() == ("kube-dns/stubDomains: cannot be read: found UTF-16 or UTF-32, expected UTF-8",)
 
 
 def test_a_fault_in_an_imported_file_is_said_with_that_file(tmp_path: Path) -> None:

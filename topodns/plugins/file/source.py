@@ -8,6 +8,7 @@ from topodns.corefile.errors import shown
 from topodns.dependency import Fact
 from topodns.dns.name import Name, name_text
 from topodns.dns.zonefile import BadZone, parse_zone
+from topodns.file_text import decoded
 from topodns.files.poller import FilePoller
 from topodns.files.regular import read_regular
 from topodns.plugins.file.settings import ZoneFile
@@ -83,6 +84,6 @@ def _read_text(path: str) -> str:
     if len(octets) > MAX_OCTETS:
         raise BadZone(f"{path}: longer than {MAX_OCTETS} octets")
     try:
-        return octets.decode()
-    except UnicodeDecodeError as problem:
-        raise BadZone(f"{path}: octet {problem.start} is not UTF-8") from None
+        return decoded(octets)
+    except ValueError as problem:
+        raise BadZone(f"{path}: {problem}") from None

@@ -1,10 +1,12 @@
 """The file of a `hosts` directive: read at start and after each change."""
 
+import errno
 import logging
 from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 from topodns.dependency import Fact
+from topodns.file_text import without_mark
 from topodns.files.lines import MAX_LINE, numbered_lines
 from topodns.files.poller import FilePoller
 from topodns.files.regular import read_regular
@@ -49,9 +51,12 @@ class HostsSource:
         self.changed(frozenset((hosts_fact(self.poller.path),)))
 
     def _read(self) -> Iterator[None]:
-        """Read the file, some lines per step; the new table applies at the end. Raises OSError."""
+        """Read the file, some lines per step; the new table applies at the end. Raises OSError, also for UTF-16."""
         path = self.poller.path
-        content = read_regular(path, MAX_OCTETS + 1)
+        try:
+            content = without_mark(read_regular(path, MAX_OCTETS + 1))
+        except ValueError as problem:
+            raise OSError(errno.EINVAL, str(problem), path) from None
         table, problems = self._empty(), list[str]()
         if len(content) > MAX_OCTETS:
             problems.append(f"{path}: longer than {MAX_OCTETS} octets; the rest is left out")

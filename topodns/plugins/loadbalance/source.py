@@ -4,9 +4,10 @@ import logging
 from collections.abc import Iterator
 from typing import Final
 
+from topodns.file_text import without_mark
 from topodns.files.poller import FilePoller
 from topodns.files.regular import read_regular
-from topodns.plugins.loadbalance.weights import Weights, parse_weights
+from topodns.plugins.loadbalance.weights import BadWeights, Weights, parse_weights
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +27,11 @@ class WeightSource:
         return self._weights
 
     def _read(self) -> Iterator[None]:
-        self._weights = yield from parse_weights(read_regular(self.poller.path, MAX_OCTETS))
+        try:
+            content = without_mark(read_regular(self.poller.path, MAX_OCTETS))
+        except ValueError as problem:
+            raise BadWeights(str(problem)) from None
+        self._weights = yield from parse_weights(content)
 
     def _warn(self, problem: Exception) -> None:
         log.warning("plugin/loadbalance: %s: %s; the weights read before stay", self.poller.path, problem)

@@ -117,7 +117,8 @@ def test_a_missing_file_that_is_not_looked_for_again_stops_the_start(tmp_path: P
 
 REFUSED = {
     "no SOA record": ("www 5 A 192.0.2.1", "no SOA record for example.org."),
-    "not UTF-8": ("\udcff", "octet 0 is not UTF-8"),
+    "not UTF-8": (";\udcff\nwww \udcff", "db:2: found the octet 0xff, which is no UTF-8"),
+    "UTF-16": ("\udcff\udcfe;\0", "db: found UTF-16 or UTF-32, expected UTF-8"),
     "too long": (";" * (MAX_OCTETS + 1), f"longer than {MAX_OCTETS} octets"),
 }
 
