@@ -17,8 +17,7 @@ from topodns.dns.zonefile import BadText
 from topodns.file_text import decoded, foreign_octet
 from topodns.kube.client.contract import ApiError
 from topodns.kube.client.kubeconfig import Kubeconfig
-from topodns.kube.manifests.objects import read_contents
-from topodns.kube.manifests.value import BadManifest
+from topodns.kube.manifests.source import ManifestSource
 from topodns.nodecache.corefile import NodeCorefile
 from topodns.plugins.file.settings import ZoneFile
 from topodns.plugins.file.source import ZoneFileSource
@@ -98,12 +97,16 @@ def search_list(path: Path) -> object:
 
 
 def manifests(path: Path) -> object:
-    reading = read_contents(path.name, path.read_bytes())
-    while True:
-        try:
-            next(reading)
-        except StopIteration as ended:
-            return ended.value
+    read: list[object] = []
+
+    def emit(change: object) -> list[object]:
+        read.append(change)
+        return []
+
+    source = ManifestSource([str(path)], emit)
+    source.load()
+    assert not source.problems, source.problems
+    return read
 
 
 def kubeconfig(path: Path) -> object:
@@ -166,7 +169,7 @@ FOREIGN: dict[str, tuple[Reader, bytes, int]] = {
 def test_octets_that_are_no_utf_8_are_refused_elsewhere_with_file_and_line(tmp_path: Path, kind: str) -> None:
     read, text, line = FOREIGN[kind]
     (tmp_path / "file").write_bytes(text)
-    with pytest.raises((ConfigError, BadText, BadManifest, AssertionError)) as refused:
+    with pytest.raises((ConfigError, BadText, AssertionError)) as refused:
         read(tmp_path / "file")
     assert f":{line}: " in str(refused.value)
 
@@ -177,7 +180,7 @@ def test_a_file_in_utf_16_says_so(tmp_path: Path, kind: str, caplog: pytest.LogC
     (tmp_path / "file").write_bytes(text.replace(b"%b", b"").decode().encode("utf-16"))
     try:
         read(tmp_path / "file")
-    except (ConfigError, BadText, BadManifest, ApiError, AssertionError) as problem:
+    except (ConfigError, BadText, ApiError, AssertionError) as problem:
         said = [*caplog.messages, str(problem)]
     else:
         said = caplog.messages

@@ -3,8 +3,8 @@
 Text is parsed by `documents`, objects are decoded by `cluster.decode.objects`.
 """
 
-from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, get_args
 
 from topodns.cluster.decode.objects import Decoded, DecodeError, decode_whole
@@ -78,16 +78,21 @@ class SkippedObject(NamedTuple):
 class Contents:
     """The decoded contents of one file.
 
-    `left_out`: a log line for each object with elements that cannot be decoded, of which the others count.
+    `left_out`: a log line for each object with elements that cannot be decoded, of which the others count. `problem`:
+    the error at which the reading ended, as with kubectl; "" if the file was read to its end.
     """
 
     entries: tuple[ManifestEntry, ...] = ()
     skipped: tuple[SkippedObject, ...] = ()
     left_out: tuple[str, ...] = ()
+    problem: str = ""
 
     def keeping(self, before: "Contents") -> "Contents":
-        """These contents, with the last version that the file had of each skipped object, as from an API server."""
-        if not self.skipped:
+        """These contents, with the last version that the file had of each object that was not read.
+
+        As from an API server, that is each skipped object, and after a `problem` each object that is not there.
+        """
+        if not self.skipped and not self.problem:
             return self
         there = {entry.identity for entry in self.entries}
         last = {entry.identity: entry for entry in before.entries if entry.identity not in there}
@@ -98,7 +103,9 @@ class Contents:
                 entries.append(kept._replace(line=each.line))
                 each = each._replace(problem=f"{each.problem}; its last version stays")
             skipped.append(each)
-        return Contents(tuple(entries), tuple(skipped), self.left_out)
+        if self.problem:
+            entries += last.values()
+        return replace(self, entries=tuple(entries), skipped=tuple(skipped))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,15 +119,16 @@ class Merged:
 def read_contents(file: str, data: bytes, selector: Selector | None = None) -> Generator[None, None, Contents]:
     """Decode a file; the generator returns its Contents, and yields where the caller may pause.
 
-    `selector` applies to objects of the SELECTABLE kinds. Raises BadManifest where the file as a whole is unreadable,
-    also where it is empty, since it may be half written; a file of comments alone is readable.
+    `selector` applies to objects of the SELECTABLE kinds. An empty file is unreadable, since it may be half written; a
+    file of comments alone is readable.
     """
     if not data.strip():
-        raise BadManifest(file, 1, "empty; is it still being written?")
+        return Contents(problem=f"{file}:1: empty; is it still being written?")
     entries: list[ManifestEntry] = []
     skipped: list[SkippedObject] = []
     left_out: list[str] = []
-    for document in parse_documents(data, file):
+    problems: list[str] = []
+    for document in _up_to_an_error(parse_documents(data, file), problems):
         yield
         if document is None:
             continue
@@ -134,7 +142,15 @@ def read_contents(file: str, data: bytes, selector: Selector | None = None) -> G
             entries.append(ManifestEntry(kind, _key_of(decoded.objects[0]), document.line, decoded.objects))
         if decoded is not None and decoded.left_out:
             left_out.append(f"{file}:{document.line}: {decoded.summary(kind)}")
-    return Contents(tuple(entries), tuple(skipped), tuple(left_out))
+    return Contents(tuple(entries), tuple(skipped), tuple(left_out), "".join(problems))
+
+
+def _up_to_an_error(documents: Iterator[Document | None], problems: list[str]) -> Iterator[Document | None]:
+    """The documents before the first error, which is added to `problems`."""
+    try:
+        yield from documents
+    except BadManifest as error:
+        problems.append(str(error))
 
 
 def _decoded(document: Document, selector: Selector | None) -> tuple[str, Decoded | None]:
@@ -159,17 +175,21 @@ class ManifestSet:
 
     def __init__(self) -> None:
         self._files: dict[str, Contents] = {}
+        self._whole: set[str] = set()  # files that were read to their end at least once
 
     def put(self, file: str, contents: Contents) -> None:
         self._files[file] = contents.keeping(self._files.get(file, Contents()))
+        if not contents.problem:
+            self._whole.add(file)
 
     def has_all(self, files: Iterable[str]) -> bool:
-        """Whether each of these files was read at least once, even if it is unreadable now."""
-        return self._files.keys() >= set(files)
+        """Whether each of these files was read to its end at least once, even if it is unreadable now."""
+        return self._whole >= set(files)
 
     def keep_only(self, files: Collection[str]) -> None:
         """Forget all other files."""
         self._files = {file: contents for file, contents in self._files.items() if file in files}
+        self._whole &= set(files)
 
     @property
     def undecodable(self) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from topodns.files.regular import FileState, file_state, read_regular
 from topodns.files.time_slices import in_slices
 from topodns.kube.manifests.documents import MAX_BYTES
 from topodns.kube.manifests.objects import ManifestSet, read_contents
-from topodns.kube.manifests.value import BadManifest
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +37,8 @@ class ManifestSource:
 
     `paths` are files and directories. In a directory, files that end in SUFFIXES are read; hidden files and
     subdirectories are not (as `kubectl apply -f`). An unreadable file (malformed, empty or missing) keeps its last
-    objects, and so does an object in it that cannot be decoded; only a file removed from a directory loses its objects.
+    objects, except for those in the documents before the error, which count as with kubectl; so does an object in it
+    that cannot be decoded. Only a file removed from a directory loses its objects.
     """
 
     files_bad: int = 0  # now unreadable; they keep their last good state, if any
@@ -149,8 +149,6 @@ class ManifestSource:
         before = known.problem
         try:
             yield from self._read_if_changed(file, known, asked)
-        except BadManifest as error:
-            known.problem = f"{error}{self._what_stays(file)}"
         except OSError as error:
             known.state, known.digest = None, b""
             known.problem = f"{file}: cannot be read: {error.strerror or error}{self._what_stays(file)}"
@@ -171,9 +169,10 @@ class ManifestSource:
             return
         known.digest = digest
         contents = yield from read_contents(file, data, self._selector)
+        counts = "; the documents before it count" if contents.entries else ""
+        known.problem = f"{contents.problem}{counts or self._what_stays(file)}" if contents.problem else ""
         self._set.put(file, contents)
         self._outdated = True
-        known.problem = ""
 
 
 def _read(file: str) -> bytes:

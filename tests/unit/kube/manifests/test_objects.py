@@ -8,7 +8,6 @@ from tests.support.model_builders import packed
 from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import EndpointSlice, Kind
 from topodns.kube.manifests.objects import KINDS, Contents, ManifestSet, read_contents
-from topodns.kube.manifests.value import BadManifest
 
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {namespace: shop, name: %s}\nspec: {clusterIP: %s}\n"
 
@@ -91,8 +90,25 @@ class TestContents:
 
     @pytest.mark.parametrize("text", ["", " \n\n"])
     def test_a_file_with_nothing_in_it_is_half_written(self, text: str) -> None:
-        with pytest.raises(BadManifest, match=r"^m\.yaml:1: empty"):
-            contents(text)
+        assert contents(text) == Contents(problem="m.yaml:1: empty; is it still being written?")
+
+    @pytest.mark.parametrize(
+        "broken", ["kind: [\n", "text\n", "{kind: Pod\n", '{"kind": "Po', "a: \x07\n", "a: 1\n b: 2\n"]
+    )
+    def test_documents_before_an_error_count_and_the_others_keep_their_last_version(self, broken: str) -> None:
+        cluster = ManifestSet()
+        good = [SERVICE % (name, "10.96.0.1") for name in ("a", "b", "c")]
+        first = documents(good[0], broken, good[2])
+        cluster.put("a.yaml", contents(first, "a.yaml"))
+        assert [value.key.name for value in cluster.merged().objects["Service"]] == ["a"]
+        assert not cluster.has_all(["a.yaml"])
+        cluster.put("a.yaml", contents(documents(*good), "a.yaml"))
+        cluster.put("a.yaml", contents(documents(SERVICE % ("a", "10.96.0.2"), broken), "a.yaml"))
+        found = {value.key.name: value for value in cluster.merged().objects["Service"]}
+        addresses = {name: value.cluster_ips for name, value in found.items()}  # type: ignore[union-attr]
+        one, two = (packed("10.96.0.1"),), (packed("10.96.0.2"),)
+        assert addresses == {"a": two, "b": one, "c": one}
+        assert cluster.has_all(["a.yaml"])
 
     def test_a_file_with_just_a_comment_is_meant_to_be_empty(self) -> None:
         assert contents("# nothing here any more\n") == Contents()
