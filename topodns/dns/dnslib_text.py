@@ -1,22 +1,19 @@
-"""Presentation format of records by dnslib: output of `explain`, input of the rarer types (the others: `record_text`).
+"""Presentation format of records by dnslib: the output of `explain`.
 
-The only importer of dnslib; not used to answer queries. Text of dnslib is printed only where it reads back to the same
-octets. tests/unit/dns/test_dnslib_text_forms.py lists the forms in which dnslib is known to be wrong.
+The only importer of dnslib; not used to answer queries. Its text is printed only where `record_text` reads the same
+octets from it. tests/unit/dns/test_dnslib_text_forms.py lists the forms in which dnslib is known to be wrong.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
-from typing import Any, Final
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-from dnslib import HTTPS, QTYPE, RD, RDMAP, DNSBuffer, DNSLabel
+from dnslib import HTTPS, QTYPE, RD, RDMAP, DNSBuffer
 
 from topodns.dns.message import RRset
-from topodns.dns.name import Name, name_text, wire_labels
-from topodns.dns.record_text import BadRecord, parse_record
+from topodns.dns.name import name_text, wire_labels
+from topodns.dns.record_text import parse_record
 from topodns.dns.rrtype import RRType, type_text
-
-# Words of RDATA that are names, and that dnslib does not complete with the origin (of HTTPS it drops the last label).
-_RELATIVE: Final[Mapping[int, int]] = {RRType.RRSIG: 7, RRType.NSEC: 0, RRType.SVCB: 1, RRType.HTTPS: 1}
+from topodns.dns.text_fields import BadRecord
 
 
 def record_lines(rrsets: Iterable[RRset], qname: bytes) -> Iterator[str]:
@@ -77,36 +74,3 @@ def _reads_back(rtype: int, text: str, rdata: bytes) -> bool:
         return parse_record(f". {type_text(rtype)} {text}").rdatas == (rdata,)
     except BadRecord:
         return False
-
-
-def parse_rdata(rtype: int, words: Sequence[str], origin: Name) -> bytes | None:
-    """The RDATA that dnslib makes of these words, names uncompressed; None for bad data or a type without parser."""
-    known = _class_of(rtype)
-    if known is None:
-        return None
-    buffer = _Uncompressed()
-    try:
-        parsed = known.fromZone(_completed(rtype, words, name_text(origin)), DNSLabel(name_text(origin)))
-        if known is HTTPS:
-            parsed.params.sort(key=itemgetter(0))  # written in any order, sent in ascending order (RFC 9460 2.1, 2.2)
-        parsed.pack(buffer)
-    except Exception:  # dnslib does not catch its internal errors: IndexError, struct.error, UnicodeError ...
-        return None
-    return bytes(buffer.data)
-
-
-def _completed(rtype: int, words: Sequence[str], origin: str) -> list[str]:
-    """The words, changed where dnslib would read them wrongly: relative names, and LOC's metres without the unit."""
-    completed = list(words)
-    at = _RELATIVE.get(rtype)
-    if at is not None and not completed[at].endswith("."):
-        completed[at] = origin if completed[at] == "@" else f"{completed[at]}.{origin.removeprefix('.')}"
-    if rtype == RRType.LOC:  # dnslib cuts the last character off, which may be missing (RFC 1876 section 3)
-        east_west = next(at for at, word in enumerate(completed) if word in ("E", "W"))
-        completed[east_west + 1 :] = [f"{word.removesuffix('m')}m" for word in completed[east_west + 1 :]]
-    return completed
-
-
-class _Uncompressed(DNSBuffer):  # type: ignore[misc]  # dnslib has no types
-    def encode_name(self, name: DNSLabel) -> None:
-        self.encode_name_nocompress(name)

@@ -10,9 +10,10 @@ from typing import Final
 
 from topodns.dns.message import MAX_TTL, RRset
 from topodns.dns.name import BadName, Name, name_text, parse_name, wire_labels
-from topodns.dns.record_text import BadRecord, is_ttl, parse_record, parse_ttl
+from topodns.dns.record_text import parse_record
 from topodns.dns.rrtype import RRClass, RRType, parse_qclass
 from topodns.file_text import foreign_octet
+from topodns.dns.text_fields import BadRecord, is_ttl, parse_ttl
 
 
 class BadText(ValueError):

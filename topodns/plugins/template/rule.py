@@ -5,7 +5,8 @@ from typing import Final
 
 from topodns.dns.message import Query, RRset
 from topodns.dns.name import Name, is_below_any, is_subdomain, name_text
-from topodns.dns.record_text import BadRecord, parse_record
+from topodns.dns.record_text import parse_record
+from topodns.dns.text_fields import BadRecord
 from topodns.plugins.template.data import CLIENT_FIELDS, FIELDS, Matched, class_text, type_text
 from topodns.plugins.template.engine.execute import render
 from topodns.plugins.template.engine.lexer import BadTemplate

@@ -1,0 +1,344 @@
+"""RDATA in presentation format to octets: the fields of each type of IANA's registry that has such a format.
+
+Names are written uncompressed, in the case of the text (RFC 3597 section 4, RFC 4343). dnslib and dnspython read fewer
+types, and other forms than CoreDNS: docs/develop/libraries.md.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from typing import Final, NamedTuple
+
+from topodns.dns.location_text import location
+from topodns.dns.name import Name
+from topodns.dns.rrtype import type_text
+from topodns.dns.svc_params import parameters
+from topodns.dns.text_fields import (
+    BadRecord,
+    Word,
+    address,
+    base32hex,
+    base64,
+    groups,
+    hexadecimal,
+    moment,
+    name,
+    number_or,
+    octets,
+    period,
+    record_type,
+    salt,
+    split_strings,
+    string,
+    whole,
+    wrong,
+)
+
+# The fields of a line's types, in order: words of _FIELDS, `name`, and perhaps last a word of _REST.
+_LAYOUTS: Final = """
+    A: ip4
+    AAAA: ip6
+    NS MD MF CNAME MB MG MR PTR NSAP-PTR DNAME: name
+    MINFO RP TALINK: name name
+    MX AFSDB RT KX LP: u16 name
+    PX: u16 name name
+    SRV: u16 u16 u16 name
+    NAPTR: u16 u16 string string string name
+    SOA: name name u32 period period period period
+    HINFO: string string
+    X25 UINFO: string
+    ISDN: string subaddress?
+    GPOS: string string string
+    TXT SPF AVC NINFO RESINFO WALLET CLA: strings
+    CAA: u8 string text
+    URI: u16 u16 text
+    DS CDS TA DLV: u16 algorithm u8 hex
+    DNSKEY CDNSKEY RKEY: u16 u8 algorithm base64
+    KEY: u16 u8 algorithm base64?
+    RRSIG SIG: type algorithm u8 period moment moment u16 name base64
+    NSEC: name types?
+    NSEC3: u8 u8 u16 salt hash types?
+    NSEC3PARAM: u8 u8 u16 salt
+    NXT: name first-types
+    CSYNC: u32 u16 types?
+    ZONEMD: u32 u8 u8 hex
+    SSHFP: u8 u8 hex
+    TLSA SMIMEA: u8 u8 u8 hex
+    CERT: certificate u16 algorithm base64
+    DHCID OPENPGPKEY HHIT BRID: base64
+    EID NIMLOC: hex
+    SINK: u8 u8 u8 base64?
+    DOA: u32 u32 u8 string base64-or-none
+    IPSECKEY: ipseckey
+    AMTRELAY: amtrelay
+    HIP: hip
+    APL: prefixes?
+    LOC: location
+    NSAP: nsap
+    ATMA: atm
+    WKS: ip4 protocol ports?
+    A6: a6
+    SVCB HTTPS: u16 name parameters?
+    DSYNC: type scheme u16 name
+    NID L64: u16 locator
+    L32: u16 ip4
+    EUI48: eui48
+    EUI64: eui64
+    UID GID: u32
+    IPN: u64
+"""
+
+_Field = Callable[[str, Name], bytes]
+_Rest = Callable[[Sequence[Word], Name], bytes]
+
+
+class _Layout(NamedTuple):
+    fields: tuple[_Field, ...]  # a word each
+    rest: _Rest | None  # of all further words
+    least: int  # words
+
+
+def read_rdata(rtype: int, words: Sequence[Word], origin: Name) -> bytes:
+    """The RDATA of the words in the presentation format of the type, or in RFC 3597's: `\\# LENGTH HEX`.
+
+    Raises BadRecord, also for a type that has no format of its own.
+    """
+    if words and words[0] == ("\\#", False, False):
+        return _unknown(words)
+    fields, rest, least = _layout(rtype)
+    if len(words) < least or (rest is None and len(words) > least):
+        at_least = "at least " if rest is not None else ""
+        raise BadRecord(f"found {len(words)} words of data for {type_text(rtype)}, expected {at_least}{least}")
+    parts = [read(word.text, origin) for read, word in zip(fields, words, strict=False)]
+    if rest is not None:
+        parts.append(rest(words[len(fields) :], origin))
+    return b"".join(parts)
+
+
+def _unknown(words: Sequence[Word]) -> bytes:
+    data = hexadecimal(_joined(words[2:]))
+    if len(words) < 2 or not words[1].text.isdecimal() or words[1].text.lstrip("0") != str(len(data) or ""):
+        raise BadRecord("found data of another length than \\# says")
+    return data
+
+
+@cache
+def _layout(rtype: int) -> _Layout:
+    """The layout of a type. Raises BadRecord for one without a presentation format."""
+    names = _layouts().get(rtype)
+    if names is None:
+        raise BadRecord(f"found data of type {type_text(rtype)}, which has no text; expected \\# LENGTH HEX (RFC 3597)")
+    *most, last = names
+    if last.removesuffix("?") not in _REST:
+        return _Layout(tuple(_FIELDS[each] for each in names), None, len(names))
+    needed = 0 if last.endswith("?") else 1
+    return _Layout(tuple(_FIELDS[each] for each in most), _REST[last.removesuffix("?")], len(most) + needed)
+
+
+@cache
+def _layouts() -> Mapping[int, list[str]]:
+    """By type, the words of its line in _LAYOUTS."""
+    lines = (line.partition(":") for line in _LAYOUTS.strip().splitlines())
+    return {record_type(mnemonic): fields.split() for types, _, fields in lines for mnemonic in types.split()}
+
+
+def _joined(words: Iterable[Word]) -> str:
+    return "".join(word.text for word in words)
+
+
+def _exactly(words: Sequence[Word], count: int) -> list[str]:
+    if len(words) != count:
+        raise BadRecord(f"found {len(words)} words of data, expected {count}")
+    return [word.text for word in words]
+
+
+def _bitmap(numbers: Iterable[int]) -> bytes:
+    """The bits with these numbers, up to the last octet that has one; bit 0 is the highest of the first octet."""
+    bits = bytearray(8192)
+    last = -1
+    for number in numbers:
+        bits[number // 8] |= 0x80 >> number % 8
+        last = max(last, number // 8)
+    return bytes(bits[: last + 1])
+
+
+def _types(words: Sequence[Word], _: Name) -> bytes:
+    """The type bitmap of NSEC, NSEC3 and CSYNC: windows of 256 types (RFC 4034 section 4.1.2)."""
+    windows: dict[int, list[int]] = {}
+    for word in words:
+        number = record_type(word.text)
+        windows.setdefault(number >> 8, []).append(number & 0xFF)
+    maps = ((window, _bitmap(numbers)) for window, numbers in sorted(windows.items()))
+    return b"".join(bytes((window, len(bits))) + bits for window, bits in maps)
+
+
+def _first_types(words: Sequence[Word], _: Name) -> bytes:
+    """The type bitmap of NXT: one, of the types below 128 (RFC 2535 section 5.2)."""
+    numbers = [record_type(word.text) for word in words]
+    if max(numbers) > 127:
+        raise BadRecord(f"found {type_text(max(numbers))}, expected types below 128")
+    return _bitmap(numbers)
+
+
+def _ports(words: Sequence[Word], _: Name) -> bytes:
+    return _bitmap(int.from_bytes(whole(2)(word.text), "big") for word in words)
+
+
+def _text(words: Sequence[Word], _: Name) -> bytes:
+    (text,) = _exactly(words, 1)
+    return octets(text)
+
+
+def _gateway(kind: int, text: str, origin: Name) -> bytes:
+    """The gateway of IPSECKEY (RFC 4025 section 2.5) and the relay of AMTRELAY (RFC 8777 section 4.2.4)."""
+    if kind == 0 and text == ".":
+        return b""
+    if kind in (1, 2):
+        return address(4 if kind == 1 else 6)(text)
+    if kind == 3:
+        return name(text, origin)
+    raise wrong(text, "'.' for a gateway of type 0, or a type from 1 to 3")
+
+
+def _ipseckey(words: Sequence[Word], origin: Name) -> bytes:
+    """Precedence, gateway type, algorithm, gateway, and perhaps a key (RFC 4025 section 3.1)."""
+    precedence, kind, algorithm, gateway = _exactly(words[:4], 4)
+    head = b"".join(map(whole(1), (precedence, kind, algorithm)))
+    return head + _gateway(head[1], gateway, origin) + base64(_joined(words[4:]))
+
+
+def _amtrelay(words: Sequence[Word], origin: Name) -> bytes:
+    """Precedence, discovery bit, relay type, relay (RFC 8777 section 4.3.1)."""
+    precedence, discovery, kind, relay = _exactly(words, 4)
+    if discovery not in ("0", "1"):
+        raise wrong(discovery, "0 or 1")
+    number = whole(1)(kind)[0]
+    return whole(1)(precedence) + bytes((int(discovery) << 7 | number,)) + _gateway(number, relay, origin)
+
+
+def _hip(words: Sequence[Word], origin: Name) -> bytes:
+    """Algorithm, HIT, key, and perhaps rendezvous servers (RFC 8005 section 6)."""
+    algorithm, hit_text, key_text = _exactly(words[:3], 3)
+    hit, key = hexadecimal(hit_text), base64(key_text)
+    if len(hit) > 255:
+        raise BadRecord("found a HIT of more than 255 octets")
+    head = bytes((len(hit),)) + whole(1)(algorithm) + len(key).to_bytes(2, "big")
+    return head + hit + key + b"".join(name(word.text, origin) for word in words[3:])
+
+
+def _prefixes(words: Sequence[Word], _: Name) -> bytes:
+    return b"".join(_prefix(word.text) for word in words)
+
+
+_PREFIX: Final = re.compile(r"(!?)([0-9]{1,5}):([^/]*)/([0-9]{1,3})")
+
+
+def _prefix(text: str) -> bytes:
+    """One item of APL, `[!]FAMILY:ADDRESS/LENGTH` (RFC 3123 section 5)."""
+    match = _PREFIX.fullmatch(text)
+    if match is None:
+        raise wrong(text, "[!]FAMILY:ADDRESS/LENGTH")
+    family, length = whole(2)(match[2]), whole(1)(match[4])
+    version = {1: 4, 2: 6}.get(int(match[2]))
+    found = hexadecimal(match[3]) if version is None else address(version)(match[3])
+    significant = found.rstrip(b"\0")
+    if len(significant) > 127 or (version is not None and length[0] > 8 * len(found)):
+        raise wrong(text, "a prefix of the family")
+    return family + length + bytes((0x80 * bool(match[1]) | len(significant),)) + significant
+
+
+def _nsap(text: str, _: Name) -> bytes:
+    """`0x` and hexadecimal digits with dots (RFC 1706 section 7)."""
+    if text[:2].lower() != "0x":
+        raise wrong(text, "0x and hexadecimal digits")
+    return hexadecimal(text[2:].replace(".", ""))
+
+
+def _atm(text: str, _: Name) -> bytes:
+    """An ATM address: `+` and decimal digits, or hexadecimal digits with dots (AF-SAA-0069.000 section 3)."""
+    if text.startswith("+") and text[1:].isascii() and text[1:].isdigit():
+        return b"\1" + text[1:].encode()
+    return b"\0" + hexadecimal(text.replace(".", ""))
+
+
+def _a6(words: Sequence[Word], origin: Name) -> bytes:
+    """Prefix length, suffix unless that is 128, name unless it is 0 (RFC 2874 section 3.2)."""
+    length = whole(1)(words[0].text)
+    bits = length[0]
+    texts = _exactly(words[1:], (bits < 128) + (bits > 0))
+    if bits > 128:
+        raise wrong(words[0].text, "at most 128")
+    suffix = address(6)(texts.pop(0)) if bits < 128 else b""
+    own = int.from_bytes(suffix, "big") & ((1 << 128 - bits) - 1)
+    return length + own.to_bytes(16, "big")[bits // 8 :] + b"".join(name(text, origin) for text in texts)
+
+
+def _or_none(words: Sequence[Word], _: Name) -> bytes:
+    """Base64, or `-` for no octets, as BIND prints DOA."""
+    text = _joined(words)
+    return b"" if text == "-" else base64(text)
+
+
+def _plain(read: Callable[[str], bytes]) -> _Field:
+    """A field of one word that needs no origin."""
+    return lambda text, _: read(text)
+
+
+def _all(read: Callable[[str], bytes]) -> _Rest:
+    """A field of all words together, such as digits with blanks between them."""
+    return lambda words, _: read(_joined(words))
+
+
+# Mnemonics: the registry "DNS Security Algorithm Numbers" with the spellings of BIND, dnspython and CoreDNS.
+_ALGORITHMS: Final = {
+    **{"RSAMD5": 1, "DH": 2, "DSA": 3, "ECC": 4, "RSASHA1": 5, "RSASHA256": 8, "RSASHA512": 10, "ED25519": 15},
+    **{"DSA-NSEC3-SHA1": 6, "DSANSEC3SHA1": 6, "NSEC3DSA": 6},
+    **{"RSASHA1-NSEC3-SHA1": 7, "RSASHA1NSEC3SHA1": 7, "NSEC3RSASHA1": 7},
+    **{"ECC-GOST": 12, "ECCGOST": 12, "ECDSAP256SHA256": 13, "ECDSAP384SHA384": 14, "ED448": 16, "SM2SM3": 17},
+    **{"ECC-GOST12": 23, "INDIRECT": 252, "PRIVATEDNS": 253, "PRIVATEOID": 254},
+}
+# RFC 4398 section 2.1.
+_CERTIFICATES: Final = {
+    **{"PKIX": 1, "SPKI": 2, "PGP": 3, "IPKIX": 4, "IPIX": 4, "ISPKI": 5, "IPGP": 6, "ACPKIX": 7, "IACPKIX": 8},
+    **{"URI": 253, "OID": 254},
+}
+
+_FIELDS: Final[Mapping[str, _Field]] = {
+    "name": name,
+    "algorithm": _plain(number_or(1, _ALGORITHMS, "an algorithm")),
+    "atm": _atm,
+    "certificate": _plain(number_or(2, _CERTIFICATES, "a certificate type")),
+    "eui48": _plain(groups(6, 2, "-")),
+    "eui64": _plain(groups(8, 2, "-")),
+    "hash": _plain(base32hex),
+    "ip4": _plain(address(4)),
+    "ip6": _plain(address(6)),
+    "locator": _plain(groups(4, 4, ":")),
+    "moment": _plain(moment),
+    "nsap": _nsap,
+    "period": _plain(period),
+    "protocol": _plain(number_or(1, {"TCP": 6, "UDP": 17}, "a protocol")),
+    "salt": _plain(salt),
+    "scheme": _plain(number_or(1, {"NOTIFY": 1}, "a scheme")),
+    "string": _plain(string),
+    "type": _plain(lambda text: record_type(text).to_bytes(2, "big")),
+    **{f"u{8 * size}": _plain(whole(size)) for size in (1, 2, 4, 8)},
+}
+_REST: Final[Mapping[str, _Rest]] = {
+    "a6": _a6,
+    "amtrelay": _amtrelay,
+    "base64": _all(base64),
+    "base64-or-none": _or_none,
+    "first-types": _first_types,
+    "hex": _all(hexadecimal),
+    "hip": _hip,
+    "ipseckey": _ipseckey,
+    "location": lambda words, _: location([word.text for word in words]),
+    "parameters": parameters,
+    "ports": _ports,
+    "prefixes": _prefixes,
+    "strings": lambda words, _: b"".join(split_strings(word.text) for word in words),
+    "subaddress": lambda words, _: b"".join(string(text) for text in _exactly(words, min(len(words), 1))),
+    "text": _text,
+    "types": _types,
+}
