@@ -207,8 +207,8 @@ def number_or(size: int, mnemonics: dict[str, int], expected: str) -> Callable[[
 
 
 def record_type(text: str) -> int:
-    """The type of a mnemonic or of TYPE<number>. Raises BadRecord."""
-    found = parse_qtype(text)
+    """The type of a mnemonic, of TYPE<number>, or of a bare number, as dig and dnslib print it. Raises BadRecord."""
+    found = parse_qtype(f"TYPE{text}" if text.isdecimal() else text)
     if found is None:
         raise wrong(text, "a type")
     return found
