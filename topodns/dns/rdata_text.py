@@ -45,7 +45,7 @@ _LAYOUTS: Final = """
     SRV: u16 u16 u16 name
     NAPTR: u16 u16 string string string name
     SOA: name name u32 period period period period
-    HINFO: string string
+    HINFO: host
     X25 UINFO: string
     ISDN: string subaddress?
     GPOS: string string string
@@ -189,6 +189,12 @@ def _text(words: Sequence[Word], _: Name) -> bytes:
     return octets(text)
 
 
+def _host(words: Sequence[Word], _: Name) -> bytes:
+    """CPU and operating system, of which CoreDNS takes the second from the first's blanks, or as several words."""
+    cpu, *system = (words[0].text.split() or [""]) if len(words) == 1 else [word.text for word in words]
+    return string(cpu) + string(" ".join(system))
+
+
 def _gateway(kind: int, text: str, origin: Name) -> bytes:
     """The gateway of IPSECKEY (RFC 4025 section 2.5) and the relay of AMTRELAY (RFC 8777 section 4.2.4)."""
     if kind == 0 and text == ".":
@@ -294,7 +300,15 @@ _ALGORITHMS: Final = {
     **{"RSAMD5": 1, "DH": 2, "DSA": 3, "ECC": 4, "RSASHA1": 5, "RSASHA256": 8, "RSASHA512": 10, "ED25519": 15},
     **{"DSA-NSEC3-SHA1": 6, "DSANSEC3SHA1": 6, "NSEC3DSA": 6},
     **{"RSASHA1-NSEC3-SHA1": 7, "RSASHA1NSEC3SHA1": 7, "NSEC3RSASHA1": 7},
-    **{"ECC-GOST": 12, "ECCGOST": 12, "ECDSAP256SHA256": 13, "ECDSAP384SHA384": 14, "ED448": 16, "SM2SM3": 17},
+    **{
+        "ECC-GOST": 12,
+        "ECCGOST": 12,
+        "ECDSAP256SHA256": 13,
+        "ECDSAP384SHA384": 14,
+        "ED448": 16,
+        "SM2SM3": 17,
+        "MLDSA44": 18,
+    },
     **{"ECC-GOST12": 23, "INDIRECT": 252, "PRIVATEDNS": 253, "PRIVATEOID": 254},
 }
 # RFC 4398 section 2.1.
@@ -332,6 +346,7 @@ _REST: Final[Mapping[str, _Rest]] = {
     "first-types": _first_types,
     "hex": _all(hexadecimal),
     "hip": _hip,
+    "host": _host,
     "ipseckey": _ipseckey,
     "location": lambda words, _: location([word.text for word in words]),
     "parameters": parameters,

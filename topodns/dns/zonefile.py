@@ -5,7 +5,7 @@ before the class, and gives no line numbers for errors.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from topodns.dns.message import MAX_TTL, RRset
@@ -14,6 +14,7 @@ from topodns.dns.record_text import parse_record
 from topodns.dns.rrtype import RRClass, RRType, parse_qclass
 from topodns.file_text import foreign_octet
 from topodns.dns.text_fields import BadRecord, is_ttl, parse_ttl
+from topodns.dns.zone_generate import generated
 
 
 class BadText(ValueError):
@@ -22,11 +23,12 @@ class BadText(ValueError):
 
 MAX_ENTRY: Final = 1 << 16  # characters with comments, as many as a record's data has octets (RFC 1035 section 3.2.1)
 MAX_WORDS: Final = 2048  # words and quotes of an entry, 2 us each; TXT data of 65,535 octets can do with 771
+MAX_DEPTH: Final = 7  # of files that include others, as in CoreDNS
 STEP: Final = 256  # characters, about 0.2 ms if each is a line
 
 _PIECE: Final = re.compile(
     r"""
-      (?P<text> (?: \\[^\n] | [^"();\n\\]++ | "(?: \\[^\n] | [^"\n\\] )*" )+ )
+      (?P<text> (?: \\[^\n] | [^"();\n\\]++ | "(?: \\[^\n] | [^"\\] )*" )+ )
     | (?P<comment> ;[^\n]* )
     | (?P<newline> \n )
     | (?P<parenthesis> [()] )
@@ -34,32 +36,50 @@ _PIECE: Final = re.compile(
     re.VERBOSE,
 )
 _WORD: Final = re.compile(r"(?:\\.|\S)+")
+_EXPECTED: Final = {
+    "$ORIGIN": "one name",
+    "$TTL": "one time",
+    "$INCLUDE": "a file and perhaps a name",
+    "$GENERATE": "START-STOP[/STEP] and a record",
+}
 
 
 class BadZone(BadText):
-    """Text that is not a zone, or a zone that cannot be served; `line` is 0 for an error in no single line."""
+    """Text that is not a zone, or a zone that cannot be served.
 
-    def __init__(self, problem: str, line: int = 0) -> None:
-        super().__init__(f"line {line}: {problem}" if line else problem)
+    `line` is 0 for an error in no single line; `file` is "" for the zone's own file, else one that it includes.
+    """
+
+    def __init__(self, problem: str, line: int = 0, file: str = "") -> None:
+        place = f"{file}:{line}: " if file and line else f"{file}: " if file else f"line {line}: " if line else ""
+        super().__init__(f"{place}{problem}")
         self.problem = problem
         self.line = line
+        self.file = file
 
 
-def parse_zone(text: str, origin: Name) -> Iterator[RRset | None]:
+Include = Callable[[str, str], tuple[str, str]]
+"""Reader of included files: (file that includes, "" for the zone's own; its word for the other) -> (path, text).
+
+Raises BadText.
+"""
+
+
+def _no_files(_: str, name: str) -> tuple[str, str]:
+    raise BadText(f"found $INCLUDE {name!r}, but no files are read here")
+
+
+def parse_zone(text: str, origin: Name, include: Include = _no_files) -> Iterator[RRset | None]:
     """Yield each record of the text, in order, as an RRset with an explicit owner. Raises BadZone during iteration.
 
     One step parses an entry of at most MAX_ENTRY characters, or reads on in the text until STEP characters are passed;
     a step without a record yields None.
 
     Names are relative to `origin` until an $ORIGIN. The TTL of a record without one is that of $TTL, else the last one
-    written, else the SOA's MINIMUM. Only class IN; $INCLUDE and $GENERATE are refused.
+    written, else the SOA's MINIMUM. Only class IN. $INCLUDE and $GENERATE are CoreDNS's; a generated record has the TTL
+    of $TTL, as in BIND.
     """
-    reader = _Reader(origin)
-    for line, entry in _entries(text):
-        try:
-            yield reader.read(entry) if entry else None
-        except (BadRecord, BadName) as problem:
-            raise BadZone(str(problem), line) from None
+    return _Reader(origin, include).read(text, "")
 
 
 def _entries(text: str) -> Iterator[tuple[int, str]]:
@@ -79,10 +99,9 @@ def _entries(text: str) -> Iterator[tuple[int, str]]:
         parts.append(match["text"] or (" " if match["parenthesis"] or (match["newline"] and depth) else ""))
         if match["parenthesis"]:
             depth += 1 if match[0] == "(" else -1
-            if depth not in (0, 1):
+            if depth < 0:
                 raise BadZone("parentheses that do not match", line)
-        if match["newline"]:
-            line += 1
+        line += match[0].count("\n")
         if match["newline"] and not depth:
             yield from _entry(begins, parts)
             parts, start, begins = [], at, line
@@ -119,18 +138,60 @@ def _entry(line: int, parts: list[str]) -> Iterator[tuple[int, str]]:
 class _Reader:
     """Parser of entries with the state that earlier ones leave: origin, owner and TTL."""
 
-    def __init__(self, origin: Name) -> None:
+    def __init__(self, origin: Name, include: Include) -> None:
         self._origin = origin
+        self._include = include
+        self._depth = 0  # of $INCLUDE
         self._owner: str | None = None  # of the last record, absolute
         self._ttl: int | None = None
         self._ttl_is_fixed = False  # by $TTL
         self._minimum: int | None = None
 
-    def read(self, entry: str) -> RRset | None:
-        """The record; None for a directive, which changes the state. Raises BadRecord or BadName."""
-        if entry.startswith("$"):
-            self._obey(*_WORD.findall(entry))
-            return None
+    def read(self, text: str, file: str) -> Iterator[RRset | None]:
+        """The records of a file, in steps as in `parse_zone`. Raises BadZone."""
+        try:
+            for line, entry in _entries(text):
+                yield from self._read_entry(entry, line, file)
+        except BadZone as problem:
+            raise problem if problem.file else BadZone(problem.problem, problem.line, file) from None
+
+    def _read_entry(self, entry: str, line: int, file: str) -> Iterator[RRset | None]:
+        try:
+            yield from self._read_line(entry, file)
+        except BadZone:
+            raise
+        except (BadRecord, BadName, BadText) as problem:
+            raise BadZone(str(problem), line) from None
+
+    def _read_line(self, entry: str, file: str) -> Iterator[RRset | None]:
+        """The records of an entry, None for one without. Raises BadRecord, BadName or BadText."""
+        if not entry.startswith("$"):
+            yield self._read_record(entry) if entry else None
+            return
+        directive, *args = _WORD.findall(entry)
+        match directive.upper(), args:
+            case "$INCLUDE", [name]:
+                yield from self._read_included(name.strip('"'), self._origin, file)
+            case "$INCLUDE", [name, origin]:
+                yield from self._read_included(name.strip('"'), self._absolute(origin), file)
+            case "$GENERATE", [_, *_]:
+                yield from map(self._read_record, generated(entry[len("$GENERATE") :], MAX_ENTRY))
+            case _:
+                self._obey(directive.upper(), *args)
+                yield None
+
+    def _read_included(self, name: str, origin: Name, file: str) -> Iterator[RRset | None]:
+        """The records of another file, after which origin, owner and TTL are as before (RFC 1035 section 5.1)."""
+        if self._depth == MAX_DEPTH:
+            raise BadRecord(f"found $INCLUDE in files that are included, more than {MAX_DEPTH} deep")
+        path, text = self._include(file, name)
+        before = self._origin, self._owner, self._ttl, self._ttl_is_fixed
+        self._origin, self._depth = origin, self._depth + 1
+        yield from self.read(text, path)
+        self._origin, self._owner, self._ttl, self._ttl_is_fixed = before
+        self._depth -= 1
+
+    def _read_record(self, entry: str) -> RRset:
         owner, rest = self._split(entry)
         record = self._record(owner, rest)
         self._owner = name_text(wire_labels(record.owner))
@@ -167,15 +228,15 @@ class _Reader:
         return record
 
     def _obey(self, directive: str, *args: str) -> None:
-        match directive.upper(), args:
+        match directive, args:
             case "$ORIGIN", [name]:
                 self._origin = self._absolute(name)
             case "$TTL", [ttl] if is_ttl(ttl):
                 self._ttl, self._ttl_is_fixed = parse_ttl(ttl), True
-            case "$ORIGIN" | "$TTL", _:
-                raise BadRecord(f"{directive} with {' '.join(args)[:80]!r}, expected one name or one time")
+            case (("$ORIGIN" | "$TTL" | "$INCLUDE" | "$GENERATE"), _):
+                raise BadRecord(f"{directive} with {' '.join(args)[:80]!r}, expected {_EXPECTED[directive]}")
             case _:
-                raise BadRecord(f"found {directive[:20]!r}, expected a record, $ORIGIN or $TTL; topodns has no others")
+                raise BadRecord(f"found {directive[:20]!r}, expected a record or one of {', '.join(_EXPECTED)}")
 
     def _absolute(self, text: str) -> Name:
         if text == "@":

@@ -1,4 +1,4 @@
-"""File poller: one file of a directive, read at start and again after each change."""
+"""File poller: one file of a directive, and others that it includes, read at start and again after each change."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -9,7 +9,8 @@ from topodns.files.time_slices import in_slices
 
 
 class FilePoller:
-    """Compares the file's state every `interval` seconds with that of the last reading; if they differ, reads it again.
+    """Compares the states of the file and of those that it includes with those of the last reading, every `interval`
+    seconds; if one differs, reads it again.
 
     After a reading that ended in OSError, it is read at each comparison; after bad text, only once it has changed.
     """
@@ -34,7 +35,8 @@ class FilePoller:
         self._read = read
         self._changed = changed
         self._failed = failed
-        self._seen: FileState | None = None  # at the last reading
+        self._seen: dict[str, FileState | None] = {}  # by path, at the last reading; None: there was none
+        self._noted: dict[str, FileState | None] = {}  # of the reading under way
         self._unreadable = ""  # the OSError of the last look; "": none
 
     def load(self) -> None:
@@ -61,16 +63,29 @@ class FilePoller:
                 self._unreadable = ""
                 self._failed(problem)
 
+    def note(self, path: str) -> None:
+        """Note that the reading under way depends on this file too; called before the file is read."""
+        self._noted[path] = _state_or_none(path)
+
     async def _look(self) -> None:
-        if file_state(self.path) != self._seen:
+        state = file_state(self.path)
+        if self._seen.get(self.path) != state or any(_state_or_none(path) != each for path, each in self._seen.items()):
             await in_slices(self._steps())
             self._changed()
 
     def _steps(self) -> Iterator[None]:
         state = file_state(self.path)  # before reading, so that a change during it is found by the next look
+        self._noted = {self.path: state}
         try:
             yield from self._read()
         except BadText:
-            self._seen = state
+            self._seen = self._noted
             raise
-        self._seen, self.modified = state, state.modified / 1e9
+        self._seen, self.modified = self._noted, state.modified / 1e9
+
+
+def _state_or_none(path: str) -> FileState | None:
+    try:
+        return file_state(path)
+    except OSError:
+        return None

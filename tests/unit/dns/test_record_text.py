@@ -47,6 +47,9 @@ def test_a_record(text: str, line: str) -> None:
         ('x. CAA 0 issue "le.org"', b"\0\x05issuele.org"),
         ("x. SVCB 1 a.b. port=53", b"\0\1\x01a\x01b\0\0\3\0\2\0\x35"),
         ('x. HINFO "a" b', b"\1a\1b"),
+        ('x. HINFO "a b"', b"\1a\1b"),  # with one word and with three, as CoreDNS reads them
+        ("x. HINFO a", b"\1a\0"),
+        ("x. HINFO a b c", b"\1a\3b c"),
         ("x. TLSA 3 1 1 AB cd", b"\3\1\1\xab\xcd"),
         ("x. TXT é", b"\2\xc3\xa9"),
         ('x. URI 1 2 "a://b"', b"\0\1\0\2a://b"),

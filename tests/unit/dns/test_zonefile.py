@@ -94,6 +94,41 @@ READ = {
         """,
     ),
     "types without a name": (r"a 5 TYPE65280 \# 2 ab cd", r"a.example.org. 5 IN TYPE65280 \# 2 abcd"),
+    "parentheses in others, as in CoreDNS": ("a 5 A ( ( 192.0.2.1 ) )", "a.example.org. 5 IN A 192.0.2.1"),
+    "a quoted string over lines, as in CoreDNS": (
+        'a 5 TXT "one\n;two"\nb A 192.0.2.1',
+        """
+        a.example.org. 5 IN TXT "one\\010;two"
+        b.example.org. 5 IN A 192.0.2.1
+        """,
+    ),
+    "a record for each number": (
+        "$TTL 60\n$GENERATE 1-5/2 web${9,3,d} A 192.0.2.$\n$GENERATE 10-11 $ 5 PTR h${0,0,x}",
+        """
+        web010.example.org. 60 IN A 192.0.2.1
+        web012.example.org. 60 IN A 192.0.2.3
+        web014.example.org. 60 IN A 192.0.2.5
+        10.example.org. 5 IN PTR ha.example.org.
+        11.example.org. 5 IN PTR hb.example.org.
+        """,
+    ),
+    "relative names in the data of any type": (
+        "$ORIGIN net.\na 5 RP m t\nb NSEC3PARAM 1 0 0 -\nc LP 10 l\nd HTTPS 0 @",
+        """
+        a.net. 5 IN RP m.net. t.net.
+        b.net. 5 IN NSEC3PARAM \\# 5 0100000000
+        c.net. 5 IN LP \\# 9 000a016c036e657400
+        d.net. 5 IN HTTPS 0 net.
+        """,
+    ),
+    "classes, CRLF and no last line end": (
+        "a IN 5 A 192.0.2.1\r\nb 5 in A 192.0.2.2\r\nc IN A ( 192.0.2.3\r\n )",
+        """
+        a.example.org. 5 IN A 192.0.2.1
+        b.example.org. 5 IN A 192.0.2.2
+        c.example.org. 5 IN A 192.0.2.3
+        """,
+    ),
     "nothing": ("; nothing\n\n", ""),
 }
 
@@ -103,16 +138,62 @@ def test_reads(text: str, lines: str) -> None:
     assert records(text) == expected(lines)
 
 
+FILES = {
+    "zone": "$TTL 9\na A 192.0.2.1\n$INCLUDE more/one sub\n A 192.0.2.2\nb A 192.0.2.3\n$INCLUDE two",
+    "more/one": "$TTL 8\n A 192.0.2.4\n@ A 192.0.2.5\n$INCLUDE two",
+    "more/two": "c A 192.0.2.6",
+    "two": "d A 192.0.2.7",
+    "self": "$INCLUDE self",
+    "bad": "a 5 A 192.0.2.1\n$INCLUDE worse",
+    "worse": "\nb 5 A nonsense",
+}
+
+
+def included(file: str, name: str) -> tuple[str, str]:
+    path = f"{file.rpartition('/')[0]}/{name}".lstrip("/")
+    return path, FILES[path]
+
+
+def records_of_file(file: str) -> str:
+    return "\n".join(record_lines(filter(None, parse_zone(FILES[file], parse_name("example.org"), included)), b"\0"))
+
+
+def test_included_files_have_an_origin_of_their_own_and_change_neither_owner_nor_ttl_after_them() -> None:
+    assert records_of_file("zone") == expected(
+        """
+        a.example.org. 9 IN A 192.0.2.1
+        a.example.org. 8 IN A 192.0.2.4
+        sub.example.org. 8 IN A 192.0.2.5
+        c.sub.example.org. 8 IN A 192.0.2.6
+        a.example.org. 9 IN A 192.0.2.2
+        b.example.org. 9 IN A 192.0.2.3
+        d.example.org. 9 IN A 192.0.2.7
+        """
+    )
+
+
+def test_a_file_that_includes_itself_is_refused() -> None:
+    with pytest.raises(BadZone, match=r"^self:1: found .INCLUDE in files that are included, more than 7 deep$"):
+        records_of_file("self")
+
+
+def test_an_error_in_an_included_file_has_its_line() -> None:
+    with pytest.raises(BadZone, match=r"^worse:2: found 'nonsense', expected an IPv4 address$"):
+        records_of_file("bad")
+
+
 REFUSED = {
     "a record without a TTL": ("a A 192.0.2.1", "line 1: a record without a TTL"),
     "no owner above": (" 5 A 192.0.2.1", "line 1: a record without a name"),
     "another class": ("\na 5 CH TXT x", "line 2: a record of class 3, expected IN"),
     "an open parenthesis": ("a 5 A 192.0.2.1\nb 5 SOA (\n1", "line 2: a parenthesis that is never closed"),
     "a closed one": ("a 5 A 192.0.2.1 )", "line 1: parentheses that do not match"),
-    "one inside another": ("a 5 A ( ( 192.0.2.1 ) )", "line 1: parentheses that do not match"),
     "an open quote": ('\n\na 5 TXT "x', "line 3: a quote or a backslash"),
-    "an include": ("$INCLUDE other", "line 1: found '$INCLUDE', expected a record, $ORIGIN or $TTL"),
-    "a generation": ("$GENERATE 1-9 a$ A 192.0.2.$", "line 1: found '$GENERATE'"),
+    "an include where there are no files": ("$INCLUDE other", "line 1: found $INCLUDE 'other', but no files are read"),
+    "an include of nothing": ("$INCLUDE", "line 1: $INCLUDE with '', expected a file and perhaps a name"),
+    "a generation of nothing": ("$GENERATE 1-9", "line 1: found '1-9', expected START-STOP[/STEP] and a record"),
+    "another directive": ("$UNKNOWN", "line 1: found '$UNKNOWN', expected a record or one of $ORIGIN, $TTL, $INCLUDE"),
+    "a generated record that is none": ("\n$GENERATE 1-2 a$ 5 A 192.0.2.255$", "line 2: found '192.0.2.2551'"),
     "an origin that is none": ("$ORIGIN a..b", "line 1: empty label in 'a..b'"),
     "two origins": ("$ORIGIN a b", "line 1: $ORIGIN with 'a b', expected one name"),
     "a time that is none": ("$TTL soon", "line 1: $TTL with 'soon'"),

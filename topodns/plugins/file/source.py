@@ -1,13 +1,14 @@
-"""The file of a `file` directive: read at start and after each change."""
+"""The file of a `file` directive, with those that it includes: read at start and after each change."""
 
 import logging
+import os.path
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from topodns.corefile.errors import shown
 from topodns.dependency import Fact
 from topodns.dns.name import Name, name_text
-from topodns.dns.zonefile import BadZone, parse_zone
+from topodns.dns.zonefile import BadText, BadZone, parse_zone
 from topodns.file_text import decoded
 from topodns.files.poller import FilePoller
 from topodns.files.regular import read_regular
@@ -17,7 +18,7 @@ from topodns.plugins.file.zone import TableBuilder, ZoneTable, file_fact
 log = logging.getLogger(__name__)
 
 
-MAX_OCTETS: Final = 1 << 20  # of a file, enough for MAX_RECORDS records
+MAX_OCTETS: Final = 1 << 20  # of a file and those that it includes, enough for MAX_RECORDS records
 
 
 class ZoneFileSource:
@@ -62,28 +63,49 @@ class ZoneFileSource:
 
     def _read(self) -> Iterator[None]:
         """Read the file, in steps of `parse_zone`; the new tables apply at the end. Raises OSError or BadZone."""
-        path = self.poller.path
-        text = _read_text(path)
         tables = {}
         for origin in self._origins:
+            reading = _Reading(self.poller)
             builder = TableBuilder(origin)
             try:
-                for record in parse_zone(text, origin):
+                for record in parse_zone(reading.text(self.poller.path), origin, reading.included):
                     if record is not None:
                         builder.add(record)
                     yield
                 tables[origin] = builder.done()
             except BadZone as problem:
-                place = f"{path}:{problem.line}" if problem.line else path
+                file = problem.file or self.poller.path
+                place = f"{file}:{problem.line}" if problem.line else file
                 raise BadZone(f"{place}: {problem.problem} (zone {name_text(origin)})") from None
         self._tables = tables
 
 
-def _read_text(path: str) -> str:
-    octets = read_regular(path, MAX_OCTETS + 1)
-    if len(octets) > MAX_OCTETS:
-        raise BadZone(f"{path}: longer than {MAX_OCTETS} octets")
-    try:
-        return decoded(octets)
-    except ValueError as problem:
-        raise BadZone(f"{path}: {problem}") from None
+class _Reading:
+    """One reading of the zone file and of the files that it includes, MAX_OCTETS octets at most in all."""
+
+    def __init__(self, poller: FilePoller) -> None:
+        self._poller = poller
+        self._left = MAX_OCTETS
+
+    def included(self, file: str, name: str) -> tuple[str, str]:
+        """(path, text) of a file that `file`, or "" for the zone file, names; paths are relative to that file's.
+
+        Raises BadText, also if it cannot be read.
+        """
+        path = os.path.join(os.path.dirname(file or self._poller.path), name)
+        self._poller.note(path)
+        try:
+            return path, self.text(path)
+        except OSError as problem:
+            raise BadText(f"$INCLUDE: cannot read {shown(path)}: {problem.strerror}") from None
+
+    def text(self, path: str) -> str:
+        """The text of a file. Raises OSError or BadZone."""
+        octets = read_regular(path, self._left + 1)
+        if len(octets) > self._left:
+            raise BadZone(f"longer than {MAX_OCTETS} octets, with the files that include it", file=path)
+        self._left -= len(octets)
+        try:
+            return decoded(octets)
+        except ValueError as problem:
+            raise BadZone(str(problem), file=path) from None

@@ -115,6 +115,36 @@ def test_a_missing_file_that_is_not_looked_for_again_stops_the_start(tmp_path: P
         Story(tmp_path, None, reload=0).source.load()
 
 
+def test_a_change_of_an_included_file_counts_and_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    included = tmp_path / "more" / "hosts"
+    included.parent.mkdir()
+    included.write_text("www A 192.0.2.1\n")
+    text = SOA.format(serial=1) + "$INCLUDE more/hosts\n"
+    story = Story(tmp_path, text)
+    story.source.load()
+    assert story.address() == "192.0.2.1"
+    included.write_text("www A 192.0.2.22\n")
+    assert story.after(None) == "192.0.2.22"
+    included.unlink()
+    assert story.after(None) == "192.0.2.22"
+    included.write_text("www A 192.0.2.3\n")
+    assert story.after(None) == "192.0.2.3"
+
+
+def test_an_included_file_that_is_missing_stops_the_start_and_is_named(tmp_path: Path) -> None:
+    story = Story(tmp_path, SOA.format(serial=1) + "$INCLUDE hosts\n")
+    problem = f"db.example.org:3: .INCLUDE: cannot read '{tmp_path}/hosts': No such file or directory"
+    with pytest.raises(BadZone, match=problem):
+        story.source.load()
+
+
+def test_a_file_with_its_included_files_has_a_limit(tmp_path: Path) -> None:
+    (tmp_path / "hosts").write_text(";\n" * (MAX_OCTETS // 4))
+    story = Story(tmp_path, SOA.format(serial=1) + "$INCLUDE hosts\n" * 2)
+    with pytest.raises(BadZone, match=f"hosts: longer than {MAX_OCTETS} octets"):
+        story.source.load()
+
+
 REFUSED = {
     "no SOA record": ("www 5 A 192.0.2.1", "no SOA record for example.org."),
     "not UTF-8": (";\udcff\nwww \udcff", "db:2: found the octet 0xff, which is no UTF-8"),
