@@ -16,21 +16,24 @@ from topodns.plugins.template.settings import ANY_CLASS, ANY_TYPE, Template
 from topodns.query.regex import Pattern, compile_pattern
 
 _MATCHES_ALL: Final = ".*"
+# The fields that are always a name with its final dot: a text that is no record with this one is none with another.
+_ANY_NAME: Final = {"Name": "name.", "Zone": "name."}
 
 
 class RecordTemplate:
     """A template of one record. The latest text is cached with its record, as many templates always give the same."""
 
     def __init__(self, section: str, text: str) -> None:
-        """Raises BadTemplate, also for a constant text that is not a record."""
+        """Raises BadTemplate, also for text that is no record whatever name is asked for."""
         compiled = compile_template(text, FIELDS)
         self.section = section
         self.text = text
         self.client_dependent = not CLIENT_FIELDS.isdisjoint(compiled.fields)
         self._compiled = compiled
         self._last: tuple[str, RRset] | None = None
-        if compiled.constant is not None:
-            self._last = compiled.constant, _read_constant(compiled.constant)
+        trial = compiled.filled(_ANY_NAME)
+        if trial is not None:
+            self._last = trial, _read_trial(trial)
 
     def record(self, data: Struct) -> RRset:
         """The record, its owner in full, never b"". Raises RenderFailed, or BadRecord if the text is not a record."""
@@ -40,7 +43,7 @@ class RecordTemplate:
         return self._last[1]
 
 
-def _read_constant(text: str) -> RRset:
+def _read_trial(text: str) -> RRset:
     try:
         return parse_record(text)
     except BadRecord as problem:

@@ -284,7 +284,7 @@ def test_rcode_servfail_is_bare() -> None:
     [
         ("{{ .Name }} 60 IN TXT {{ index .Match 2 }}", "index out of range: 2", "render"),
         ("{{ .Name }} 60 IN TXT {{ parseInt `gg` 16 8 }}", "parseInt: 'gg' is no number of base 16", "render"),
-        ("{{ .Name }}", "found 'x.example.', expected an owner, a type and its data", "record"),
+        ("{{ index .Match 0 }}", "found 'x.example.', expected an owner, a type and its data", "record"),
         ("{{ .Name }} 60 IN A {{ .Group.a }}", "found 2 words of data for A, expected 1", "record"),
     ],
 )

@@ -53,9 +53,32 @@ def test_a_record_is_made_of_the_data_of_the_query() -> None:
         ]
 
 
-def test_a_constant_text_that_is_no_record_is_refused_at_the_start() -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "www.org. 5 IN A ten",
+        "{{ .Name }} 5 IN A ten",
+        "{{ .Name }} 5 IN CNAME {{ .Zone }} more",
+        'www.{{ .Zone }} 5 IN HTTPS 1 . alpn="h2" alpn="h3"',
+        "{{ .Name }} 5 IN A {{ .Name }}",
+    ],
+)
+def test_text_that_is_no_record_for_any_name_is_refused_at_the_start(text: str) -> None:
     with pytest.raises(BadTemplate, match="the text is no record"):
-        RecordTemplate("answer", "www.org. 5 IN A ten")
+        RecordTemplate("answer", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ .Name }} 5 IN A {{ .Remote }}",
+        "{{ .Name }} {{ if 1 }}5{{ end }} IN A 192.0.2.1",
+        '{{ printf "%s 5 IN A" .Name }} 192.0.2.1',
+        "{{ .Name }} 5 IN {{ .Type }} ten",
+    ],
+)
+def test_text_that_a_query_makes_a_record_is_left_to_it(text: str) -> None:
+    RecordTemplate("answer", text)
 
 
 def test_names_below_its_zones_fall_through() -> None:

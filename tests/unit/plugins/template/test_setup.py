@@ -20,12 +20,12 @@ EXAMPLE = ("example",)
             Template(1, RRType.A, (ROOT,), patterns=("^a", "b$", "c d"), fallthrough=(ROOT,)),
         ),
         (
-            'template IN A {\n answer "x. A 10.0.0.1" "{{ .Name }} A"\n authority "{{ 1 }}"\n additional "y. NS ."\n}',
+            'template IN A {\n answer "x. NS ." "{{ .Name }} NS ."\n authority "{{ 1 }}"\n additional "y. NS ."\n}',
             Template(
                 1,
                 RRType.A,
                 (ROOT,),
-                answer=("x. A 10.0.0.1", "{{ .Name }} A"),
+                answer=("x. NS .", "{{ .Name }} NS ."),
                 authority=("{{ 1 }}",),
                 additional=("y. NS .",),
             ),
@@ -75,6 +75,10 @@ def test_a_block_may_have_several_in_order() -> None:
         (
             'template IN A {\n answer "example.org A"\n}',
             "Corefile:3: 'answer': the text is no record: found 0 words of data for A, expected 1",
+        ),
+        (
+            'template IN TXT {\n\n answer "{{ .Name }} 60 IN SPF"\n}',
+            "Corefile:4: 'answer': the text is no record: found 0 words of data for SPF, expected at least 1",
         ),
         ("template IN A {\n rcode\n}", "Corefile:3: 'rcode' has no argument, expected a response code"),
         ("template IN A {\n rcode NXDOMAN\n}", "Corefile:3: 'rcode' has 'NXDOMAN', "),

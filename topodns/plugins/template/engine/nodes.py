@@ -1,5 +1,6 @@
 """Syntax tree of a template: nodes and expressions. Variables are numbered slots, `$` is slot 0."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from topodns.plugins.template.engine.values import Value
@@ -106,8 +107,20 @@ class Compiled:
     slots: int
     fields: frozenset[str]
 
-    @property
-    def constant(self) -> str | None:
-        """The rendered text of a template without actions; None if it has any."""
-        texts = [node.text for node in self.nodes if isinstance(node, Text)]
-        return "".join(texts) if len(texts) == len(self.nodes) else None
+    def filled(self, values: Mapping[str, str]) -> str | None:
+        """The rendered text if each action is one of these fields of the data, with their values; else None.
+
+        Without values: the text of a template without actions.
+        """
+        texts = [_filled(node, values) for node in self.nodes]
+        known = [text for text in texts if text is not None]
+        return "".join(known) if len(known) == len(texts) else None
+
+
+def _filled(node: Node, values: Mapping[str, str]) -> str | None:
+    match node:
+        case Text(text):
+            return text
+        case Output(Fields(Variable(0), (name,))):
+            return values.get(name)
+    return None

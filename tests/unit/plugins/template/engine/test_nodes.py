@@ -1,4 +1,4 @@
-"""Attributes of a compiled template: its constant text, and the fields that it reads."""
+"""Attributes of a compiled template: its text before a query, and the fields that it reads."""
 
 import pytest
 
@@ -12,7 +12,17 @@ def test_the_fields_that_a_template_reads_are_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "constant"), [("a{{/* x */}} b", "a b"), ("", ""), ("a{{ 1 }}", None), ("{{ if 1 }}a{{ end }}", None)]
+    ("text", "values", "filled"),
+    [
+        ("a{{/* x */}} b", {}, "a b"),
+        ("", {}, ""),
+        ("a{{ 1 }}", {}, None),
+        ("{{ if 1 }}a{{ end }}", {}, None),
+        ("a {{ .Name }}", {}, None),
+        ("a {{ .Name }}{{- .Name }} b", {"Name": "x."}, "a x.x. b"),
+        ("a {{ .Q.Type }}", {"Q": "x"}, None),
+        ("{{ .Name | len }}", {"Name": "x."}, None),
+    ],
 )
-def test_text_without_actions_is_a_constant(text: str, constant: str | None) -> None:
-    assert compile_template(text, KNOWN).constant == constant
+def test_text_is_known_before_a_query_if_its_actions_are(text: str, values: dict[str, str], filled: str | None) -> None:
+    assert compile_template(text, KNOWN).filled(values) == filled
