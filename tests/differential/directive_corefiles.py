@@ -11,6 +11,7 @@ _ZONE: Final = names_of(
     *("example.org", "www.example.org", "alias.example.org", "x.wild.example.org", "a.b.wild.example.org"),
     *("wild.example.org", "deep.down.example.org", "down.example.org", "sub.example.org", "x.sub.example.org"),
     *("chain.example.org", "outside.example.org", "mail.example.org", "_http._tcp.example.org", "no-such.example.org"),
+    *("long.example.org", "lines.example.org", "number010.example.org", "number012.example.org"),
 )
 _SEARCHED: Final = names_of(  # by a Pod of namespace `red`
     *(f"{word}.example.org.red.svc.cluster.local" for word in WORDS),
@@ -245,7 +246,8 @@ DIRECTIVES: Final[Mapping[str, Corefile]] = {
     forward . UPSTREAM
 }
 """,
-        names={"zone": _ZONE, "zone too": _ZONE},
+        names={"zone": _ZONE, "zone too": _ZONE, "types": names_of("types.example.org")},
+        count=5_000,
     ),
     "dns64": Corefile(
         """\

@@ -29,6 +29,7 @@ _USUAL_OF: Final[Mapping[str, Sequence[int]]] = {
     "reverse": (_PTR, _PTR, _PTR, _A),
     "ports": (_SRV, _SRV, _A, _AAAA),
     "options": (_TXT, _TXT, _TXT, _A),
+    "types": (*range(1, 66), *range(99, 110), *range(256, 262), 32768, 32769, 65280),
 }
 
 _CLASSES: Final = (3, 4, 255, 254, 0, 2, 65280)  # CH, HS, ANY, NONE, none, the former CS, private

@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 
 _OPT: Final = 41
 _SOA: Final = 6
-_NAMES_AT: Final = {2: 0, 5: 0, 12: 0, 39: 0, 15: 2, 33: 6}  # NS, CNAME, PTR, DNAME, MX, SRV: where a name begins
+# Where a name begins that may be compressed: NS, MD, MF, CNAME, MB, MG, MR, PTR, DNAME, MX, SRV.
+_NAMES_AT: Final = {2: 0, 3: 0, 4: 0, 5: 0, 7: 0, 8: 0, 9: 0, 12: 0, 39: 0, 15: 2, 33: 6}
 
 _SHOWN: Final = 4  # records of a section, in a failed assertion
 
