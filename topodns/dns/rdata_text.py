@@ -1,7 +1,7 @@
 """RDATA in presentation format to octets: the fields of each type of IANA's registry that has such a format.
 
 Names are written uncompressed, in the case of the text (RFC 3597 section 4, RFC 4343). dnslib and dnspython read fewer
-types, and other forms than CoreDNS: docs/develop/libraries.md.
+types, and refuse forms that CoreDNS reads: docs/develop/libraries.md.
 """
 
 import re

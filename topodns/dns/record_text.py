@@ -51,15 +51,15 @@ def _words(text: str) -> Iterator[Word]:
         if match is None:
             raise BadRecord(f"found {text[at : at + 20]!r}, a quote or an escape without its end")
         at = match.end()
-        quoted = match["quoted"]
-        if match["plain"] is not None or quoted is not None:
-            yield Word(match["plain"] if quoted is None else quoted, quoted is not None, joined)
+        kind = match.lastgroup
+        if kind in ("plain", "quoted"):
+            yield Word(match[kind], kind == "quoted", joined)
             found = joined = True
             continue
         joined = False
-        if match["parenthesis"] is not None:
+        if kind == "parenthesis":
             depth += 1 if match[0] == "(" else -1
-        elif match["newline"] is not None and found and not depth:
+        elif kind == "newline" and found and not depth:
             return
     if depth:
         raise BadRecord("found parentheses that do not match")
