@@ -272,6 +272,23 @@ def test_the_extended_error_goes_with_the_answer() -> None:
     assert resolution.response.ede == Ede(21, "Blocked according to RFC2606")
 
 
+@pytest.mark.parametrize(
+    ("record", "question", "rdata"),
+    [
+        (r"HTTPS 1 . alpn=\"h2,dot\" port=\"853\"", "x.example. HTTPS", "0001000001000702683203646f74000300020355"),
+        ("OPENPGPKEY aGVs bG8=", "x.example. OPENPGPKEY", b"hello".hex()),
+        (r"TYPE257 \# 2 abcd", "x.example. CAA", "abcd"),
+        (rf"TXT \"{'a' * 256}\"", "x.example. TXT", (b"\xff" + b"a" * 255 + b"\1a").hex()),
+    ],
+    ids=["HTTPS", "OPENPGPKEY", "TYPE257", "TXT"],
+)
+def test_a_record_of_any_type_is_answered(record: str, question: str, rdata: str) -> None:
+    rtype = question.split()[1]
+    resolution = resolved(f'template IN {rtype} example {{\n answer "{{{{ .Name }}}} 60 IN {record}"\n}}', question)
+    assert resolution is not None
+    assert [each.hex() for rrset in resolution.response.answer for each in rrset.rdatas] == [rdata]
+
+
 def test_rcode_servfail_is_bare() -> None:
     corefile = 'template IN A {\n rcode SERVFAIL\n answer "{{ .Name }} A 10.0.0.1"\n}'
     resolution = resolved(corefile, "x. A")
