@@ -5,8 +5,7 @@ Query log lines bypass `logging`: `LineWriter` buffers them and writes them toge
 
 import asyncio
 import logging
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO
 
@@ -38,17 +37,16 @@ def _escaped(character: str) -> str:
 MAX_PER_SECOND: Final = 10  # records of one kind: with the same format string
 MAX_KINDS: Final = 1024  # that are counted; a further one replaces the one logged least recently
 FLUSH_AFTER: Final = 0.05  # seconds
-ATOMIC: Final = 4096  # octets of a write that a pipe does not mix with others (PIPE_BUF, pipe(7))
 
 _NAMES: Final = {logging.WARNING: "WARNING", logging.CRITICAL: "FATAL"}
 
 
-def start_logging(stream: TextIO, clock: Callable[[], float], level: int = logging.INFO) -> None:
-    """Write the records of all loggers, from `level` up, and Python's warnings to this stream, with a `RateLimit`.
+def start_logging(clock: Callable[[], float], level: int = logging.INFO) -> None:
+    """Write the records of all loggers, from `level` up, and Python's warnings to stdout, with a `RateLimit`.
 
     Earlier handlers are removed. `clock` is monotonic, in seconds.
     """
-    handler = logging.StreamHandler(stream)
+    handler = _StandardOutput()
     handler.setFormatter(_Formatter())
     handler.addFilter(RateLimit(clock))
     logging.basicConfig(level=level, handlers=[handler], force=True)
@@ -66,6 +64,16 @@ def warnings_to(stream: TextIO) -> Iterator[None]:
         yield
     finally:
         logging.getLogger().removeHandler(handler)
+
+
+class _StandardOutput(logging.Handler):
+    """Prints to `sys.stdout` as it is at that time: `app.standard_streams` replaces it while a server runs."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            print(self.format(record), flush=True)
+        except Exception:
+            self.handleError(record)
 
 
 class _Formatter(logging.Formatter):
@@ -106,14 +114,9 @@ class RateLimit:
 
 
 class LineWriter:
-    """Buffers query log lines for FLUSH_AFTER seconds and writes them together, to save a system call per line.
+    """Buffers query log lines for FLUSH_AFTER seconds and prints them together, to save a system call per line."""
 
-    `shared`: other processes write to the same stream, so each write must have whole lines and fit into ATOMIC.
-    """
-
-    def __init__(self, stream: TextIO = sys.stdout, shared: bool = False) -> None:
-        self._stream = stream
-        self.shared = shared
+    def __init__(self) -> None:
         self._lines: list[str] = []
         self._scheduled: asyncio.TimerHandle | None = None
 
@@ -123,26 +126,9 @@ class LineWriter:
             self._scheduled = asyncio.get_running_loop().call_later(FLUSH_AFTER, self.flush)
 
     def flush(self) -> None:
-        """Write the buffered lines."""
+        """Print the buffered lines."""
         if self._scheduled is not None:
             self._scheduled.cancel()
             self._scheduled = None
         lines, self._lines = self._lines, []
-        for piece in _pieces(lines) if self.shared else ("".join(lines),):
-            self._stream.write(piece)
-            self._stream.flush()
-
-
-def _pieces(lines: Iterable[str]) -> Iterator[str]:
-    """The lines in pieces of at most ATOMIC octets each; a longer line is a piece of its own."""
-    piece: list[str] = []
-    size = 0
-    for line in lines:
-        octets = len(line.encode("utf-8", "surrogateescape"))
-        if piece and size + octets > ATOMIC:
-            yield "".join(piece)
-            piece, size = [], 0
-        piece.append(line)
-        size += octets
-    if piece:
-        yield "".join(piece)
+        print("".join(lines), end="", flush=True)

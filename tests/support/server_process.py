@@ -149,10 +149,12 @@ def launched(
     stdin: str = "",
     command: Sequence[str] = COMMAND,
     environment: Mapping[str, str] | None = None,
+    output: int | None = None,
 ) -> Iterator[Server]:
     """A process that may or may not get as far as serving; killed at the end if it is still there.
 
-    `environment`: variables beside those that each process gets.
+    `environment`: variables beside those that each process gets. `output`: the descriptor of its stdout and stderr, in
+    place of files.
     """
     given = directory / "stdin"
     given.write_text(stdin)
@@ -160,8 +162,8 @@ def launched(
         process = subprocess.Popen(
             [*command, *arguments],
             stdin=source,
-            stdout=out,
-            stderr=err,
+            stdout=out if output is None else output,
+            stderr=err if output is None else output,
             cwd=directory,
             env=_environment() | dict(environment or {}),
         )

@@ -1,13 +1,12 @@
 import asyncio
-import io
 import logging
 import warnings
 from collections.abc import Iterator
 
 import pytest
 
-from tests.support.event_loops import eventually
-from topodns.logs import ATOMIC, MAX_KINDS, MAX_PER_SECOND, LineWriter, RateLimit, start_logging
+from tests.support.virtual_event_loop import run_virtually
+from topodns.logs import FLUSH_AFTER, MAX_KINDS, MAX_PER_SECOND, LineWriter, RateLimit, start_logging
 
 
 class Clock:
@@ -23,15 +22,26 @@ def clock() -> Clock:
     return Clock()
 
 
+class Output:
+    """All that was written to stdout."""
+
+    def __init__(self, captured: pytest.CaptureFixture[str]) -> None:
+        self._captured = captured
+        self._text = ""
+
+    def getvalue(self) -> str:
+        self._text += self._captured.readouterr().out
+        return self._text
+
+
 @pytest.fixture
-def stream(clock: Clock) -> Iterator[io.StringIO]:
+def stream(clock: Clock, capsys: pytest.CaptureFixture[str]) -> Iterator[Output]:
     """Where the log goes; the root logger is put back in the end."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     root.handlers[:] = []
-    stream = io.StringIO()
-    start_logging(stream, clock)
-    yield stream
+    start_logging(clock)
+    yield Output(capsys)
     root.handlers[:] = handlers
     root.setLevel(level)
     logging.captureWarnings(False)
@@ -50,12 +60,12 @@ log = logging.getLogger("topodns.story")
         (logging.DEBUG, ""),
     ],
 )
-def test_a_line_begins_with_its_level_as_coredns_spells_it(stream: io.StringIO, level: int, line: str) -> None:
+def test_a_line_begins_with_its_level_as_coredns_spells_it(stream: Output, level: int, line: str) -> None:
     log.log(level, "plugin/%s: Running configuration SHA512 = %s", "reload", "00")
     assert stream.getvalue() == line
 
 
-def test_every_line_of_a_traceback_has_its_level(stream: io.StringIO) -> None:
+def test_every_line_of_a_traceback_has_its_level(stream: Output) -> None:
     try:
         raise ZeroDivisionError("as bugs do")
     except ZeroDivisionError:
@@ -67,12 +77,12 @@ def test_every_line_of_a_traceback_has_its_level(stream: io.StringIO) -> None:
     assert all(line.startswith("[ERROR] ") for line in lines)
 
 
-def test_a_name_in_a_message_forges_no_line_and_does_nothing_to_a_terminal(stream: io.StringIO) -> None:
+def test_a_name_in_a_message_forges_no_line_and_does_nothing_to_a_terminal(stream: Output) -> None:
     log.warning("plugin/topology: Service %s", "a\n[FATAL] b\x1b[31m\u2028c")
     assert stream.getvalue() == "[WARNING] plugin/topology: Service a\\n[FATAL] b\\x1b[31m\\u2028c\n"
 
 
-def test_neither_does_the_text_of_an_exception(stream: io.StringIO) -> None:
+def test_neither_does_the_text_of_an_exception(stream: Output) -> None:
     try:
         raise ValueError("red \x1b[31m")
     except ValueError:
@@ -80,7 +90,7 @@ def test_neither_does_the_text_of_an_exception(stream: io.StringIO) -> None:
     assert stream.getvalue().splitlines()[-1] == "[ERROR] ValueError: red \\x1b[31m"
 
 
-def test_warnings_of_libraries_are_log_lines(stream: io.StringIO) -> None:
+def test_warnings_of_libraries_are_log_lines(stream: Output) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("always")
         warnings.warn("old ways", DeprecationWarning, stacklevel=1)
@@ -88,7 +98,7 @@ def test_warnings_of_libraries_are_log_lines(stream: io.StringIO) -> None:
     assert "DeprecationWarning: old ways" in stream.getvalue()
 
 
-def test_of_one_kind_of_line_so_many_are_written_a_second(stream: io.StringIO) -> None:
+def test_of_one_kind_of_line_so_many_are_written_a_second(stream: Output) -> None:
     for number in range(MAX_PER_SECOND + 5):
         log.error("plugin/errors: 2 %d.example. A: not yet", number)
     log.error("something else")
@@ -100,7 +110,7 @@ def test_of_one_kind_of_line_so_many_are_written_a_second(stream: io.StringIO) -
     ]
 
 
-def test_the_next_second_logs_the_number_of_dropped_lines(stream: io.StringIO, clock: Clock) -> None:
+def test_the_next_second_logs_the_number_of_dropped_lines(stream: Output, clock: Clock) -> None:
     for number in range(MAX_PER_SECOND + 5):
         log.error("plugin/errors: 2 %d.example. A: not yet", number)
     clock.now += 1
@@ -112,7 +122,7 @@ def test_the_next_second_logs_the_number_of_dropped_lines(stream: io.StringIO, c
     ]
 
 
-def test_a_kind_that_is_logged_all_the_time_is_written_every_second(stream: io.StringIO, clock: Clock) -> None:
+def test_a_kind_that_is_logged_all_the_time_is_written_every_second(stream: Output, clock: Clock) -> None:
     for _ in range(30 * 4):
         log.error("plugin/errors: again")
         clock.now += 0.025
@@ -132,7 +142,7 @@ def test_no_more_kinds_are_remembered_than_allowed(clock: Clock) -> None:
     assert [text.getMessage() for text in texts] == ["kind 0", f"kind {3 * MAX_KINDS - 1} (1 lines like it left out)"]
 
 
-def test_percent_signs_in_logged_text_stay(stream: io.StringIO, clock: Clock) -> None:
+def test_percent_signs_in_logged_text_stay(stream: Output, clock: Clock) -> None:
     for _ in range(MAX_PER_SECOND + 1):
         log.error("%s", "100%d of %s")
     clock.now += 1
@@ -140,61 +150,30 @@ def test_percent_signs_in_logged_text_stay(stream: io.StringIO, clock: Clock) ->
     assert stream.getvalue().splitlines()[-1] == "[ERROR] 100%d of %s (1 lines like it left out)"
 
 
-def test_a_query_log_is_written_in_its_order_soon_after() -> None:
+def test_a_query_log_is_written_in_its_order_soon_after(capsys: pytest.CaptureFixture[str]) -> None:
     async def story() -> None:
-        stream = io.StringIO()
-        write = LineWriter(stream)
+        write = LineWriter()
         write("a.example.")
         write("b.example.")
-        assert stream.getvalue() == ""  # the loop's turn is not over
-        await eventually(lambda: stream.getvalue() == "[INFO] a.example.\n[INFO] b.example.\n")
+        assert capsys.readouterr().out == ""
+        await asyncio.sleep(FLUSH_AFTER)
+        assert capsys.readouterr().out == "[INFO] a.example.\n[INFO] b.example.\n"
         write("c.example.")
-        await eventually(lambda: stream.getvalue().endswith("[INFO] c.example.\n"))
+        await asyncio.sleep(FLUSH_AFTER)
+        assert capsys.readouterr().out == "[INFO] c.example.\n"
 
-    asyncio.run(story())
+    run_virtually(story())
 
 
-def test_gathered_lines_can_be_written_at_once() -> None:
+def test_gathered_lines_can_be_written_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     async def story() -> None:
-        stream = io.StringIO()
-        write = LineWriter(stream)
+        write = LineWriter()
         write("a.example.")
         write.flush()
-        assert stream.getvalue() == "[INFO] a.example.\n"
+        assert capsys.readouterr().out == "[INFO] a.example.\n"
         write.flush()
         write("b.example.")
-        await eventually(lambda: stream.getvalue() == "[INFO] a.example.\n[INFO] b.example.\n")
+        await asyncio.sleep(FLUSH_AFTER)
+        assert capsys.readouterr().out == "[INFO] b.example.\n"
 
-    asyncio.run(story())
-
-
-class Writes(io.StringIO):
-    """A stream that notes each write."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sizes: list[int] = []
-
-    def write(self, text: str) -> int:
-        assert text.endswith("\n")
-        self.sizes.append(len(text.encode()))
-        return super().write(text)
-
-
-def test_where_processes_share_a_stream_each_write_is_whole_lines_and_no_more_than_a_pipe_keeps_together() -> None:
-    async def story() -> None:
-        stream = Writes()
-        write = LineWriter(stream, shared=True)
-        lines = [f"{number}.{'ä' * 60}" for number in range(200)]
-        for line in lines:
-            write(line)
-        write.flush()
-        assert max(stream.sizes) <= ATOMIC
-        assert len(stream.sizes) < len(lines) / 20
-        assert stream.getvalue() == "".join(f"[INFO] {line}\n" for line in lines)
-        write("x" * ATOMIC)
-        write.flush()
-        assert stream.sizes[-1] > ATOMIC  # nothing is lost
-        write.flush()
-
-    asyncio.run(story())
+    run_virtually(story())

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from topodns import __version__
 from topodns.app.generation import Generation
 from topodns.app.listeners import Listeners
+from topodns.app.standard_streams import dropped_reading
 from topodns.dns.name import name_text
 from topodns.metrics.registry import Distribution, Published, Reading
 from topodns.net.tcp_limits import TcpCounts
@@ -49,7 +50,7 @@ class Events:
 
 def readings(listeners: Listeners, events: Events) -> list[Published]:
     """The metrics of every server, read at scrape time; plugins and `cluster_metrics` have further ones."""
-    return [*_process(events), *_health(events.health), *socket_readings(listeners)]
+    return [*_process(events), *_health(events.health), *readings_of_each_process(listeners)]
 
 
 def _process(events: Events) -> Iterator[Reading]:
@@ -106,8 +107,9 @@ def _enabled(events: Events) -> Rows:
     return rows.items()
 
 
-def socket_readings(listeners: Listeners) -> Iterator[Reading]:
-    """The metrics of the packet caches and the sockets of clients."""
+def readings_of_each_process(listeners: Listeners) -> Iterator[Reading]:
+    """The metrics of the packet caches, the sockets of clients and the log, which workers have, too."""
+    yield dropped_reading()
     yield Reading(
         "topodns_hot_entries", "Ready-made answers held.", "gauge", (), lambda: [((), listeners.hot_entries())]
     )

@@ -220,7 +220,6 @@ class Server:
 
             self._workers = self._metrics.others = WorkerPool(self._start, self._listeners.all_counters)
             self._metrics.publish(self._workers.readings())
-        self._lines.shared = number > 1
         share(self._listeners.sockets())
         self._workers.follow(generation, number, self._listeners.ports())
         if await self._workers.shrink():

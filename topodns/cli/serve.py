@@ -53,7 +53,7 @@ def _run(flags: argparse.Namespace) -> int:
     from topodns.inspect.http_routes import inspection
     from topodns.logs import start_logging
 
-    start_logging(sys.stdout, time.monotonic)
+    start_logging(time.monotonic)
     announcement = Announcement(print_nothing if flags.quiet else print_banner, flags.pidfile)
     try:
         return run(

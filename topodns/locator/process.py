@@ -9,8 +9,10 @@ import uuid
 from random import Random
 
 from topodns import __version__
+from topodns.app.event_loop import run_to_end
 from topodns.app.metrics import metrics_route
 from topodns.app.signals import handle_signals
+from topodns.app.standard_streams import dropped_reading
 from topodns.kube.client.contract import ApiError
 from topodns.kube.client.official_client import OfficialClient, connect
 from topodns.locator.command import LocatorFlags
@@ -28,9 +30,9 @@ log = logging.getLogger(__name__)
 
 def run(flags: LocatorFlags) -> int:
     """Run until a signal. Returns the status: 0 stopped, 1 after a bug. Raises ApiError for unusable credentials."""
-    start_logging(sys.stdout, time.monotonic)
+    start_logging(time.monotonic)
     try:
-        return asyncio.run(_serve(flags))
+        return run_to_end(_serve(flags))
     except ListenError as problem:
         print(problem, file=sys.stderr)
         return 1
@@ -90,7 +92,7 @@ def _listen(flags: LocatorFlags, counts: LocatorCounts) -> AdminServer:
     admin = AdminServer()
     if flags.metrics is not None:
         at = (flags.metrics.host, flags.metrics.port)
-        metrics = metrics_route(lambda: counts.readings(flags.kind.word))
+        metrics = metrics_route(lambda: [dropped_reading(), *counts.readings(flags.kind.word)])
         admin.listen(at, open_tcp(*at), {"/metrics": metrics, "/healthz": _healthy})
     return admin
 

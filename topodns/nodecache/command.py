@@ -53,7 +53,7 @@ def main(given: Sequence[str]) -> int:
 
 
 def _serve(flags: NodeCacheFlags, arguments: Sequence[str]) -> int:
-    start_logging(sys.stdout, time.monotonic)
+    start_logging(time.monotonic)
     for remark in flags.remarks:
         log.warning("node-cache: %s", remark)
     # A forwarding loop is refused before its use: the previous configuration stays, and the refusal is counted (N16).

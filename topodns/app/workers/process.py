@@ -20,6 +20,6 @@ def main() -> None:
     from topodns.app.workers.worker import Worker
     from topodns.logs import start_logging
 
-    start_logging(sys.stdout, time.monotonic)
+    start_logging(time.monotonic)
     with socket.socket(fileno=int(sys.argv[1])) as sock:
         sys.exit(run_to_end(Worker(sock).run()))

@@ -19,7 +19,7 @@ from topodns.app.generation import Assembly, Generation, Machine
 from topodns.app.listeners import Listeners
 from topodns.app.load import settings_from_tokens
 from topodns.app.metrics import Metrics
-from topodns.app.process_metrics import socket_readings
+from topodns.app.process_metrics import readings_of_each_process
 from topodns.app.workers.messages import (
     GenerationOrder,
     MessageType,
@@ -60,7 +60,7 @@ class Worker(asyncio.Protocol):
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._rng = random.Random()
-        self._lines = LineWriter(shared=True)
+        self._lines = LineWriter()
         machine = Machine(socket.gethostname(), os.environ.get("NODE_NAME", ""), own_addresses(), self._rng)
         self._machine = machine
         self._assembly = Assembly(machine, self._lines)
@@ -69,7 +69,7 @@ class Worker(asyncio.Protocol):
         shared.get(ForwardShared).bound_udp_sockets(descriptors.upstreams)
         self._ports: dict[tuple[str, int], int] = {}
         self._listeners = Listeners(self._rng, FIRST_PROCESS, SERVER, descriptors, shared, self._ports)
-        self._metrics = Metrics(self._listeners.all_counters, list(socket_readings(self._listeners)))
+        self._metrics = Metrics(self._listeners.all_counters, list(readings_of_each_process(self._listeners)))
         self._metrics_source = MetricsSource(shared, self._blocks, self._listeners.all_counters)
         self._published: set[str] = set()
         self._copies: Copies | None = None  # None until a Corefile has a cluster
