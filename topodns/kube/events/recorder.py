@@ -38,13 +38,15 @@ class Due(NamedTuple):
 class EventSchedule:
     """The schedule of Events: one per finding every REPEATED seconds while the finding lasts. No I/O.
 
-    At most PER_MINUTE attempts a minute are made for all findings together. `clock` gives seconds, from any start.
+    At most PER_MINUTE attempts a minute are made for all findings together; namespaces with due Events take turns, and
+    within a namespace its Services do. `clock` gives seconds, from any start.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._wished: Sequence[Finding] = ()
         # Twice REPEATED, so that Services without any Event come before those whose Event is due again.
+        self._tried: TTLCache[ObjectKey, float] = TTLCache(_MOST, 2 * REPEATED, clock)  # time of the last attempt
         self._settled: TTLCache[Finding, float] = TTLCache(_MOST, 2 * REPEATED, clock)
         self._denied: TTLCache[str, float] = TTLCache(_MOST, DENIED, clock)  # time of denial, by namespace
         self._attempts: deque[float] = deque(maxlen=PER_MINUTE)
@@ -59,30 +61,37 @@ class EventSchedule:
     def next(self) -> Job[Due | None]:
         """The next Event, or None without findings; in a step for each finding, as there may be thousands.
 
-        Among several due ones, the Service that has waited longest is first, so that one with ever new mistakes does
-        not starve the others.
+        Among several due ones, the namespace that has waited longest is first, so that one with thousands does not
+        starve the others, and of its Services the one that has waited longest. An attempt ends a wait even if it fails.
         """
         now, settled, denied = self._clock(), dict(self._settled.items()), dict(self._denied.items())
-        last: dict[ObjectKey, float] = {}
-        for finding, at in settled.items():
-            last[finding.service] = max(at, last.get(finding.service, -math.inf))
+        tried = dict(self._tried.items())
+        turns: dict[str, float] = {}  # by namespace
+        for service, at in tried.items():
+            turns[service.namespace] = max(at, turns.get(service.namespace, -math.inf))
 
         def due(finding: Finding) -> float:
             again = settled.get(finding, -math.inf) + REPEATED
             return max(now, again, denied.get(finding.service.namespace, -math.inf) + DENIED)
 
-        first: tuple[tuple[float, float, ObjectKey, str], Finding] | None = None
+        def rank(finding: Finding) -> tuple[float, float, float, ObjectKey, str]:
+            service = finding.service
+            turn = turns.get(service.namespace, -math.inf)
+            return due(finding), turn, tried.get(service, -math.inf), service, finding.text
+
+        first: tuple[tuple[float, float, float, ObjectKey, str], Finding] | None = None
         for finding in self._wished:
             if finding.kind in REASONS:
-                rank = due(finding), last.get(finding.service, -math.inf), finding.service, finding.text
-                if first is None or rank < first[0]:
-                    first = rank, finding
+                ranked = rank(finding), finding
+                if first is None or ranked[0] < first[0]:
+                    first = ranked
             yield
         return Due(max(first[0][0], self._allowed()), first[1]) if first is not None else None
 
-    def attempted(self) -> None:
-        """Count an attempt to write an Event towards PER_MINUTE."""
+    def attempted(self, service: ObjectKey) -> None:
+        """Count an attempt to write an Event towards PER_MINUTE, and as the turn of this Service and its namespace."""
         self._attempts.append(self._clock())
+        self._tried[service] = self._clock()
 
     def settled(self, finding: Finding) -> None:
         """Record that an Event was written or finally rejected: no retry for REPEATED seconds."""
@@ -165,7 +174,7 @@ class EventWriter:
         if wait:
             self._pause(wait)
             return
-        self._plan.attempted()
+        self._plan.attempted(finding.service)
         try:
             outcome = await _in_time(_create(self._api, finding, self._holder))
         except ApiError as error:

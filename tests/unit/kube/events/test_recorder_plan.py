@@ -1,5 +1,10 @@
 """Which Event is due, and when."""
 
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
 from topodns.cluster.model import ObjectKey
 from topodns.files.time_slices import do_at_once
 from topodns.kube.events.recorder import DENIED, PER_MINUTE, REPEATED, Due, EventSchedule
@@ -26,9 +31,12 @@ class Plan:
         self._now = now
         return do_at_once(self._schedule.next())
 
-    def attempted(self, now: float) -> None:
+    def attempted(self, one: Finding, now: float) -> None:
         self._now = now
-        self._schedule.attempted()
+        self._schedule.attempted(one.service)
+
+    def settled(self, one: Finding) -> None:
+        self._schedule.settled(one)
 
     def denied(self, namespace: str, now: float) -> None:
         self._now = now
@@ -38,7 +46,7 @@ class Plan:
         """The findings written at one moment, until the plan says to wait."""
         written = []
         while (due := self.next(now)) is not None and due.at <= now:
-            self._schedule.attempted()
+            self._schedule.attempted(due.finding.service)
             self._schedule.settled(due.finding)
             written.append(due.finding)
         return written
@@ -90,7 +98,7 @@ def test_ten_in_a_minute_are_enough() -> None:
 def test_attempts_that_fail_count_for_the_minute_too() -> None:
     plan = Plan(finding("a"))
     for second in range(PER_MINUTE):
-        plan.attempted(second)
+        plan.attempted(finding("a"), second)
     assert plan.next(PER_MINUTE) == (60, finding("a"))
 
 
@@ -99,6 +107,44 @@ def test_a_service_with_ever_new_mistakes_does_not_keep_others_waiting() -> None
     plan.write_all(0)
     plan.report([finding("a", "yet another"), finding("z")], 60)
     assert plan.write_all(60) == [finding("z"), finding("a", "yet another")]
+
+
+def test_a_namespace_with_thousands_of_problems_does_not_keep_others_waiting() -> None:
+    many = [finding(f"s{number:04}", namespace="attack") for number in range(3000)]
+    plan, written = Plan(*many), list[Finding]()
+    for minute in range(60):
+        late = [finding("z", f"mistake of minute {minute}", namespace="victim")]
+        plan.report([*many, *late], 60 * minute)
+        this_minute = plan.write_all(60 * minute)
+        assert late[0] in this_minute
+        written += this_minute
+    assert len(written) == 60 * PER_MINUTE  # the turns of the victim are not waited for
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("abcde"), st.integers(0, 20)), min_size=1, unique=True),
+    st.sets(st.sampled_from("abcde")),
+)
+def test_namespaces_with_due_events_take_turns(services: list[tuple[str, int]], failing: set[str]) -> None:
+    """Of two namespaces that have Events to write, none gets two attempts between two of the other.
+
+    Attempts in the namespaces of `failing` fail and are repeated.
+    """
+    plan = Plan(*(finding(f"s{number}", namespace=namespace) for namespace, number in services))
+    left, turns = Counter(namespace for namespace, _ in services), list[str]()
+    for minute in range(len(services)):
+        due = plan.next(60 * minute)
+        if due is None or due.at > 60 * minute:
+            break
+        namespace = due.finding.service.namespace
+        others = [other for other in left if other != namespace and (left[other] or other in failing)]
+        assert turns.count(namespace) <= min((turns.count(other) for other in others), default=len(turns))
+        turns.append(namespace)
+        plan.attempted(due.finding, 60 * minute)
+        if namespace not in failing:
+            left[namespace] -= 1
+            plan.settled(due.finding)
+    assert turns
 
 
 def test_repeated_reports_do_not_keep_new_problems_from_being_reported() -> None:
