@@ -50,7 +50,11 @@ def report(strict: bool) -> int:
     try:
         count, vulnerabilities = audit()
     except (OSError, subprocess.CalledProcessError) as problem:
-        print(f"NOT AUDITED, nobody could be asked about vulnerabilities: {problem}", file=sys.stderr)
+        print(
+            f"NOT AUDITED: no library of {LOCK.name} was looked up for known vulnerabilities: {problem}; "
+            "`make audit ARGS=--strict` fails here",
+            file=sys.stderr,
+        )
         return 1 if strict else 0
     print("\n".join([*vulnerabilities, f"{count} libraries looked up, {len(vulnerabilities)} vulnerabilities"]))
     return 1 if vulnerabilities else 0

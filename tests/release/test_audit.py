@@ -28,7 +28,10 @@ def test_without_a_vulnerability_database_the_audit_says_so_and_fails_only_if_st
 
     monkeypatch.setattr(audit, "audit", unreachable)
     assert audit.report(strict) == status
-    assert capsys.readouterr().err == "NOT AUDITED, nobody could be asked about vulnerabilities: no route\n"
+    assert capsys.readouterr().err == (
+        "NOT AUDITED: no library of requirements.lock was looked up for known vulnerabilities: no route; "
+        "`make audit ARGS=--strict` fails here\n"
+    )
 
 
 @pytest.mark.parametrize(("lines", "status"), [([], 0), (["idna 1: PYSEC-1"], 1)])
