@@ -8,19 +8,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from tests.differential.names import Labels, text_labels
+from tests.differential.names import CLUSTER, Labels, text_labels
 
 CLUSTER_SORTS: Final = ("nodes", "services", "ports", "endpoints", "pods", "reverse")
 
 
 @dataclass(frozen=True, slots=True)
 class Corefile:
-    """`count` questions are asked: for names of the cluster of these sorts (see names.py), and for its own `names`."""
+    """`count` questions are asked: for names of the cluster of these sorts (see names.py), and for its own `names`.
+
+    `each`: plain questions for each name of these sorts come before. `origin` is in place of CLUSTER in all names.
+    SOURCE is the API server for CoreDNS, and files with the same objects for topodns.
+    """
 
     text: str
     count: int = 1500
     names: Mapping[str, Sequence[Labels]] = field(default_factory=dict)
     sorts: Sequence[str] = CLUSTER_SORTS
+    each: bool = False
+    origin: Labels = CLUSTER
 
     def filled(self, words: Mapping[str, str]) -> str:
         text = self.text.replace("BLOCK", _BLOCK).replace("ALL", _ALL)
@@ -35,6 +41,8 @@ def names_of(*texts: str) -> list[Labels]:
 
 _BLOCK: Final = "bind HERE\n    ready HERE:8181"
 _ALL: Final = "cluster.local in-addr.arpa ip6.arpa"
+
+_LONG: Final = f"{'y' * 60}.{'z' * 47}.cluster.local"  # names of endpoints below it have up to 260 octets
 
 KUBERNETES: Final[Mapping[str, Corefile]] = {
     "kubeadm": Corefile(
@@ -54,6 +62,46 @@ KUBERNETES: Final[Mapping[str, Corefile]] = {
 """,
         6000,
         sorts=(*CLUSTER_SORTS, "zonal"),
+        each=True,
+    ),
+    "endpoint_pod_names": Corefile(
+        """\
+. {
+    BLOCK
+    bufsize 4096
+    kubernetes ALL {
+        endpoint API
+        endpoint_pod_names
+    }
+}
+""",
+        each=True,
+    ),
+    "manifests": Corefile(
+        """\
+. {
+    BLOCK
+    bufsize 4096
+    kubernetes ALL {
+        SOURCE
+        pods insecure
+    }
+}
+""",
+        each=True,
+    ),
+    "long zone": Corefile(
+        """\
+. {
+    BLOCK
+    bufsize 4096
+    kubernetes LONG in-addr.arpa ip6.arpa {
+        endpoint API
+    }
+}
+""".replace("LONG", _LONG),
+        each=True,
+        origin=text_labels(_LONG),
     ),
     "defaults": Corefile(
         """\
@@ -150,6 +198,7 @@ KUBERNETES: Final[Mapping[str, Corefile]] = {
 """,
         2500,
         sorts=(*CLUSTER_SORTS, "imports"),
+        each=True,
     ),
     "several blocks": Corefile(
         """\

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from tests.differential.corefiles import Corefile, names_of
+from tests.differential.corefiles import CLUSTER_SORTS, Corefile, names_of
 from tests.differential.upstream import LIES, WORDS
 
 _OUTSIDE: Final = names_of(*(f"{word}.example.org" for word in (*WORDS, *LIES)), "a.missing.example.org", "example.com")
@@ -292,6 +292,23 @@ DIRECTIVES: Final[Mapping[str, Corefile]] = {
     }
 }
 """,
-        names={"external": _EXTERNAL, "external too": _EXTERNAL},
+        names={"some external": _EXTERNAL},
+        sorts=(*CLUSTER_SORTS, "external", "external"),
+        each=True,
+    ),
+    "external headless": Corefile(
+        """\
+. {
+    BLOCK
+    k8s_external k8s.example.org {
+        headless
+    }
+    kubernetes cluster.local {
+        endpoint API
+    }
+}
+""",
+        sorts=("external",),
+        each=True,
     ),
 }

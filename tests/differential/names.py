@@ -13,6 +13,7 @@ Labels = tuple[bytes, ...]
 
 CLUSTER: Final = (b"cluster", b"local")
 CLUSTERSET: Final = (b"clusterset", b"local")
+EXTERNAL: Final = (b"k8s", b"example", b"org")
 
 _WORDS: Final = (
     *(
@@ -42,18 +43,31 @@ def text_labels(text: str) -> Labels:
 
 
 def existing(objects: Sequence[Object]) -> Mapping[str, Sequence[Labels]]:
-    """By sort; those of ServiceImports are under CLUSTERSET, all others under CLUSTER or reverse."""
+    """By sort; those of ServiceImports are under CLUSTERSET, those of `k8s_external` under EXTERNAL, all others under
+    CLUSTER or reverse.
+    """
     services = [(_name(one), one) for one in of_kind(objects, "Service")]
     return {
         "nodes": _nodes(),
         "services": [(*key, b"svc", *CLUSTER) for key, _ in services],
-        "ports": [name for key, one in services for name in _port_names(key, one)],
+        "ports": [
+            *(name for key, one in services for name in _port_names(key, one["spec"].get("ports", ()))),
+            *(name for one in of_kind(objects, "EndpointSlice") for name in _slice_port_names(one)),
+        ],
         "endpoints": [name for one in of_kind(objects, "EndpointSlice") for name in _endpoint_names(one)],
         "zonal": [name for key, _ in services for name in _zonal_names(key)],
         "pods": [name for one in of_kind(objects, "Pod") for name in _pod_names(one)],
         "reverse": [*_reverse_names(objects), (b"in-addr", b"arpa"), (b"ip6", b"arpa"), (b"10", b"in-addr", b"arpa")],
+        "external": [name for key, one in services for name in _external_names(key, one)],
         "imports": [name for one in of_kind(objects, "ServiceImport") for name in _import_names(_name(one))],
     }
+
+
+def under(names: Sequence[Labels], origin: Labels) -> list[Labels]:
+    """The names with `origin` in place of CLUSTER; those that are too long then are left out."""
+    size = len(CLUSTER)
+    moved = [(*name[:-size], *origin) if name[-size:] == CLUSTER else name for name in names]
+    return [name for name in moved if sum(len(label) + 1 for label in name) < 255]
 
 
 def _name(value: Object) -> tuple[bytes, bytes]:
@@ -68,10 +82,17 @@ def _nodes() -> list[Labels]:
     return [(*name, *CLUSTER) for name in (*fixed, *namespaces)]
 
 
-def _port_names(key: tuple[bytes, bytes], service: Object) -> list[Labels]:
-    ports = [*service["spec"].get("ports", ()), {"name": "http", "protocol": "TCP"}]
-    named = [(port["name"].encode() or b"_", port["protocol"].lower().encode()) for port in ports]
+def _port_names(key: tuple[bytes, bytes], ports: Sequence[Object]) -> list[Labels]:
+    given = [*ports, {"name": "http", "protocol": "TCP"}]
+    named = [(port.get("name", "").encode() or b"_", port.get("protocol", "TCP").lower().encode()) for port in given]
     return [(b"_" + name, b"_" + protocol, *key, b"svc", *CLUSTER) for name, protocol in named]
+
+
+def _slice_port_names(slice_: Object) -> list[Labels]:
+    """Of the Service that the slice says it belongs to; also where that has no such port."""
+    service = slice_["metadata"]["labels"].get("kubernetes.io/service-name")
+    key = (str(service).encode(), slice_["metadata"]["namespace"].encode())
+    return _port_names(key, slice_.get("ports") or ()) if service is not None else []
 
 
 def _endpoint_names(slice_: Object) -> list[Labels]:
@@ -79,7 +100,14 @@ def _endpoint_names(slice_: Object) -> list[Labels]:
     if service is None:
         return []
     below = (service.encode(), slice_["metadata"]["namespace"].encode(), b"svc", *CLUSTER)
-    return [(label, *below) for endpoint in slice_["endpoints"] for label in _endpoint_labels(endpoint)]
+    labels = [label for endpoint in _some(slice_["endpoints"]) for label in _endpoint_labels(endpoint)]
+    dotted = [(*label.split(b"."), *below) for label in labels if b"." in label]  # as some take the name of a Pod
+    return [*((label, *below) for label in labels), *dotted]
+
+
+def _some(endpoints: Sequence[Object]) -> Sequence[Object]:
+    """All of them, but of hundreds the first and the last."""
+    return endpoints if len(endpoints) < 100 else (*endpoints[:5], *endpoints[-5:])
 
 
 def _endpoint_labels(endpoint: Object) -> list[bytes]:
@@ -108,15 +136,22 @@ def _pod_names(pod: Object) -> list[Labels]:
 
 def _reverse_names(objects: Sequence[Object]) -> list[Labels]:
     ips = [ip for one in of_kind(objects, "Service") for ip in one["spec"].get("clusterIPs", ()) if ip != "None"]
-    slices = of_kind(objects, "EndpointSlice")
-    slices = (one for one in slices if one["addressType"] != "FQDN")
-    ips += [ip for one in slices for endpoint in one["endpoints"] for ip in endpoint["addresses"]]
+    slices = (one for one in of_kind(objects, "EndpointSlice") if one["addressType"] != "FQDN")
+    ips += [ip for one in slices for endpoint in _some(one["endpoints"]) for ip in endpoint["addresses"]]
+    ips += [ip for one in of_kind(objects, "Service") for ip in one["spec"].get("externalIPs", ())]
     return [text_labels(ip_address(ip).reverse_pointer) for ip in ips]
 
 
 def _import_names(key: tuple[bytes, bytes]) -> list[Labels]:
-    left = ((), (b"_http", b"_tcp"), (b"f0", b"east"), (b"f0", b"west"), (b"f0",), (b"east",), (b"http", b"tcp"))
+    left: list[Labels] = [(), (b"_http", b"_tcp"), (b"_dns", b"_udp"), (b"f0",), (b"east",), (b"http", b"tcp")]
+    clusters = [text_labels(one) for one in ("east", "west", "East", "EAST", "eu.west-1", "a_b")]
+    left += [(label, *cluster) for cluster in clusters for label in (b"f0", b"h0", b"h1")]
     return [(*labels, *key, b"svc", *CLUSTERSET) for labels in left]
+
+
+def _external_names(key: tuple[bytes, bytes], service: Object) -> list[Labels]:
+    ports = [name[:2] for name in _port_names(key, service["spec"].get("ports", ()))]
+    return [(*left, *key, *EXTERNAL) for left in ((), *ports, (b"h0",), (b"10-1-200-1",))]
 
 
 def nearly(labels: Labels, random: Random) -> Labels:

@@ -98,6 +98,18 @@ class Question:
         return f"{name}. {qtype} class {self.qclass} flags {self.flags:#06x} {how} {list(self.opts)}{more}"
 
 
+def each_of(names: Mapping[str, Sequence[Labels]]) -> Iterator[Question]:
+    """Plain questions over TCP, which no reply is too long for, for each name and usual type; not of zonal names, of
+    which there are eight for each Service.
+    """
+    for sort, found in names.items():
+        if sort == "zonal":
+            continue
+        for labels in dict.fromkeys(found):
+            for qtype in sorted(set(_USUAL_OF.get(sort, (_A, _AAAA, _SRV)))):
+                yield Question(labels, qtype, opts=(Opt(4096),), tcp=True)
+
+
 class Questions:
     """`names` by sort; all sorts are equally likely, whatever their numbers."""
 

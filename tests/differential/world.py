@@ -1,17 +1,17 @@
-"""The cluster that both servers watch: some 200 Services of every sort, some of them malformed on purpose."""
+"""The cluster that both servers watch: some 750 Services of every sort, 320 of them by chance."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from random import Random
 from typing import Final
 
+from tests.differential.place import HTTP, Place
+from tests.differential.random_world import SEED, furnish
 from tests.support.api_objects import Object, namespace, pod, service_import
 
 NAMESPACES: Final = ("default", "red", "blue", "kube-system", "svc", "pod", "10-0-0-1", "ghost")
 NO_OBJECT: Final = "ghost"  # a namespace of Services that has no Namespace object
 EMPTY: Final = "void"  # a namespace with nothing in it
-TOPOLOGY_ZONES: Final = ("eu-1a", "eu-1b", "Rack.7", "")
 
-_HTTP: Final = {"name": "http", "port": 80, "protocol": "TCP"}
 _HTTPS: Final = {"name": "https", "port": 443, "protocol": "TCP"}
 _DNS: Final = {"name": "dns", "port": 53, "protocol": "UDP"}
 _DNS_TCP: Final = {"name": "dns-tcp", "port": 53, "protocol": "TCP"}
@@ -19,74 +19,17 @@ _SIP: Final = {"name": "sip", "port": 5060, "protocol": "SCTP"}
 _UNNAMED: Final = {"name": "", "port": 8080, "protocol": "TCP"}
 _EVERY_PORT: Final = {"name": "any", "port": None, "protocol": "TCP"}
 
-Ports = Sequence[Mapping[str, object]]
-
-
-@dataclass
-class Place:
-    """One namespace, which hands out addresses."""
-
-    name: str
-    number: int
-    services: int = 0
-    endpoints: int = 0
-    objects: list[Object] = field(default_factory=list)
-
-    def cluster_ips(self, families: str) -> list[str]:
-        self.services += 1
-        at = {"4": f"10.96.{self.number}.{self.services}", "6": f"fd00:96::{self.number}:{self.services:x}"}
-        return [at[family] for family in families]
-
-    def service(self, name: str, ips: Sequence[str] = ("None",), ports: Ports = (_HTTP,), **spec: object) -> None:
-        """Headless unless it has ClusterIPs."""
-        whole = {"type": "ClusterIP", "clusterIP": ips[0], "clusterIPs": list(ips), "ports": list(ports), **spec}
-        metadata = {"name": name, "namespace": self.name, "labels": {"app": name, "tier": f"t{len(name) % 2}"}}
-        self.objects.append({"kind": "Service", "apiVersion": "v1", "metadata": metadata, "spec": whole})
-
-    def external(self, name: str, target: str) -> None:
-        metadata = {"name": name, "namespace": self.name, "labels": {"app": name, "tier": "t0"}}
-        spec = {"type": "ExternalName", "externalName": target}
-        self.objects.append({"kind": "Service", "apiVersion": "v1", "metadata": metadata, "spec": spec})
-
-    def endpoint(self, family: str = "4", address: str = "", ready: bool | None = True, **more: object) -> Object:
-        """With an address of its own unless one is given."""
-        self.endpoints += 1
-        own = {"4": f"10.{self.number}.{self.endpoints >> 8}.{self.endpoints & 255}"}
-        own["6"] = f"fd00:10:{self.number}::{self.endpoints:x}"
-        conditions = {} if ready is None else {"ready": ready, "serving": ready, "terminating": False}
-        zone = TOPOLOGY_ZONES[self.endpoints % len(TOPOLOGY_ZONES)]
-        placed = {"zone": zone} if zone else {}
-        return {"addresses": [address or own[family]], "conditions": conditions, "nodeName": "n1", **placed, **more}
-
-    def slice(
-        self, service: str, *endpoints: Object, ports: Ports | None = (_HTTP,), family: str = "IPv4", suffix: str = "a"
-    ) -> None:
-        metadata = {
-            "name": f"{service}-{suffix}",
-            "namespace": self.name,
-            "labels": {"kubernetes.io/service-name": service, "app": service, "tier": f"t{len(service) % 2}"},
-        }
-        self.objects.append(
-            {
-                "kind": "EndpointSlice",
-                "apiVersion": "discovery.k8s.io/v1",
-                "metadata": metadata,
-                "addressType": family,
-                "endpoints": list(endpoints),
-                **({} if ports is None else {"ports": list(ports)}),
-            }
-        )
-
 
 def cluster() -> list[Object]:
-    """All objects, the same each time."""
+    """All objects, the same each time; with v1 Endpoints, of which the control plane makes slices (`mirroring`)."""
     made = [namespace(name) for name in (*NAMESPACES, EMPTY) if name != NO_OBJECT]
     for one in made:
         one["metadata"]["labels"] |= {"tenant": one["metadata"]["name"]}
     for number, name in enumerate(NAMESPACES, 1):
         place = Place(name, number)
-        for furnish in (_virtual, _headless, _awkward, _unusual, _external, _pods, _imports):
-            furnish(place)
+        for make in (_virtual, _headless, _awkward, _unusual, _external, _pods, _imports):
+            make(place)
+        furnish(place, Random(f"{SEED} {name}"))
         made += place.objects
     made.append(pod("asker", "127.0.0.1", "n1", "red"))  # for who asks is a Pod to `autopath`
     return made
@@ -95,10 +38,10 @@ def cluster() -> list[Object]:
 def _virtual(place: Place) -> None:
     for families in ("4", "6", "46", "64"):
         name = f"web-{families}"
-        place.service(name, place.cluster_ips(families), (_HTTP, _HTTPS))
+        place.service(name, place.cluster_ips(families), (HTTP, _HTTPS))
         place.slice(name, place.endpoint(), place.endpoint(hostname="front"))
-    place.service("mixed-ports", place.cluster_ips("46"), (_HTTP, _DNS, _DNS_TCP, _SIP))
-    place.slice("mixed-ports", place.endpoint(), ports=(_HTTP, _DNS, _DNS_TCP, _SIP))
+    place.service("mixed-ports", place.cluster_ips("46"), (HTTP, _DNS, _DNS_TCP, _SIP))
+    place.slice("mixed-ports", place.endpoint(), ports=(HTTP, _DNS, _DNS_TCP, _SIP))
     place.service("unnamed", place.cluster_ips("4"), (_UNNAMED,))
     place.service("portless", place.cluster_ips("46"), ())
     place.service("deserted", place.cluster_ips("4"))
@@ -113,7 +56,7 @@ def _headless(place: Place) -> None:
     place.service("cache")
     place.slice("cache", *(place.endpoint(**_pod(f"cache-{number}")) for number in range(4)))
     place.service("dual")
-    place.slice("dual", place.endpoint(hostname="d0"), place.endpoint(), ports=(_HTTP, _DNS))
+    place.slice("dual", place.endpoint(hostname="d0"), place.endpoint(), ports=(HTTP, _DNS))
     place.slice("dual", place.endpoint("6", hostname="d0"), place.endpoint("6"), family="IPv6", suffix="b")
     place.service("six")
     place.slice("six", place.endpoint("6"), place.endpoint("6", f"fd00:10:{place.number}:1::"), family="IPv6")
@@ -139,8 +82,8 @@ def _awkward(place: Place) -> None:
     place.service("unnamed-hdls", ports=(_UNNAMED,))
     place.slice("unnamed-hdls", place.endpoint(), place.endpoint(), ports=(_UNNAMED,))
     place.service("two-ports")
-    place.slice("two-ports", place.endpoint(), ports=(_HTTP,))
-    place.slice("two-ports", place.endpoint(), ports=({**_HTTP, "port": 8080}, _SIP), suffix="b")
+    place.slice("two-ports", place.endpoint(), ports=(HTTP,))
+    place.slice("two-ports", place.endpoint(), ports=({**HTTP, "port": 8080}, _SIP), suffix="b")
     place.service("namesakes")
     place.slice("namesakes", place.endpoint(hostname="same"), place.endpoint(hostname="same"), place.endpoint())
     place.service("shared")  # the Pods of `cache`, once more
@@ -242,9 +185,7 @@ def _pods(place: Place) -> None:
 
 def _imports(place: Place) -> None:
     place.objects.append(service_import("vip", [f"10.97.{place.number}.1", f"fd00:97::{place.number}"], place.name))
-    headless = service_import("far-db", (), place.name)
-    headless["spec"] = {"type": "Headless", "ports": [_HTTP]}
-    place.objects.append(headless)
+    place.service_import("far-db", {"type": "Headless", "ports": [HTTP]})
     for cluster_id in ("east", "west"):
         place.slice("derived", place.endpoint(hostname="f0"), place.endpoint(), suffix=cluster_id)
         labels = {
