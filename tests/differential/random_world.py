@@ -31,9 +31,7 @@ _NUMBERED: Final[Sequence[Port]] = (
 _ODD: Final[Sequence[Port]] = (
     {"name": "any", "port": None, "protocol": "TCP"},
     {"name": "any", "protocol": "UDP"},
-    {"port": 8082, "protocol": "TCP"},
-    {"name": "quiet", "port": 8083},
-    {"protocol": "TCP"},
+    {"name": "", "protocol": "TCP"},
 )
 _TARGETS: Final[Sequence[Object]] = (
     {"kind": "Pod", "name": "plain"},
