@@ -51,7 +51,7 @@ test-conformance: kubelab ## run Kubernetes' own tests of cluster DNS against th
 	@$(BIN)/python -m tests.support.kube.kubernetes_tests
 	@$(BIN)/python -m pytest tests/conformance
 
-test-differential: $(VENV)/.dev ## ask topodns and CoreDNS the same 45,000 questions (the first run builds CoreDNS with Go)
+test-differential: $(VENV)/.dev ## ask topodns and CoreDNS the same 150,000 questions (the first run builds CoreDNS with Go)
 	@$(BIN)/python -m tests.support.coredns
 	@$(BIN)/python -m pytest tests/differential
 

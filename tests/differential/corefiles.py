@@ -42,7 +42,8 @@ def names_of(*texts: str) -> list[Labels]:
 _BLOCK: Final = "bind HERE\n    ready HERE:8181"
 _ALL: Final = "cluster.local in-addr.arpa ip6.arpa"
 
-_LONG: Final = f"{'y' * 60}.{'z' * 47}.cluster.local"  # names of endpoints below it have up to 260 octets
+_LONG: Final = f"{'y' * 60}.{'z' * 60}.{'w' * 34}.cluster.local"
+LONG_ORIGIN: Final = text_labels(_LONG)  # names of endpoints below it have 240 to 310 octets
 
 KUBERNETES: Final[Mapping[str, Corefile]] = {
     "kubeadm": Corefile(
@@ -101,7 +102,7 @@ KUBERNETES: Final[Mapping[str, Corefile]] = {
 }
 """.replace("LONG", _LONG),
         each=True,
-        origin=text_labels(_LONG),
+        origin=LONG_ORIGIN,
     ),
     "defaults": Corefile(
         """\
