@@ -7,14 +7,13 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
 from typing import Any, Final
 
-from topodns.corefile.arguments import MAX_PORT
 from topodns.corefile.errors import ConfigError, shown
 from topodns.dns.name import BadName, parse_name
 from topodns.file_text import foreign_octet
 from topodns.nodecache.settings import FileText
+from topodns.plugins.forward.destinations import BadDestination, parse_destination
 
 STUB_DOMAINS: Final = "stubDomains"
 UPSTREAM_NAMESERVERS: Final = "upstreamNameservers"
@@ -23,13 +22,7 @@ MAX_UPSTREAMS: Final = 3  # kube-dns's limit
 _STUB_CACHE: Final = 30  # seconds, as in NodeLocal DNSCache
 _EXPECTED: Final = "expected ADDRESS or ADDRESS:PORT, perhaps behind dns:// or tls://"
 _DOMAIN: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_SCHEME: Final = re.compile(r"(?:dns|tls)://")
-_OF: Final = r"(?:%[A-Za-z0-9_.-]+)?"  # an interface, or the name of a TLS server
-_SERVERS: Final = (
-    re.compile(rf"\[(?P<host>[0-9A-Fa-f:.]+){_OF}](?::(?P<port>[0-9]{{1,5}}))?"),
-    re.compile(rf"(?P<host>[0-9.]+){_OF}(?::(?P<port>[0-9]{{1,5}}))?"),
-    re.compile(rf"(?P<host>[0-9A-Fa-f:.]+){_OF}(?P<port>)"),
-)
+_WORD: Final = re.compile(r"[A-Za-z0-9_.:/%\[\]-]+")  # of a Corefile, without a variable or a comment
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +108,10 @@ def _servers(file: FileText, found: object, owner: str) -> tuple[str, ...]:
 
 
 def _is_server(text: str) -> bool:
-    scheme = _SCHEME.match(text)
-    rest = text[scheme.end() :] if scheme is not None else text
-    match = next(filter(None, (pattern.fullmatch(rest) for pattern in _SERVERS)), None)
-    if match is None or not 1 <= int(match["port"] or 1) <= MAX_PORT:
-        return False
     try:
-        ip_address(match["host"])
-    except ValueError:
+        return bool(_WORD.fullmatch(text)) and parse_destination(text) is not None
+    except BadDestination:
         return False
-    return True
 
 
 def _wrong(file: FileText, problem: str) -> ConfigError:

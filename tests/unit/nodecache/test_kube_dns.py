@@ -44,6 +44,7 @@ def test_there_may_be_no_upstreams(text: str | None) -> None:
     [
         *("192.0.2.1", "192.0.2.1:53", "2001:db8::1", "[2001:db8::1]:10053", "[2001:db8::1]", "fe80::1%eth0"),
         *("dns://192.0.2.1", "dns://[2001:db8::1]:53", "tls://192.0.2.1", "tls://192.0.2.1%dns.example:853"),
+        *("tls://192.0.2.1:853%dns.example", "tls://[fe80::1%eth0]:853%dns.example"),
     ],
 )
 def test_a_server_is_an_address_and_perhaps_a_port(server: str) -> None:
@@ -56,6 +57,7 @@ def test_a_server_is_an_address_and_perhaps_a_port(server: str) -> None:
         *("", "dns.example", "/etc/resolv.conf", "192.0.2", "192.0.2.1:", "192.0.2.1:0", "192.0.2.1:65536", "::1::"),
         *("[192.0.2.1", "2001:53", "https://192.0.2.1", "tls://dns://192.0.2.1", "192.0.2.1 192.0.2.2", "{$HOME}"),
         *("192.0.2.1\n}\n. {\n whoami", "192.0.2.1#", '"192.0.2.1"', "fe80::1%a b", "fe80::1%eth0:53", "\u0661.1.1.1"),
+        *("192.0.2.1%eth0", "192.0.2.1:53%dns.example", "tls://192.0.2.1:853%a..example"),
     ],
 )
 def test_text_that_is_no_upstream_never_gets_into_a_corefile(server: str) -> None:

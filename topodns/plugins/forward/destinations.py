@@ -1,13 +1,17 @@
-"""Destinations of `forward`: `[dns://|tls://]ADDRESS[:PORT]`, or a file in resolv.conf format with name servers."""
+"""Destinations of `forward`: `[dns://|tls://]ADDRESS[:PORT]`, or a file in resolv.conf format with name servers.
+
+An upstream over TLS may have the name in its certificate behind a `%`: `tls://ADDRESS:PORT%NAME`.
+"""
 
 import os
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from topodns.corefile.arguments import MAX_PORT
-from topodns.corefile.errors import ConfigError, shown
+from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
 from topodns.corefile.resolv_conf import load_nameservers
 from topodns.dns.name import BadName, parse_name
@@ -15,6 +19,9 @@ from topodns.plugins.context import Context
 from topodns.plugins.forward.settings import UpstreamAddress, UpstreamTransport
 
 EXPECTED: Final = "ADDRESS[:PORT], tls://ADDRESS[:PORT] or a file like /etc/resolv.conf"
+_NO_ADDRESS: Final = (
+    f"expected {EXPECTED}; a host name is not looked up, so write its addresses, or those of its Service"
+)
 
 _DEFAULT_PORTS: Final = {UpstreamTransport.DNS: 53, UpstreamTransport.TLS: 853}
 _ELSEWHERE: Final = {
@@ -24,10 +31,19 @@ _ELSEWHERE: Final = {
     "grpc": "gRPC; write the address that the server has for DNS itself",
     "unix": "sockets in the file system; write the address that the server has for DNS",
 }
-# `%` is followed by the TLS server name after tls:// (as in CoreDNS), otherwise by the interface (RFC 4007 section 11).
-_BRACKETED: Final = re.compile(r"\[(?P<host>[0-9A-Fa-f:.]+)(?:%(?P<of>[^\[\]:%]+))?](?::(?P<port>[0-9]+))?")
-_COLONS: Final = re.compile(r"(?P<host>[0-9A-Fa-f.]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*)(?:%(?P<of>[^\[\]:%]+))?(?P<port>)")
-_DOTTED: Final = re.compile(r"(?P<host>[0-9.]+)(?:%(?P<of>[^\[\]:%]+))?(?::(?P<port>[0-9]+))?")
+# One `%` is followed by the TLS server name after tls://, before or behind the port (as in CoreDNS), otherwise by the
+# interface (RFC 4007 section 11). Of two, after tls://, the first is followed by the interface.
+_BEFORE: Final = r"(?:%(?P<before>[^\[\]:%]+))?"
+_BEHIND: Final = r"(?:%(?P<behind>[^\[\]:%]+))?"
+_FORMS: Final = (
+    re.compile(rf"\[(?P<host>[0-9A-Fa-f:.]+){_BEFORE}](?::(?P<port>[0-9]+))?{_BEHIND}"),
+    re.compile(rf"(?P<host>[0-9A-Fa-f.]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*){_BEFORE}(?P<port>){_BEHIND}"),
+    re.compile(rf"(?P<host>[0-9.]+){_BEFORE}(?::(?P<port>[0-9]+))?{_BEHIND}"),
+)
+
+
+class BadDestination(ValueError):
+    """A text that is no destination; `str` of it says what was expected, and follows "has 'TEXT', "."""
 
 
 def upstreams_of(
@@ -44,71 +60,92 @@ def upstreams_of(
 
 
 def _of_word(directive: Directive, word: str, context: Context, server_name: str) -> list[UpstreamAddress]:
-    if not word:
-        raise directive.error(f"'{directive.name}' has '', expected {EXPECTED}")
-    scheme, separator, rest = word.rpartition("://")
-    transport = _transport(directive, word, scheme) if separator else UpstreamTransport.DNS
-    match = _BRACKETED.fullmatch(rest) or _COLONS.fullmatch(rest) or _DOTTED.fullmatch(rest)
-    if match is not None:
-        host = _host(directive, word, match["host"])
-        port = _port(directive, word, match["port"]) or _DEFAULT_PORTS[transport]
-        return [_at(directive, UpstreamAddress(host, port, transport, server_name), word, match["of"] or "")]
-    path = os.path.join(context.directory, word)
-    if separator or not ("/" in word or os.path.exists(path)):
-        raise _no_address(directive, word)
+    try:
+        address = parse_destination(word, server_name)
+        if address is not None:
+            return [address]
+        if "://" in word or not ("/" in word or os.path.exists(os.path.join(context.directory, word))):
+            raise BadDestination(_NO_ADDRESS)
+    except BadDestination as problem:
+        raise directive.error(f"'{directive.name}' has {shown(word)}, {problem}") from None
     return [UpstreamAddress(host, 53) for host in load_nameservers(context.readable_file(directive, word))]
 
 
-def _transport(directive: Directive, word: str, scheme: str) -> UpstreamTransport:
+def parse_destination(word: str, server_name: str = "") -> UpstreamAddress | None:
+    """The upstream at an address, written as in a Corefile; None for a text of another form, such as a path.
+
+    `server_name` is that of all TLS upstreams, or "". Raises BadDestination for an address that cannot be forwarded to.
+    """
+    scheme, separator, rest = word.rpartition("://")
+    transport = _transport(scheme) if separator else UpstreamTransport.DNS
+    match = next(filter(None, (form.fullmatch(rest) for form in _FORMS)), None)
+    if match is None:
+        if not word:
+            raise BadDestination(f"expected {EXPECTED}")
+        return None
+    plain = UpstreamAddress(_host(match["host"]), _port(match["port"]) or _DEFAULT_PORTS[transport], transport)
+    before, behind = match["before"] or "", match["behind"] or ""
+    if transport is UpstreamTransport.TLS:
+        return _over_tls(plain, before, behind, server_name)
+    return _on_interface(plain, before, behind)
+
+
+def _transport(scheme: str) -> UpstreamTransport:
     if scheme in _ELSEWHERE:
-        raise directive.error(f"'{directive.name}' has {shown(word)}, but topodns does not speak {_ELSEWHERE[scheme]}")
+        raise BadDestination(f"but topodns does not speak {_ELSEWHERE[scheme]}")
     for transport in UpstreamTransport:
         if transport.value == scheme:
             return transport
-    raise directive.error(f"'{directive.name}' has {shown(word)}, expected {EXPECTED}")
+    raise BadDestination(f"expected {EXPECTED}")
 
 
-def _host(directive: Directive, word: str, host: str) -> str:
+def _host(host: str) -> str:
     try:
         return str(ip_address(host))
     except ValueError:
-        raise _no_address(directive, word) from None
+        raise BadDestination(_NO_ADDRESS) from None
 
 
-def _port(directive: Directive, word: str, digits: str | None) -> int | None:
+def _port(digits: str | None) -> int | None:
     if not digits:
         return None
     if len(digits) > 5 or not 1 <= int(digits) <= MAX_PORT:
-        raise directive.error(f"'{directive.name}' has {shown(word)}, expected a port from 1 to {MAX_PORT}")
+        raise BadDestination(f"expected a port from 1 to {MAX_PORT}")
     return int(digits)
 
 
-def _at(directive: Directive, plain: UpstreamAddress, word: str, of: str) -> UpstreamAddress:
-    """`plain` with `of`, the text behind the `%`, as its TLS server name or its interface."""
-    host, port, transport, server_name = plain.host, plain.port, plain.transport, plain.server_name
-    if not of:
-        return UpstreamAddress(host, port, transport, server_name if transport is UpstreamTransport.TLS else "")
-    if transport is UpstreamTransport.TLS:
-        if server_name:
-            raise directive.error(f"found {shown(word)} and 'tls_servername {server_name}', expected one of the names")
-        return UpstreamAddress(host, port, transport, check_server_name(directive, of))
-    if isinstance(ip_address(host), IPv6Address):
-        return UpstreamAddress(f"{host}%{of}", port)
-    raise directive.error(f"'{directive.name}' has {shown(word)}, expected %NAME only after tls:// or an IPv6 address")
+def _over_tls(plain: UpstreamAddress, before: str, behind: str, server_name: str) -> UpstreamAddress:
+    """`plain` with the texts behind a `%` before and behind the port: the server name alone, or interface and name."""
+    interface, name = (before, behind) if before and behind else ("", before or behind)
+    if name and server_name:
+        raise BadDestination(f"but 'tls_servername {server_name}' names the server too, expected one of the names")
+    if interface and not _is_ipv6(plain):
+        raise BadDestination("expected one %NAME, or %INTERFACE and %NAME with an IPv6 address")
+    if name and not _is_server_name(name):
+        raise BadDestination(f"with the server name {shown(name)}, expected a DNS name or an address")
+    host = f"{plain.host}%{interface}" if interface else plain.host
+    return replace(plain, host=host, server_name=name.rstrip(".") or server_name)
+
+
+def _on_interface(plain: UpstreamAddress, before: str, behind: str) -> UpstreamAddress:
+    if behind or (before and not _is_ipv6(plain)):
+        raise BadDestination("expected %NAME only after tls://, or %INTERFACE behind an IPv6 address")
+    return replace(plain, host=f"{plain.host}%{before}") if before else plain
+
+
+def _is_ipv6(plain: UpstreamAddress) -> bool:
+    return isinstance(ip_address(plain.host), IPv6Address)
 
 
 def check_server_name(directive: Directive, text: str) -> str:
     """`text` without a final dot, to verify an upstream's certificate against. Raises ConfigError if it is no name."""
+    if not _is_server_name(text):
+        raise directive.error(f"found the server name {shown(text)}, expected a DNS name or an address")
+    return text.rstrip(".")
+
+
+def _is_server_name(text: str) -> bool:
     try:
-        if text.isascii() and parse_name(text):
-            return text.rstrip(".")
+        return text.isascii() and bool(parse_name(text))
     except BadName:
-        pass
-    raise directive.error(f"found the server name {shown(text)}, expected a DNS name or an address")
-
-
-def _no_address(directive: Directive, word: str) -> ConfigError:
-    return directive.error(
-        f"'{directive.name}' has {shown(word)}, expected {EXPECTED}; "
-        "a host name is not looked up, so write its addresses, or those of its Service"
-    )
+        return False

@@ -16,6 +16,10 @@ from topodns.plugins.forward.settings import (
 from topodns.plugins.forward.setup import parse_forward
 
 TLS = UpstreamTransport.TLS
+NO_HOST = (
+    "expected ADDRESS[:PORT], tls://ADDRESS[:PORT] or a file like /etc/resolv.conf; "
+    "a host name is not looked up, so write its addresses, or those of its Service"
+)
 
 
 def forward(text: str, directory: str = "") -> Forward:
@@ -44,9 +48,18 @@ ADDRESSES = {
     "tls://192.0.2.1:10853": UpstreamAddress("192.0.2.1", 10853, TLS),
     "tls://192.0.2.1%dns.example": UpstreamAddress("192.0.2.1", 853, TLS, "dns.example"),
     "tls://192.0.2.1%dns.example:10853": UpstreamAddress("192.0.2.1", 10853, TLS, "dns.example"),
+    "tls://192.0.2.1:10853%dns.example": UpstreamAddress("192.0.2.1", 10853, TLS, "dns.example"),
+    "tls://192.0.2.1:10853%dns.example.": UpstreamAddress("192.0.2.1", 10853, TLS, "dns.example"),
+    "tls://192.0.2.1:10853%203.0.113.1": UpstreamAddress("192.0.2.1", 10853, TLS, "203.0.113.1"),
     "tls://2001:db8::1": UpstreamAddress("2001:db8::1", 853, TLS),
     "tls://2001:db8::1%dns.example": UpstreamAddress("2001:db8::1", 853, TLS, "dns.example"),
     "tls://[2001:db8::1%dns.example]:10853": UpstreamAddress("2001:db8::1", 10853, TLS, "dns.example"),
+    "tls://[2001:db8::1%dns.example]": UpstreamAddress("2001:db8::1", 853, TLS, "dns.example"),
+    "tls://[2001:db8::1]:10853%dns.example": UpstreamAddress("2001:db8::1", 10853, TLS, "dns.example"),
+    "tls://[2001:db8::1]%dns.example": UpstreamAddress("2001:db8::1", 853, TLS, "dns.example"),
+    "tls://[fe80::1%eth0]:10853%dns.example": UpstreamAddress("fe80::1%eth0", 10853, TLS, "dns.example"),
+    "tls://[fe80::1%eth0]%dns.example": UpstreamAddress("fe80::1%eth0", 853, TLS, "dns.example"),
+    "tls://fe80::1%eth0%dns.example": UpstreamAddress("fe80::1%eth0", 853, TLS, "dns.example"),
 }
 
 
@@ -74,5 +87,30 @@ def test_the_server_name_is_that_of_all_tls_servers() -> None:
 
 def test_a_tls_server_has_one_name() -> None:
     found = problem("forward . tls://192.0.2.1%a.example {\ntls_servername b.example\n}")
-    expected = "found 'tls://192.0.2.1%a.example' and 'tls_servername b.example', expected one of the names"
-    assert found == f"Corefile:1: {expected}"
+    expected = "'tls_servername b.example' names the server too, expected one of the names"
+    assert found == f"Corefile:1: 'forward' has 'tls://192.0.2.1%a.example', but {expected}"
+
+
+NEITHER = "expected %NAME only after tls://, or %INTERFACE behind an IPv6 address"
+ONE = "expected one %NAME, or %INTERFACE and %NAME with an IPv6 address"
+PROBLEMS = {
+    "192.0.2.1%eth0": NEITHER,
+    "192.0.2.1:53%dns.example": NEITHER,
+    "dns://192.0.2.1:53%dns.example": NEITHER,
+    "[fe80::1]:53%eth0": NEITHER,
+    "[fe80::1%eth0]:53%eth0": NEITHER,
+    "tls://192.0.2.1%a.example:853%b.example": ONE,
+    "tls://192.0.2.1:853%a..example": "with the server name 'a..example', expected a DNS name or an address",
+    "tls://192.0.2.1:0%a.example": "expected a port from 1 to 65535",
+    "tls://192.0.2.256:853%a.example": NO_HOST,
+    "tls://192.0.2.1:853%": NO_HOST,
+    "tls://192.0.2.1%:853": NO_HOST,
+    "tls://192.0.2.1:%a.example": NO_HOST,
+    "tls://[2001:db8::1:853%a.example": NO_HOST,
+    "tls://192.0.2.1:853%a.example%b.example": NO_HOST,
+}
+
+
+@pytest.mark.parametrize(("word", "expected"), PROBLEMS.items(), ids=PROBLEMS)
+def test_a_name_or_an_interface_in_a_wrong_place_is_refused(word: str, expected: str) -> None:
+    assert problem(f"forward . {word}") == f"Corefile:1: 'forward' has '{word}', {expected}"

@@ -148,7 +148,7 @@ PROBLEMS = {
     "a scheme of nobody": ("forward . udp://192.0.2.1", f"'forward' has 'udp://192.0.2.1', expected {ADDRESS}"),
     "an interface for IPv4": (
         "forward . 192.0.2.1%eth0",
-        "'forward' has '192.0.2.1%eth0', expected %NAME only after tls:// or an IPv6 address",
+        "'forward' has '192.0.2.1%eth0', expected %NAME only after tls://, or %INTERFACE behind an IPv6 address",
     ),
     "too many destinations": (
         "forward . " + " ".join(f"192.0.2.{n}" for n in range(16)),
