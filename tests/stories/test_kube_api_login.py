@@ -184,6 +184,22 @@ def test_the_name_in_the_certificate_may_be_another_than_the_url_s(
     run(loop_name, story())
 
 
+@pytest.mark.parametrize("number", range(6))
+def test_the_server_is_never_identified_by_its_common_name(
+    loop_name: str, number: int, certificates: Certificates, files: Files
+) -> None:
+    """RFC 9525 section 2; client-go refuses such a certificate too."""
+    server = certificates.unnamed[number]
+
+    async def story() -> None:
+        async with serving(replies(OK), server_side(certificates, server=server)) as served:
+            settings = files.write(served, {}, tls_server_name=server.common_name)
+            assert "its certificate is not trusted" in await problem_of(settings)
+            assert served.seen == []
+
+    run(loop_name, story())
+
+
 def test_a_server_is_believed_unseen_where_the_kubeconfig_says_so(
     loop_name: str, certificates: Certificates, files: Files
 ) -> None:

@@ -32,6 +32,7 @@ from tests.support.upstream_queries import (
     upstream_at,
 )
 from topodns.dns.wire_format import MAX_MESSAGE
+from topodns.net.tls_client import client_context
 from topodns.query.upstream import Failure
 
 pytestmark = [either_loop, needs_openssl]
@@ -43,7 +44,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 
 def trusting(ca: Path) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=ca)
+    return client_context(str(ca))
 
 
 @pytest.mark.parametrize("server_name", [SERVER_NAME, "", "127.0.0.1"])

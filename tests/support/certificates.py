@@ -21,6 +21,7 @@ class Pair:
 
     certificate: Path
     key: Path
+    common_name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,17 +30,21 @@ class Certificates:
     other_ca: Path  # signed nothing
     server: Pair
     client: Pair  # CN=reader
+    unnamed: tuple[Pair, ...]  # of servers whose common name alone is SERVER_NAME, or 127.0.0.1
 
 
 def make_certificates(directory: Path) -> Certificates:
     ca, other = _make(directory, "ca"), _make(directory, "other-ca")
     server = _make(directory, "server", ca, f"subjectAltName=IP:127.0.0.1,DNS:{SERVER_NAME}")
     client = _make(directory, "reader", ca, "extendedKeyUsage=clientAuth")
-    return Certificates(ca.certificate, other.certificate, server, client)
+    others = ("extendedKeyUsage=serverAuth", "subjectAltName=email:admin@a.example", "subjectAltName=DNS:a.example")
+    unnamed = [_make(directory, name, ca, extension) for name in (SERVER_NAME, "127.0.0.1") for extension in others]
+    return Certificates(ca.certificate, other.certificate, server, client, tuple(unnamed))
 
 
 def _make(directory: Path, name: str, ca: Pair | None = None, extension: str = "") -> Pair:
-    made = Pair(directory / f"{name}.crt", directory / f"{name}.key")
+    file = f"{name}-{extension.partition(':')[0]}"
+    made = Pair(directory / f"{file}.crt", directory / f"{file}.key", name)
     signed = ["-CA", str(ca.certificate), "-CAkey", str(ca.key), "-addext", extension] if ca else []
     subprocess.run(
         [

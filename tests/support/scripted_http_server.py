@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
 
-from tests.support.certificates import Certificates
+from tests.support.certificates import Certificates, Pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,12 @@ async def silence(_: Seen, __: asyncio.StreamWriter) -> None:
     """No answer at all."""
 
 
-def server_side(certificates: Certificates, asks_for_clients: bool = False) -> ssl.SSLContext:
+def server_side(
+    certificates: Certificates, asks_for_clients: bool = False, server: Pair | None = None
+) -> ssl.SSLContext:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=certificates.ca)
-    context.load_cert_chain(certificates.server.certificate, certificates.server.key)
+    server = server or certificates.server
+    context.load_cert_chain(server.certificate, server.key)
     context.verify_mode = ssl.CERT_OPTIONAL if asks_for_clients else ssl.CERT_NONE
     return context
 

@@ -16,7 +16,7 @@ from topodns.net.upstream.retransmission import Retransmission
 from topodns.net.upstream.tcp_transport import TcpCarrier
 from topodns.net.upstream.udp_transport import UdpCarrier
 from topodns.query.deferred import Outcome
-from topodns.query.upstream import Carrier, Failure, Transport, UpstreamQuery
+from topodns.query.upstream import Carrier, Failure, Transport, Upstream, UpstreamQuery
 
 UDP, TCP, TLS = Transport.UDP, Transport.TCP, Transport.TLS
 
@@ -69,13 +69,13 @@ def in_flight(upstream: DnsUpstream) -> int:
     return sum(not isinstance(query, Retransmission) for query in upstream._deadlines.in_flight())
 
 
-def ask(upstream: DnsUpstream, transport: Transport, question: str = "www.Example.org A") -> Outcome[bytes | Failure]:
+def ask(upstream: Upstream, transport: Transport, question: str = "www.Example.org A") -> Outcome[bytes | Failure]:
     """Ask, with all the time that a story has."""
     return ask_within(PATIENCE, upstream, transport, question)
 
 
 def ask_briefly(
-    upstream: DnsUpstream, transport: Transport, question: str = "www.example.org A"
+    upstream: Upstream, transport: Transport, question: str = "www.example.org A"
 ) -> Outcome[bytes | Failure]:
     return ask_within(BRIEF, upstream, transport, question)
 
@@ -97,12 +97,12 @@ class AnyQuery(UpstreamQuery):
 
 
 def ask_within(
-    seconds: float, upstream: DnsUpstream, transport: Transport, question: str = "www.example.org A"
+    seconds: float, upstream: Upstream, transport: Transport, question: str = "www.example.org A"
 ) -> Outcome[bytes | Failure]:
     return send(seconds, upstream, transport, question).outcome
 
 
-def send(seconds: float, upstream: DnsUpstream, transport: Transport, question: str = "www.example.org A") -> AnyQuery:
+def send(seconds: float, upstream: Upstream, transport: Transport, question: str = "www.example.org A") -> AnyQuery:
     """The same, and the query, which may be cancelled."""
     asked = AnyQuery(question)
     upstream.exchange(asked, transport, seconds, asyncio.get_running_loop().time())

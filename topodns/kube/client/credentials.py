@@ -7,13 +7,14 @@ import os
 import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from topodns.files.regular import FileState, file_state, held_regular, read_regular
+from topodns.files.regular import FileState, file_state, read_regular
 from topodns.kube.client.contract import ApiError, ApiSettings, RequestDeadlines
+from topodns.net.tls_client import client_context
 
 if TYPE_CHECKING:
     from topodns.kube.client.kubeconfig import Kubeconfig
@@ -82,26 +83,14 @@ def is_plain(server: str) -> bool:
 
 
 def tls_context(access: Access) -> ssl.SSLContext:
-    """A new TLS context from the present files; for http:// an empty one. Raises ApiError.
-
-    As strict as Go, so as CoreDNS and kubectl: any certificate of the CA file is a trust anchor, and a CA certificate
-    without extensions that RFC 5280 requires is accepted (Python rejects it from 3.13 on).
-    """
+    """A new TLS context from the present files; for http:// an empty one. Raises ApiError."""
     if is_plain(access.server):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     try:
-        with ExitStack() as held:
-            ca, certificate, key = (
-                held.enter_context(held_regular(path)) if path else None
-                for path in (access.ca, access.certificate, access.key)
-            )
-            context = ssl.create_default_context(cafile=ca)
-            if certificate:
-                context.load_cert_chain(certificate, key, password="")  # so that OpenSSL never prompts
+        context = client_context(access.ca, access.certificate, access.key)
     except OSError as problem:  # ssl.SSLError is one
         raise ApiError(0, f"cannot use the certificates in {_tls_files(access)}: {problem.strerror}") from None
     context.set_alpn_protocols(["http/1.1"])
-    context.verify_flags = (context.verify_flags & ~ssl.VERIFY_X509_STRICT) | ssl.VERIFY_X509_PARTIAL_CHAIN
     if not access.verified:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE

@@ -1,12 +1,10 @@
 """Upstreams of `forward`, opened at the first query; TLS contexts are created when the Corefile is read."""
 
 import asyncio
-import ssl
 from collections.abc import Mapping
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
-from topodns.files.regular import held_regular
+from topodns.net.tls_client import client_context
 from topodns.net.upstream.address import UdpSockets, UpstreamLimits
 from topodns.net.upstream.client import Carrier, Connections, DnsUpstream, open_upstream
 from topodns.plugins.forward.hedging import hedges
@@ -30,7 +28,9 @@ class LazyUpstream:
         self._counts = counts
         self._sockets = sockets
         # Created now, so that an unreadable certificate is an error of the Corefile.
-        self._tls = _tls_context(settings) if address.transport is UpstreamTransport.TLS else None
+        tls = settings.tls
+        over_tls = address.transport is UpstreamTransport.TLS
+        self._tls = client_context(tls.ca, tls.certificate, tls.key) if over_tls else None
         self.opened: DnsUpstream | None = None
         self.carriers: Mapping[Transport, Carrier] = {}  # once opened
 
@@ -74,15 +74,3 @@ class LazyUpstream:
         )
         self.carriers = self.opened.carriers
         return self.opened
-
-
-def _tls_context(settings: Forward) -> ssl.SSLContext:
-    tls = settings.tls
-    with ExitStack() as held:
-        ca, certificate, key = (
-            held.enter_context(held_regular(path)) if path else None for path in (tls.ca, tls.certificate, tls.key)
-        )
-        context = ssl.create_default_context(cafile=ca)
-        if certificate:
-            context.load_cert_chain(certificate, key)
-    return context
