@@ -10,6 +10,7 @@ from typing import Final
 from tests.support.dns_messages import Opt, Reply, query
 from tests.support.event_loops import PATIENCE, eventually
 from topodns.dns.wire_format import HEADER_SIZE
+from topodns.net.loop_timers import boot_clock
 from topodns.net.upstream.address import UpstreamLimits
 from topodns.net.upstream.client import DnsUpstream, open_upstream
 from topodns.net.upstream.retransmission import Retransmission
@@ -105,7 +106,7 @@ def ask_within(
 def send(seconds: float, upstream: Upstream, transport: Transport, question: str = "www.example.org A") -> AnyQuery:
     """The same, and the query, which may be cancelled."""
     asked = AnyQuery(question)
-    upstream.exchange(asked, transport, seconds, asyncio.get_running_loop().time())
+    upstream.exchange(asked, transport, seconds, boot_clock())
     return asked
 
 

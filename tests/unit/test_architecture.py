@@ -38,7 +38,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "hostnet.reconciler": "changes a host's network: tests/node/test_repair.py, tests/node/test_removal.py",
     "hostnet.watchdog_launch": "starts a process: tests/node/test_switch.py",
     "kube.client.http": "opens connections: tests/stories/test_kube_api.py, tests/stories/test_kube_api_bodies.py",
-    "kube.events.lease": "only the recorder uses it: tests/unit/kube/events/test_recorder.py",
     "kube.informer.informer": "runs the reflectors of all kinds: tests/stories/test_api_faults.py",
     "kube.manifests.value": "an error and a value without code: tests/unit/kube/manifests/test_documents.py",
     "locator.controller": "asks the API server: tests/stories/test_locator_controller.py",

@@ -14,7 +14,6 @@ from typing import Final
 
 from topodns.app.cluster_lifecycle import NotKnown
 from topodns.app.cluster_reload import FeedSettings, feed_settings, kept_feed
-from topodns.app.loop_timers import LoopTimers
 from topodns.cluster.model import Kind
 from topodns.cluster.publishing_state import PublishingState, Subscriber
 from topodns.cluster.state import ClusterState
@@ -27,6 +26,7 @@ from topodns.kube.events.lease import NAMESPACE
 from topodns.kube.events.recorder import EventWriter
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.manifests.source import ManifestSource
+from topodns.net.loop_timers import LoopTimers
 from topodns.plugins.kubernetes.pod_wait import PodWait
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.topology import TopologySettings

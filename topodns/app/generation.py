@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from topodns.app.loop_timers import LoopTimers
 from topodns.app.self_forwarding import refuse_circles
 from topodns.corefile.zones import BlockKey
 from topodns.dns.message import DEFAULT_UDP_SIZE, Query
@@ -22,6 +21,7 @@ from topodns.dnsserver.fast_forward.eligibility import make_fast_route
 from topodns.dnsserver.packet_cache.variants import block_variants
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.memory.budget import SERVER, MemoryLimits
+from topodns.net.loop_timers import LoopTimers
 from topodns.plugins.block import ServerBlock, Settings
 from topodns.plugins.bufsize import PLUGIN as BUFSIZE
 from topodns.plugins.loadbalance.handler import LoadBalancer

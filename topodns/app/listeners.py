@@ -6,7 +6,6 @@ A reload is prepared first (new addresses are opened, which may fail) and then c
 import asyncio
 import logging
 import socket
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,13 +13,13 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from topodns.app.generation import Generation, ListenAt
-from topodns.app.loop_timers import LoopTimers
 from topodns.dependency import Fact
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.lookup import answer_batch
 from topodns.dnsserver.packet_cache.table import PacketCache, PacketCaches
 from topodns.memory.budget import SERVER, MemoryLimits
 from topodns.net.descriptors import Descriptors
+from topodns.net.loop_timers import LoopTimers, boot_clock
 from topodns.net.mmsg import open_batch
 from topodns.net.reuseport import SETTLE, Binding, Instance, Sharing, leave_group, share
 from topodns.net.sockets import ListenError, open_tcp, open_udp
@@ -193,11 +192,11 @@ class Listeners:
         key = (server_label(at), transport, family)
         socket_counters = self._all_counters.setdefault(key, QueryCounters(*key))
         port, name = sock.getsockname()[1], self._instance.name if self._instance is not None else None
-        return Handler(generation.tables[at], self._table(generation), socket_counters, time.monotonic, port, name)
+        return Handler(generation.tables[at], self._table(generation), socket_counters, boot_clock, port, name)
 
     def _table(self, generation: Generation) -> PacketCache:
-        # The same clock as `LoopTimers` has, in which each `valid_until` is given.
-        return PacketCache(generation.view_key, self._rng, time.monotonic, self.packet_caches)
+        # The clock of `LoopTimers`, too, in which each `valid_until` is given.
+        return PacketCache(generation.view_key, self._rng, boot_clock, self.packet_caches)
 
     async def _start(self, sock: socket.socket, generation: Generation, at: ListenAt) -> _Site:
         handler = self._handler(sock, generation, at)

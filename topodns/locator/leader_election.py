@@ -14,7 +14,6 @@ supervised, because of these defects, each of which has a test:
 import asyncio
 import logging
 import math
-import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
@@ -49,14 +48,6 @@ _NOT_FOUND: Final = 404
 logging.getLogger("kubernetes.aio.leaderelection").setLevel(logging.CRITICAL)  # it reports each attempt; see Report
 
 Clock = Callable[[], float]
-
-
-def boot_clock() -> float:
-    """Seconds since the boot of the host, the time in suspend included (CLOCK_BOOTTIME).
-
-    A Lease expires for the other replicas while this host is suspended, which a monotonic clock does not count.
-    """
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class LeaseLost(Exception):

@@ -17,12 +17,13 @@ from topodns.kube.client.contract import ApiError
 from topodns.kube.client.official_client import OfficialClient, connect
 from topodns.locator.command import LocatorFlags
 from topodns.locator.controller import LocatorController
-from topodns.locator.leader_election import Fence, FencedLock, LeaseApi, boot_clock, campaign
+from topodns.locator.leader_election import Fence, FencedLock, LeaseApi, campaign
 from topodns.locator.metrics import LocatorCounts
 from topodns.locator.refusals import Refusals
 from topodns.logs import start_logging
 from topodns.net.http_server.messages import HttpReply, HttpRequest
 from topodns.net.http_server.server import AdminServer
+from topodns.net.loop_timers import boot_clock
 from topodns.net.sockets import ListenError, open_tcp
 
 log = logging.getLogger(__name__)

@@ -26,7 +26,7 @@ class Timers(Protocol):
     """The part of an event loop that plugins may use."""
 
     def time(self) -> float:
-        """Monotonic seconds."""
+        """Monotonic seconds, by which answers expire: those of the process count the time in suspend as well."""
 
     def call_later(self, delay: float, callback: Callable[[], object], /) -> Timer: ...
 

@@ -33,7 +33,7 @@ class UpstreamQuery(ABC):
     message: bytes  # without its id, which the transport adds
     question: bytes  # the question section of the message
     carrier: "Carrier | None"  # the transport while the query is in flight; None before that and after the result
-    # Of the transport: monotonic seconds of the timeout, and of the next look at the query, which may be earlier.
+    # Of the transport: when (`Timers.time`) the query times out, and when it is next looked at, which may be earlier.
     deadline: float
     due: float
     ident: bytes  # the message id on the wire
@@ -84,7 +84,7 @@ class Upstream(Protocol):
     def exchange(self, query: UpstreamQuery, transport: Transport, timeout: float, now: float) -> None:
         """Send a query, once in its life, and wait at most `timeout` seconds from `now` for the reply.
 
-        `query` has message, question, and None as `carrier` and `twin`. `now`: monotonic seconds. Its `on_reply` is
+        `query` has message, question, and None as `carrier` and `twin`. `now`: by `Timers.time`. Its `on_reply` is
         called with the result, perhaps before this returns.
 
         Each query gets its own id on the wire. A reply with another id, question or source, or with QR clear, is

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from topodns.files.regular import FileState, file_state, read_regular
 from topodns.kube.client.contract import ApiError, ApiSettings, RequestDeadlines
+from topodns.net.loop_timers import boot_clock
 from topodns.net.tls_client import client_context
 
 if TYPE_CHECKING:
@@ -241,7 +242,7 @@ class Login:
 
     def _current(self) -> Access | None:
         access = self._access
-        if access is None or time.monotonic() - self._read_at >= self._max_age or time.time() >= access.expires:
+        if access is None or boot_clock() - self._read_at >= self._max_age or time.time() >= access.expires:
             return None
         return access
 
@@ -254,7 +255,7 @@ class Login:
                 raise
             log.warning("the credentials for the API server stay as they are: %s", problem)
             return self._access
-        self._read_at = time.monotonic()
+        self._read_at = boot_clock()
         if self._access is None or access != self._access:  # else keep it: TLS and `renew` compare identity
             self._access = access
         return self._access

@@ -4,8 +4,8 @@ As in client-go's leader election no two clocks are compared: a Lease has expire
 unchanged for its leaseDurationSeconds.
 """
 
-import asyncio
 import time
+from collections.abc import Callable
 from typing import Final
 
 from topodns.kube.client.contract import ApiError, KubeApi, read_body
@@ -20,15 +20,19 @@ _NOT_FOUND, _CONFLICT = 404, 409
 
 
 class Lease:
-    """The Lease as seen by one replica, `holder`."""
+    """The Lease as seen by one replica, `holder`.
 
-    def __init__(self, namespace: str, holder: str) -> None:
+    `clock`: seconds, in which a suspend of this host counts, since the Lease expires for the other replicas meanwhile.
+    """
+
+    def __init__(self, namespace: str, holder: str, clock: Callable[[], float]) -> None:
         self._namespace = namespace
         self._holder = holder
+        self._clock = clock
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._path = f"{self._collection}/{NAME}"
         self._sure_until = 0.0
-        self._version = ""  # resourceVersion last seen; `_seen_at`: when first seen, in loop seconds
+        self._version = ""  # resourceVersion last seen; `_seen_at`: when first seen, by `clock`
         self._seen_at = 0.0
 
     async def hold(self, api: KubeApi) -> float:
@@ -36,7 +40,7 @@ class Lease:
 
         Within SURE seconds after it was acquired or renewed, no request is sent.
         """
-        began = asyncio.get_running_loop().time()
+        began = self._clock()
         if began < self._sure_until:
             return 0.0
         try:

@@ -15,6 +15,7 @@ from topodns.kube.client.contract import ApiError, KubeApi, read_body
 from topodns.kube.events.bodies import REASONS, decode_uid, event_body
 from topodns.kube.events.lease import Lease
 from topodns.memory.bounded import TTLCache
+from topodns.net.loop_timers import boot_clock
 from topodns.topology.findings import Finding
 
 log = logging.getLogger(__name__)
@@ -122,10 +123,16 @@ class EventWriter:
     """
 
     def __init__(
-        self, connect: Callable[[], Awaitable[KubeApi]], namespace: str, holder: str, counts: Counter[str]
+        self,
+        connect: Callable[[], Awaitable[KubeApi]],
+        namespace: str,
+        holder: str,
+        counts: Counter[str],
+        clock: Callable[[], float] = boot_clock,
     ) -> None:
+        """`clock`: that of the `Lease`."""
         self._connect = connect
-        self._lease = Lease(namespace, holder)
+        self._lease = Lease(namespace, holder, clock)
         self._holder = holder
         self._counts = counts
         self._plan = EventSchedule(_now)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from topodns.net.loop_timers import LoopTimers
 from topodns.net.upstream.address import CLOSED, Counts, UdpSockets, UpstreamEndpoint, UpstreamLimits, resolve_endpoint
 from topodns.net.upstream.deadlines import Deadlines
 from topodns.net.upstream.matching import RandomIds
@@ -35,7 +36,7 @@ class DnsUpstream:
         sockets: UdpSockets,
     ) -> None:
         self.name = endpoint.name
-        self._deadlines = Deadlines(loop, limits.sweep)
+        self._deadlines = Deadlines(LoopTimers(), limits.sweep)
         self._closed = False
         ids = RandomIds()
         connected = Transport.TCP if endpoint.tls is None else Transport.TLS

@@ -16,13 +16,14 @@ AT_ONCE: Final = 32  # `on_due` calls in one turn of the loop; each takes about 
 class Deadlines:
     """Calls `on_due` for queries in flight that are due, up to `period` seconds late; no timer runs while none is.
 
-    `armed`: the timer runs. Who sends a query calls `arm` unless it does.
+    `armed`: the timer runs. Who sends a query calls `arm` unless it does. `time`: the clock of all deadlines.
     """
 
-    __slots__ = ("_due", "_in_flight", "_period", "_timers", "armed")
+    __slots__ = ("_due", "_in_flight", "_period", "_timers", "armed", "time")
 
     def __init__(self, timers: Timers, period: float) -> None:
         self._timers = timers
+        self.time = timers.time
         self._period = period
         self._in_flight: list[Callable[[], Iterable[UpstreamQuery]]] = []
         self._due: deque[UpstreamQuery] = deque()  # due at the last sweep, not handled yet
@@ -43,7 +44,7 @@ class Deadlines:
             self.armed = self._timers.call_later(self._period, self._sweep)
 
     def _sweep(self) -> None:
-        now = self._timers.time()
+        now = self.time()
         try:
             if not self._due:
                 self._due.extend([query for query in self.in_flight() if query.due <= now])

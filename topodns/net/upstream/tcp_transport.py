@@ -53,11 +53,11 @@ class TcpCarrier:
         self._filling: UpstreamConnection | None = None
         self._leaving: set[UpstreamConnection] = set()
         self._attempts: set[asyncio.Task[None]] = set()
-        self._next_second = 0.0  # on the loop's clock: earliest next attempt at a second connection
+        self._next_second = 0.0  # on the clock of the deadlines: earliest next attempt at a second connection
         self._next_instead = 0.0  # likewise at a replacement for a silent one
         self._twins = 0  # hedged queries
         self._closing = False
-        self._isolated = IsolatedConnections(self, loop.time)
+        self._isolated = IsolatedConnections(self, deadlines.time)
         deadlines.add(self._in_flight)
 
     def exchange(self, query: UpstreamQuery, timeout: float, now: float) -> None:
@@ -249,7 +249,7 @@ class TcpCarrier:
         """
         if self._closing:
             return None
-        now = self._loop.time()
+        now = self._deadlines.time()
         best = self._least_loaded(besides=silent)
         if (best is not None and not best.silent) or now < self._next_instead:
             return best
@@ -269,7 +269,7 @@ class TcpCarrier:
         if self._closing or query.sends >= _SENDS:
             return None
         if lost.is_open:
-            return self._choose(query.deadline - self._loop.time())
+            return self._choose(query.deadline - self._deadlines.time())
         best = self._least_loaded()
         return best if best is not None and best.is_open else None
 
@@ -286,7 +286,7 @@ class TcpCarrier:
             return best
         if best is None:
             return self._open(timeout)
-        now = self._loop.time()
+        now = self._deadlines.time()
         if now >= self._next_second:
             self._next_second = now + self._limits.second_attempt
             opened = self._open(timeout)

@@ -39,7 +39,7 @@ class Replica:
         async def connect() -> MemoryClient:
             return MemoryClient(front)
 
-        self._writer = EventWriter(connect, "kube-system", name, self.counts)
+        self._writer = EventWriter(connect, "kube-system", name, self.counts, asyncio.get_running_loop().time)
         self._task = asyncio.create_task(self._writer.run(), name=name)
 
     def report(self, *findings: Finding) -> None:

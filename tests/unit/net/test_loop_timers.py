@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.support.virtual_event_loop import run_virtually
-from topodns.app.loop_timers import LoopTimers
+from topodns.net.loop_timers import LoopTimers
 
 
 def test_a_callback_runs_after_its_delay_unless_it_is_cancelled() -> None:
