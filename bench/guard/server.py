@@ -126,7 +126,8 @@ class MemoryServer:
                 calls.count(partial(stream.connection.data_received, replies))
         if not self.loop.streams:
             self._answer_over_udp(number, calls)
-        calls.count(self.loop.turn)
+        while self.loop.has_work:
+            calls.count(self.loop.turn)
 
     def _answer_over_udp(self, number: int, calls: Calls) -> None:
         assert self._upstream is not None, "a query without a reply"

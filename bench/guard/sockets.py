@@ -84,6 +84,11 @@ class StandingLoop(asyncio.AbstractEventLoop):
     def remove_reader(self, fd: Any) -> bool:
         return self.readers.pop(fd, None) is not None
 
+    @property
+    def has_work(self) -> bool:
+        """Whether `call_soon` has queued anything."""
+        return bool(self._soon)
+
     def turn(self) -> None:
         """Call what `call_soon` has queued."""
         soon, self._soon = self._soon, []
@@ -167,6 +172,12 @@ class UpstreamStream(asyncio.Transport):
 
     def setsockopt(self, *_: object) -> None:
         """No options."""
+
+    def pause_reading(self) -> None:
+        """Without effect: the connection reads only when it is called."""
+
+    def resume_reading(self) -> None:
+        """Without effect."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         self._written.append(bytes(data))

@@ -34,6 +34,7 @@ SLICE: Final = 0.001  # seconds of work on messages of the upstream between two 
 PAUSE: Final = 0.001  # seconds: at most half of the time is for them
 MAX_INBOX: Final = 1 << 22  # octets of messages that wait, with MESSAGE_OVERHEAD for each
 MESSAGE_OVERHEAD: Final = 128  # octets of the objects of a message beside its own
+UNSOLICITED: Final = 16  # responses to no request, and requests, which no upstream needs to send
 MAX_INTERVAL: Final = 60.0  # seconds: the longest keepalive interval here, whatever the upstream allows
 
 _DSO_TYPE_NOT_IMPLEMENTED: Final = 11  # RFC 8490 section 10.2
@@ -146,6 +147,7 @@ class DsoSession:
         self._left = SLICE  # seconds of work until `_next_slice`
         self._next_slice: Timer | None = None
         self._replies = 0  # to queries, before the first Keepalive
+        self._unsolicited = 0
         self._over = False
 
     def begin(self) -> None:
@@ -257,6 +259,7 @@ class DsoSession:
         elif not self.is_established:
             raise WireError("message before the session")
         elif message.ident:
+            self._note_unsolicited()
             self._line.post(write_dso_response(message.ident, _DSO_TYPE_NOT_IMPLEMENTED))
         else:
             yield from self._take_unidirectional(message, octets)
@@ -264,6 +267,7 @@ class DsoSession:
     def _take_response(self, message: DsoMessage, ident: bytes) -> None:
         request = self._requests.pop(ident, None)
         if request is None:
+            self._note_unsolicited()
             return
         if request.goes_on and message.rcode == Rcode.NOERROR:
             self._operations.add(ident)
@@ -275,6 +279,12 @@ class DsoSession:
         tlvs = message.additional if message.primary is None else (message.primary, *message.additional)
         delays = [read_retry_delay(data) for kind, data in tlvs if kind == DsoType.RETRY_DELAY]
         request.on_response(message.rcode, max(delays, default=0) / 1000)
+
+    def _note_unsolicited(self) -> None:
+        """Count a message that has no place in a session. Raises WireError for more than UNSOLICITED."""
+        self._unsolicited += 1
+        if self._unsolicited > UNSOLICITED:
+            raise WireError(f"more than {UNSOLICITED} requests, and responses to none")
 
     def _take_unidirectional(self, message: DsoMessage, octets: bytes) -> Iterator[object]:
         assert message.primary is not None

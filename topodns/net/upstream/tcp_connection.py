@@ -5,6 +5,7 @@ It keeps its queries by id. Its owner chooses the connection for a query, and ha
 
 import asyncio
 import socket
+from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from topodns.dns.tcp_framing import PREFIX, MessageReader, frame
@@ -20,6 +21,9 @@ _OPENING: Final = 1 << 16  # added to the load until connected; more than the qu
 _SILENT: Final = 1 << 17
 _IN_FLIGHT: Final = _OPENING - 1  # mask for the number of queries in the load
 _IDENT: Final = 2  # octets of a message id
+_SLICE: Final = 4096  # octets that are taken in one turn of the loop: 290 messages at most, or 80 of usual size
+_UNSOLICITED: Final = 16  # messages that an upstream may send beyond one for each query
+_FLOODED: Final = Failure("more messages from the upstream than queries to it", timed_out=False)
 _UNIDIRECTIONAL: Final = b"\0\0"  # id of DSO messages without a response (RFC 8490 section 5.4.1)
 
 
@@ -46,6 +50,9 @@ class ConnectionOwner(Protocol):
 
 class UpstreamConnection(asyncio.Protocol):
     """A connection, which takes queries also while it is connecting; they are sent when it is open.
+
+    It ends once the upstream has sent many more messages that match no query than there were queries, and it reads no
+    faster than _SLICE octets in a turn of the loop, so that no upstream keeps the loop from other work.
 
     `age`: seconds for which it takes new queries, 0 for ever.
     """
@@ -76,6 +83,8 @@ class UpstreamConnection(asyncio.Protocol):
         # Open and not silent, takes queries, and has some of this turn of the loop.
         self.is_filling = False
         self._reader = MessageReader()
+        self._slices: deque[bytes] = deque()  # octets of the stream that are not taken yet; it is not read meanwhile
+        self._unsolicited = 0  # messages that match no query, late replies not among them
         self._leaving = self._gone = False
         self._retired = False  # takes no queries, and stays open as long as a session needs it
         self.replies = 0  # number of replies to queries
@@ -225,6 +234,26 @@ class UpstreamConnection(asyncio.Protocol):
         self._close_if_done()
 
     def data_received(self, data: bytes) -> None:
+        slices = self._slices
+        if len(data) <= _SLICE and not slices:
+            self._take(data)
+            return
+        if not slices:
+            self._transport.pause_reading()
+            self._loop.call_soon(self._take_slice)
+        slices.extend(data[at : at + _SLICE] for at in range(0, len(data), _SLICE))
+
+    def _take_slice(self) -> None:
+        if self._gone:
+            return
+        self._take(self._slices.popleft())
+        if self._slices:
+            self._loop.call_soon(self._take_slice)
+        elif not self._gone:
+            self._transport.resume_reading()
+
+    def _take(self, data: bytes) -> None:
+        """Take the messages that these octets of the stream complete."""
         for message in self._reader.receive_data(data):
             ident = message[:2]
             query = self.queries.get(ident)
@@ -241,6 +270,8 @@ class UpstreamConnection(asyncio.Protocol):
                 query.on_reply(message)
             else:
                 self._stray(query, message)
+                if self._gone:
+                    return
         if not self.load:
             self._note_idle()
 
@@ -256,16 +287,20 @@ class UpstreamConnection(asyncio.Protocol):
         """Hand a message that is no reply to a query in flight to the session, or count it.
 
         `query`: the query with its id; None if there is none: the id, if that of an abandoned query, is free again. A
-        message that is shorter than a header is not counted, and closes the connection.
+        message that is shorter than a header is not counted, and closes the connection, as too many others do. An
+        upstream may send a reply to each query twice, and late ones.
         """
         if len(message) < HEADER:  # no DNS message: the rest of the stream is not trusted either
             self.fail(LOST)
             return
         if self.session is not None and self.session.receive(message):
             return
-        if query is None:
-            self.queries.pop(message[:2], None)
         self._owner.strayed()
+        if query is None and self.queries.pop(message[:2], self) is None:
+            return
+        self._unsolicited += 1
+        if self._unsolicited > self.replies + len(self.queries) + _UNSOLICITED:
+            self.fail(_FLOODED)
 
     def _flush(self) -> None:
         unsent, self._unsent = self._unsent, []
@@ -323,6 +358,7 @@ class UpstreamConnection(asyncio.Protocol):
             return
         self._gone = self._leaving = True
         self.is_filling = False
+        self._slices.clear()
         if self._timer is not None:
             self._timer.cancel()
         if self.session is not None:

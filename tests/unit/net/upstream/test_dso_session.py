@@ -19,7 +19,7 @@ from topodns.dns.dso import (
     write_dso,
     write_dso_response,
 )
-from topodns.net.upstream.dso_session import MAX_INBOX, MESSAGE_OVERHEAD, PATIENCE, PAUSE, SLICE, DsoEnd
+from topodns.net.upstream.dso_session import MAX_INBOX, MESSAGE_OVERHEAD, PATIENCE, PAUSE, SLICE, UNSOLICITED, DsoEnd
 
 
 class Scene:
@@ -205,6 +205,23 @@ def test_a_flood_of_messages_ends_the_session(size: int) -> None:
     assert (scene.wire.state, scene.end.problem) == ("aborted", f"more than {MAX_INBOX} octets of messages at once")
     scene.timers.advance(1)
     assert scene.user.got == []
+
+
+@pytest.mark.parametrize(
+    "message",
+    [write_dso(DsoMessage(7, False, 0, Tlv(KNOWN, b""))), write_dso_response(7, 0)],
+    ids=["request", "response"],
+)
+def test_requests_and_responses_to_none_end_the_session_if_they_are_many(message: bytes) -> None:
+    scene = Scene()
+    for _ in range(UNSOLICITED):
+        scene.wire.say(message)
+        scene.timers.advance(PAUSE)
+    assert scene.user.ends == []
+    scene.wire.say(message)
+    assert scene.wire.state == "aborted"
+    assert not scene.end.refused
+    assert len(scene.wire.sent) <= UNSOLICITED + 1
 
 
 def test_the_work_on_a_message_ends_with_the_session() -> None:

@@ -49,6 +49,7 @@ class Line:
         self.connection = connection
         self.asked: list[bytes] = []  # messages that have not been answered
         self.closed = False
+        self.paused = 0  # how often the connection has stopped to read
         self._reader = MessageReader()
         connection.connection_made(cast(asyncio.BaseTransport, self))
 
@@ -60,6 +61,12 @@ class Line:
 
     def get_write_buffer_size(self) -> int:
         return 0
+
+    def pause_reading(self) -> None:
+        self.paused += 1
+
+    def resume_reading(self) -> None:
+        """All that was said has been taken."""
 
     def close(self) -> None:
         self.closed = True
