@@ -105,11 +105,14 @@ _LIST: Final = StructReader(ApiList)
 _GROUP: Final = StructReader(ApiGroup)
 _METADATA: Final = StructReader(ApiObject)
 
-# An escape of a JSON text; group 1: half of a surrogate pair without its other half (RFC 8259 section 8.2).
-_ESCAPE: Final = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+# A pair of surrogates in a JSON text, or group 1: half of one (RFC 8259 section 8.2). It may follow an odd number of
+# other backslashes; then it begins with no escape.
+_SURROGATE: Final = re.compile(
+    rb"\\u[dD](?:[89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|([89a-fA-F][0-9a-fA-F]{2}))"
 )
-_NO_TEXT: Final = b"\xff"  # in no UTF-8
+_NO_TEXT: Final = 6 * b"\xff"  # in no UTF-8, and as long as the escape
+_WINDOW: Final = 256  # octets in which backslashes are counted at once
+_MAX_SURROGATES: Final = 1 << 16  # of one text; an API server writes none, and those of this number take 0.05 s
 
 T = TypeVar("T", bound=ApiStruct)
 
@@ -175,17 +178,49 @@ def _read_whole(reader: StructReader[T], text: bytes) -> T:
     """Read a text that has objects in it, of which any may have a text that is none. Raises one of UNREADABLE.
 
     The reader skips octets that are no UTF-8, and refuses all for half of a surrogate pair: that becomes such octets,
-    so that it costs its own object alone.
+    so that it costs its own object alone. With more than _MAX_SURROGATES the text is refused.
     """
     try:
         return reader.read_json(text)
     except RecursionError:
         raise
     except UNREADABLE:
-        marked = _ESCAPE.sub(lambda escape: escape[0] if escape[1] is None else _NO_TEXT, text)
-        if marked == text:
+        marked = _mark_halves(text)
+        if marked is None:
             raise
     return reader.read_json(marked)
+
+
+def _mark_halves(text: bytes) -> bytes | None:
+    """The text with _NO_TEXT in place of halves of surrogate pairs; None without any, and with too many surrogates.
+
+    It takes the memory of two such texts, whatever is in it.
+    """
+    marked, at = None, 0
+    for _ in range(_MAX_SURROGATES):
+        found = _SURROGATE.search(text, at)
+        if found is None:
+            return None if marked is None else bytes(marked)
+        at = found.start()
+        if _backslashes_before(text, at) % 2:
+            at += 2
+            continue
+        if found[1] is not None:
+            marked = bytearray(text) if marked is None else marked
+            marked[at : found.end()] = _NO_TEXT
+        at = found.end()
+    return None
+
+
+def _backslashes_before(text: bytes, end: int) -> int:
+    start = end
+    while start:
+        window = text[max(0, start - _WINDOW) : start]
+        others = len(window.rstrip(b"\\"))
+        start -= len(window) - others
+        if others:
+            break
+    return end - start
 
 
 def _upsert(kind: Kind, source: Json) -> Event | Undecodable:

@@ -1,6 +1,8 @@
 """Lists and watches of an API server, octet by octet, and the objects decoded of them."""
 
 import json
+import tracemalloc
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -251,6 +253,28 @@ class TestHalvesOfSurrogatePairs:
         assert isinstance(read_listed("Service", self.object_with(text)), Listed)
         beside = b'{"type":"ADDED","x":"\\ud800","object":%b}' % self.object_with(text)
         assert isinstance(read_watch_line("Service", beside), Event)
+
+    PIECES = ("\\\\", "\\n", "\\ud83d", "\\uDE00", "\\u0041", "ud800", "a")
+
+    @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+    def test_an_object_is_read_unless_its_text_has_half_of_a_pair(self, text: str) -> None:
+        """As Python's own reader understands the escapes; beside an object that always has one."""
+        parsed = json.loads(f'"{text}"')
+        whole = parsed.encode("utf-8", "replace") == parsed.encode("utf-8", "surrogatepass")
+        items = b",".join([self.object_with("\\udc00"), self.object_with(text)])
+        page = read_page("Service", b'{"kind":"ServiceList","metadata":{"resourceVersion":"9"},"items":[%b]}' % items)
+        expected = [Undecodable, Service if whole else Undecodable]
+        assert [type(read_listed("Service", item)) for item in page.items] == expected
+
+    @pytest.mark.parametrize("escape", [b"\\n", b"\\ud83d\\ude00", b"\\ud800", b"\\\\"])
+    def test_escapes_without_number_take_no_more_memory_than_their_text(self, escape: bytes) -> None:
+        text = b'{"type":"ADDED","x":"\\ud800%b","object":{}}' % (escape * (4_000_000 // len(escape)))
+        tracemalloc.start()
+        with suppress(UnreadableReply):
+            read_watch_line("Service", text)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 3 * len(text)
 
 
 class TestDepth:
