@@ -13,10 +13,12 @@ import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 
 from topodns import __version__
 from topodns.kube.client.contract import ApiError, RequestDeadlines
@@ -61,6 +63,62 @@ _HEADERS: Final = {
 }
 
 
+_PIECE: Final = 1 << 14  # octets between two looks at the framing
+_FRAMING: Final = 1 << 15  # octets of one response beside its content: interim responses, headers, chunks, trailers
+_SHARE: Final = 8  # and one octet for so many of content; an API server needs 7 for each event of some hundred
+
+
+class _TooMuchFraming(aiohttp.ClientPayloadError):
+    """A response with more octets of framing than any API server or proxy needs."""
+
+
+class _BoundedFraming(ResponseHandler):
+    """The connection, which ends when a response has too much framing.
+
+    aiohttp bounds the size of each interim response and header, and that of no chunk extension, but takes them without
+    end, with a Python object each (RFC 9110 section 15.2, RFC 9112 section 7.1).
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop)
+        self._arrived = 0  # octets of the present response
+
+    def set_response_params(self, **parameters: Any) -> None:
+        self._arrived = 0
+        super().set_response_params(**parameters)
+
+    def data_received(self, data: bytes) -> None:
+        for at in range(0, len(data) or 1, _PIECE):
+            piece = data[at : at + _PIECE]
+            self._arrived += len(piece)
+            super().data_received(piece)
+            if self.transport is None or self.transport.is_closing():
+                return
+            if self._reading_paused:  # the parser may hold content back, until the reader has taken some
+                continue
+            content = self._payload.total_bytes if self._payload is not None else 0
+            if self._arrived - content > _FRAMING + content // _SHARE:
+                self._end()
+                return
+
+    def _end(self) -> None:
+        payload, transport = self._payload, self.transport
+        problem = _TooMuchFraming("the response has more framing than content")
+        self.set_exception(problem)
+        if payload is not None:
+            payload.set_exception(problem)
+        if transport is not None:
+            transport.abort()
+
+
+class _Connector(aiohttp.TCPConnector):
+    """Makes each connection a `_BoundedFraming`: aiohttp has no public way to it."""
+
+    def __init__(self) -> None:
+        super().__init__(limit=0, socket_factory=open_socket)
+        self._factory = cast("partial[ResponseHandler]", partial(_BoundedFraming, self._loop))
+
+
 class _Request(NamedTuple):
     method: str
     path: str
@@ -79,7 +137,7 @@ class ApiConnection:
         self._tls: tuple[Access, ssl.SSLContext] | None = None
         # No cookies, redirects or proxies from the environment: a token is sent only to the configured server.
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, socket_factory=open_socket),
+            connector=_Connector(),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(total=None, connect=deadlines.connect),
             headers=_HEADERS,
@@ -204,7 +262,7 @@ class ApiConnection:
                 return _words(error)
             case aiohttp.ServerDisconnectedError():
                 return "the connection was closed before a response came"
-            case aiohttp.ClientPayloadError():
+            case aiohttp.ClientPayloadError() if not isinstance(problem, _TooMuchFraming):
                 return "the response was cut off"
         # For a response that is not HTTP, aiohttp invents a status, which is in no log of the server.
         text = f"not HTTP: {problem.message}" if isinstance(problem, aiohttp.ClientResponseError) else str(problem)
