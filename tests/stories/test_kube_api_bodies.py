@@ -11,7 +11,9 @@ from tests.support.api_client import SERVICES, connected, read, refused, trustin
 from tests.support.certificates import Certificates, make_certificates, needs_openssl
 from tests.support.event_loops import either_loop, eventually, run
 from tests.support.scripted_http_server import Seen, replies, server_side, serving, text_response
+from topodns.kube.client import connect
 from topodns.kube.client.contract import ApiError, ApiSettings
+from topodns.kube.client.counters import RequestCounters
 
 pytestmark = [needs_openssl, either_loop]
 
@@ -209,5 +211,21 @@ def test_the_identity_coding_is_none(loop_name: str) -> None:
             connected(ApiSettings(endpoint=served.url)) as api,
         ):
             assert await read(api) == b"body"
+
+    run(loop_name, story())
+
+
+def test_a_status_that_http_does_not_have_is_counted_as_other(loop_name: str) -> None:
+    """What stands in the API server's place chooses it, and each would be a line of the metrics."""
+
+    async def story() -> None:
+        counters = RequestCounters()
+        answers = [f"HTTP/1.1 {status} No\r\nContent-Length: 0\r\n\r\n".encode() for status in (404, 799, 999, 620)]
+        async with serving(replies(*answers)) as served:
+            api = await connect(ApiSettings(endpoint=served.url), socket_counters=counters)
+            for _ in answers:
+                await refused(api)
+            await api.close()
+        assert {code for code, _, _ in counters.results} == {"404", "other"}
 
     run(loop_name, story())

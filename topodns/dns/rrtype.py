@@ -147,8 +147,16 @@ def class_text(rclass: int) -> str:
 
 
 def rcode_text(rcode: int) -> str:
-    """The mnemonic of an RCODE, or its number, as in CoreDNS's logs and metrics."""
+    """The mnemonic of an RCODE, or its number, as in CoreDNS's logs."""
     return RCODE_NAMES.get(rcode) or str(rcode)
+
+
+OTHER_RCODE: Final = "other"
+
+
+def rcode_label(rcode: int) -> str:
+    """The value of a label `rcode`: the mnemonic, or OTHER_RCODE, since an upstream may send 4,096 different ones."""
+    return RCODE_NAMES.get(rcode, OTHER_RCODE)
 
 
 def parse_rcode(text: str) -> int | None:

@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final, NamedTuple, cast
 from urllib.parse import urlsplit
 
@@ -63,6 +64,7 @@ _HEADERS: Final = {
 }
 
 
+_STATUS_LABELS: Final[Mapping[int, str]] = {status: str(status.value) for status in HTTPStatus}
 _PIECE: Final = 1 << 14  # octets between two looks at the framing
 _FRAMING: Final = 1 << 15  # octets of one response beside its content: interim responses, headers, chunks, trailers
 _SHARE: Final = 8  # and one octet for so many of content; an API server needs 7 for each event of some hundred
@@ -195,7 +197,7 @@ class ApiConnection:
         began, code = time.monotonic(), NO_RESPONSE
         try:
             response = await self._ask(access, request)
-            code = str(response.status)
+            code = _STATUS_LABELS.get(response.status, "other")
             return response
         finally:
             self._socket_counters.count(request.method, urlsplit(access.server).netloc, code, time.monotonic() - began)

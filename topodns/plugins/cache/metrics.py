@@ -7,7 +7,6 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
-from topodns.dns.rrtype import rcode_text
 from topodns.metrics.registry import Published, Reading
 from topodns.plugins.block import ServerBlock
 from topodns.plugins.cache.counts import CacheCounts, SubscriptionCounts
@@ -112,7 +111,7 @@ def _push(source: MetricsSource) -> Iterator[Published]:
         "counter",
         (*_LABELS, "rcode"),
         lambda: [
-            ((*labels, rcode_text(rcode)), number)
+            ((*labels, rcode), number)
             for labels, counts in shared.all(SubscriptionCounts)
             for rcode, number in counts.refused.items()
         ],

@@ -3,13 +3,16 @@
 from bisect import bisect_left
 from collections import defaultdict
 from math import inf
+from typing import Final
 
-from topodns.dns.rrtype import rcode_text
+from topodns.dns.rrtype import RCODE_NAMES, rcode_label
 from topodns.net.upstream.address import Counts, UdpSockets
 from topodns.net.upstream.client import Connections
 from topodns.plugins.forward.limits import InFlight
 from topodns.query.counters import DURATION_BUCKETS
 from topodns.query.histogram import Histogram
+
+_UNKNOWN: Final = -1  # key of the replies whose rcodes have no mnemonic
 
 
 class UpstreamCounts:
@@ -31,7 +34,8 @@ class UpstreamCounts:
         """Count a reply with this rcode that took `seconds`."""
         durations = self._by_rcode.get(rcode)
         if durations is None:
-            durations = self._by_rcode[rcode] = Histogram(DURATION_BUCKETS)
+            known = rcode if rcode in RCODE_NAMES else _UNKNOWN
+            durations = self._by_rcode.setdefault(known, Histogram(DURATION_BUCKETS))
         # `Histogram.observe`, written out because each forwarded query is counted here.
         durations.counts[bisect_left(DURATION_BUCKETS, seconds)] += 1
         durations.sum += seconds
@@ -44,7 +48,7 @@ class UpstreamCounts:
 
     @property
     def durations(self) -> dict[str, Histogram]:
-        return {rcode_text(rcode): durations for rcode, durations in self._by_rcode.items()}
+        return {rcode_label(rcode): durations for rcode, durations in self._by_rcode.items()}
 
 
 class ForwardCounts:

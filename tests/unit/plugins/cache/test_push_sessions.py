@@ -7,7 +7,7 @@ import pytest
 from tests.support.cache_with_push import NEW, OLD, WWW, Pushed, added, removed, subject, subscribed_to
 from tests.support.dso_upstream import Wire
 from topodns.dns.dso import DsoType, retry_delay_tlv
-from topodns.dns.rrtype import Rcode
+from topodns.dns.rrtype import RCODE_NAMES, Rcode
 from topodns.net.upstream.dso_session import PATIENCE, SessionUser
 from topodns.plugins.cache.push import MAX_REFUSALS, RETRY_SOONEST, RETRY_SUBSCRIBE
 from topodns.plugins.cache.session_backoff import MAX_RETRY_DELAY, RETRY_LOST, RETRY_REFUSED
@@ -67,7 +67,7 @@ def test_a_refused_subscription_leaves_the_entry_its_ttl_and_gives_its_place_fre
     pushed.wire.respond(rcode)
     assert pushed.push.active is False
     assert pushed.ask() == "192.0.2.1 300 success"
-    assert pushed.counts.refused == {rcode: 1}
+    assert pushed.counts.refused == {RCODE_NAMES[rcode]: 1}
     pushed.live_for(RETRY_SUBSCRIBE - 1)
     pushed.ask()
     assert pushed.wire.sent == []

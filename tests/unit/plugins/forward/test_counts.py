@@ -21,12 +21,20 @@ def test_replies_fall_into_coredns_s_buckets(seconds: float, bucket: int) -> Non
 
 
 @pytest.mark.parametrize(
-    ("rcode", "label"), [(0, "NOERROR"), (2, "SERVFAIL"), (3, "NXDOMAIN"), (16, "BADVERS"), (3841, "3841")]
+    ("rcode", "label"), [(0, "NOERROR"), (2, "SERVFAIL"), (3, "NXDOMAIN"), (23, "BADCOOKIE"), (24, "other")]
 )
-def test_codes_are_labelled_as_in_coredns(rcode: int, label: str) -> None:
+def test_codes_are_labelled_as_in_coredns_and_those_without_a_mnemonic_alike(rcode: int, label: str) -> None:
     counts = UpstreamCounts()
     counts.replied(rcode, 0.001)
     assert list(counts.durations) == [label]
+
+
+def test_all_codes_that_an_upstream_can_send_have_few_labels_and_each_reply_is_counted() -> None:
+    counts = UpstreamCounts()
+    for rcode in range(4096):
+        counts.replied(rcode, 0.001)
+    assert len(counts.durations) <= 24
+    assert sum(found.count() for found in counts.durations.values()) == 4096
 
 
 def test_directives_that_forward_to_one_address_share_its_counts() -> None:
