@@ -110,8 +110,8 @@ def _awkward(place: Place) -> None:
 def _unusual(place: Place) -> None:
     """What the API accepts and no controller of Kubernetes writes."""
     own = f"{place.name}.svc.cluster.local"
-    place.service("some-ports", ports=(_HTTP, _EVERY_PORT))
-    place.slice("some-ports", place.endpoint(hostname="s0"), place.endpoint(), ports=(_HTTP, _EVERY_PORT))
+    place.service("some-ports", ports=(HTTP, _EVERY_PORT))
+    place.slice("some-ports", place.endpoint(hostname="s0"), place.endpoint(), ports=(HTTP, _EVERY_PORT))
     place.slice("some-ports", place.endpoint(hostname="s1"), ports=(_EVERY_PORT,), suffix="b")
     place.slice("some-ports", place.endpoint(), ports=(), suffix="c")
     place.service("targets")
@@ -129,7 +129,7 @@ def _unusual(place: Place) -> None:
         place.endpoint(address="mail.example.org", **_pod("f1")),
         place.endpoint(address="asleep.example.org", ready=False),
         place.endpoint(address=f"db.{own}"),
-        ports=(_HTTP, _DNS),
+        ports=(HTTP, _DNS),
         family="FQDN",
     )
     place.service("fqdn-inside")

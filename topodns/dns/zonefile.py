@@ -12,9 +12,9 @@ from topodns.dns.message import MAX_TTL, RRset
 from topodns.dns.name import BadName, Name, name_text, parse_name, wire_labels
 from topodns.dns.record_text import parse_record
 from topodns.dns.rrtype import RRClass, RRType, parse_qclass
-from topodns.file_text import foreign_octet
 from topodns.dns.text_fields import BadRecord, is_ttl, parse_ttl
 from topodns.dns.zone_generate import generated
+from topodns.file_text import foreign_octet
 
 
 class BadText(ValueError):
