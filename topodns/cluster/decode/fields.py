@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from topodns.cluster.decode.legible import LeftOut
 from topodns.cluster.decode.structs import ApiMetadata, ApiPort
+from topodns.cluster.port_index import MAX_PORTS
 from topodns.dns.addresses import packed_address, unmapped_network
 
 S = TypeVar("S")
@@ -17,6 +18,7 @@ NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})  # shared: most endpo
 
 _OCTETS: Final = {str(number): number for number in range(256)}  # ASCII digits only
 _LEADING_ZEROS: Final = re.compile(r"(?<![0-9A-Fa-f])0+(?=[0-9A-Fa-f])")
+MAX_LISTED: Final = 1000  # addresses of one field of an object other than a slice; more are ignored
 _MAX_PORT: Final = 65535
 _MAX_LABEL: Final = 63  # octets (RFC 1035 section 2.3.4)
 _MAX_VERSION: Final = 2**64 - 1  # a resourceVersion of etcd has 63 bits
@@ -81,11 +83,11 @@ def parse_listed(
 ) -> tuple[T, ...]:
     """The values of a list field, without duplicates, as two spellings may be one address.
 
-    Where the list is empty, that of the field `alone`, which older objects have, named in the singular. Raises
+    Of the first MAX_LISTED texts. Where the list is empty, that of the field `alone`, which older objects have, named in the singular. Raises
     ValueError if that cannot be parsed: it is in no list, so nothing would be left of the field.
     """
     if texts:
-        return tuple(dict.fromkeys(parse_each(parse, texts, left_out, field)))
+        return tuple(dict.fromkeys(parse_each(parse, texts[:MAX_LISTED], left_out, field)))
     try:
         return (parse(alone),) if alone else ()
     except ValueError as error:
@@ -137,12 +139,13 @@ def interned(labels: Mapping[str, str] | None) -> Mapping[str, str]:
 def parse_ports(
     ports: Sequence[ApiPort] | None, field: str, left_out: LeftOut
 ) -> Sequence[tuple[str, str, int | None]]:
-    """(name, protocol, number) of each port, None for one without a number; the default protocol is the API's, TCP.
+    """(name, protocol, number) of each of the first 1,000 ports, None for one without a number.
 
-    A port with a number outside 0..65535, the range of SRV (RFC 2782), is left out.
+    The default protocol is the API's, TCP. No more ports of a Service are served, and the API has no limit. A port with
+    a number outside 0..65535, the range of SRV (RFC 2782), is left out.
     """
     parsed = []
-    for at, port in enumerate(ports or ()):
+    for at, port in enumerate((ports or ())[:MAX_PORTS]):
         if port.port is not None and not 0 <= port.port <= _MAX_PORT:
             left_out.add(f"{field}[{at}].port", f"{port.port} is not in 0..{_MAX_PORT}")
             continue

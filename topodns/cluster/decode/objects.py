@@ -10,6 +10,7 @@ from sys import intern
 from typing import Any, Final, NamedTuple
 
 from topodns.cluster.decode.fields import (
+    MAX_LISTED,
     interned,
     label_of,
     namespace_of,
@@ -76,7 +77,7 @@ _TUNNEL_ANNOTATIONS: Final = (
     "io.cilium.network.ipv4-cilium-host",
     "io.cilium.network.ipv6-cilium-host",
 )
-MAX_EXTERNAL: Final = 1000  # external addresses of one Service; more are ignored
+MAX_KEYS: Final = 17  # of spec.topologyKeys; the API has 16 at most, and one more makes the list invalid still
 _MAX_WORD: Final = 100  # characters of an annotation that is one word or number
 _NODE_IPS: Final = frozenset(("InternalIP", "ExternalIP"))  # the other types of address are names
 
@@ -202,8 +203,8 @@ def _decode_service(source: ApiService, left_out: LeftOut) -> Iterator[Service]:
         external_name=(spec.external_name or "") if external else None,
         ports=_service_ports(spec.ports, left_out),
         topology=_topology_inputs(spec, source.metadata.annotations or {}),
-        external_ips=_foreign_addresses(islice(_external_addresses(spec, ingress), MAX_EXTERNAL), left_out),
-        external_hostnames=tuple(each.hostname for each in ingress if each.hostname and not each.ip),
+        external_ips=_foreign_addresses(islice(_external_addresses(spec, ingress), MAX_LISTED), left_out),
+        external_hostnames=tuple(each.hostname for each in ingress if each.hostname and not each.ip)[:MAX_LISTED],
         version=version_of(source.metadata),
     )
 
@@ -228,7 +229,7 @@ def _topology_inputs(spec: ApiServiceSpec, annotations: Mapping[str, str]) -> To
     """
     return TopologyInputs(
         annotation=_list_text(annotations.get("topodns.io/topology-keys")),
-        field=tuple(spec.topology_keys) if spec.topology_keys else None,
+        field=tuple(spec.topology_keys[:MAX_KEYS]) if spec.topology_keys else None,
         openyurt=_word(annotations.get("openyurt.io/topologyKeys")),
         superedge=_list_text(annotations.get("topologyKeys")),
         traffic_distribution=spec.traffic_distribution,

@@ -1,7 +1,7 @@
 """Decoders of EndpointSlices, and of v1 Endpoints to the slices that the control plane would mirror them to."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import starmap
+from itertools import islice, starmap
 from sys import intern
 from typing import Final
 
@@ -31,8 +31,11 @@ from topodns.cluster.decode.structs import (
     ApiTarget,
 )
 from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Alias, Endpoint, EndpointPort, EndpointSlice
+from topodns.cluster.owned_slices import MOST_MIRRORED
 
 MAX_ADDRESSES: Final = 2000  # addresses of one slice
+MAX_HINTS: Final = 8  # zones, and Nodes, that an endpoint has hints for; as in the API
+MAX_TOPOLOGY: Final = 16  # entries of an endpoint's topology map; as in the API
 
 _ADDRESS_TYPES: Final = frozenset({"IPv4", "IPv6"})
 _MAX_POD_NAME: Final = 253  # characters of a DNS subdomain
@@ -90,7 +93,7 @@ def _slice_endpoints(sources: Sequence[ApiEndpoint], namespace: str, left_out: L
         conditions = source.conditions or _NO_CONDITIONS
         ready = conditions.ready is not False
         labels = source.deprecated_topology or source.topology
-        topology = interned(labels) if labels else NO_LABELS
+        topology = interned(dict(islice(labels.items(), MAX_TOPOLOGY))) if labels else NO_LABELS
         hints = source.hints
         pod_name, other_target = _target_names(source.target_ref, namespace)
         for address in parse_each(parse_address, source.addresses, left_out, "endpoints[", at, "].addresses"):
@@ -137,16 +140,17 @@ def _topology_zone(given: str | None, topology: Mapping[str, str]) -> str | None
 def decode_endpoints(source: ApiEndpoints, left_out: LeftOut) -> Iterator[EndpointSlice]:
     """A slice per subset and family, as the EndpointSlice mirroring controller makes them (KEP-752).
 
-    None of an object that it leaves alone: one with the label `skip-mirror`, and a lock of leader election. Of a subset
-    the first 1,000 addresses count, ready ones before others. The names contain "/", which no API object's name can.
-    Invalid ports and addresses are left out, and invalid hostnames. Raises ValueError for another invalid field.
+    None of an object that it leaves alone: one with the label `skip-mirror`, and a lock of leader election. Of the
+    first 100 subsets, as no more slices of a mirrored Service count; of a subset the first 1,000 addresses count, ready
+    ones before others. The names contain "/", which no API object's name can. Invalid ports and addresses are left out,
+    and invalid hostnames. Raises ValueError for another invalid field.
     """
     labels, annotations = source.metadata.labels or {}, source.metadata.annotations or {}
     if labels.get(_SKIP_MIRROR_LABEL) == "true" or _LEADER_ANNOTATION in annotations:
         return
     service_name = label_of(source.metadata)
     namespace = namespace_of(source.metadata)
-    for at, subset in enumerate(source.subsets or ()):
+    for at, subset in enumerate((source.subsets or ())[:MOST_MIRRORED]):
         every = (
             *_subset_endpoints(subset.addresses or (), namespace, True, left_out, f"subsets[{at}].addresses"),
             *_subset_endpoints(
@@ -218,4 +222,4 @@ def _target_names(target: ApiTarget | None, namespace: str) -> tuple[str, str]:
 
 
 def _names(entries: Sequence[ApiNamed] | None) -> tuple[str, ...]:
-    return tuple(intern(entry.name) for entry in entries or () if entry.name)
+    return tuple(intern(entry.name) for entry in (entries or ())[:MAX_HINTS] if entry.name)
