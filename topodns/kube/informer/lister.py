@@ -40,10 +40,15 @@ class SharedState:
 PAGE_SIZE: Final = 500  # objects
 PAGE_DEADLINE: Final = 60.0  # seconds for one page
 ONE_OBJECT_DEADLINE: Final = 10.0  # seconds, for a list with limit=1
-# Octets. A page is split into its objects in one step, at about 1 ms per MiB, and 500 objects are 1 to 10 MiB. A page
-# of one object always fits: etcd stores objects up to 1.5 MiB, which is less than 16 MiB in any JSON encoding.
-MAX_PAGE: Final = 16 << 20
+# Octets. Up to five lists are read at the same time, each with a page in memory twice. A page is split into its objects
+# in one step, at about 1 ms per MiB, and 500 objects are 1 to 10 MiB.
+MAX_PAGE: Final = 4 << 20
+# Octets of a page of one object: etcd stores objects up to 1.5 MiB, which is less than 16 MiB in any JSON encoding.
+MAX_OBJECT: Final = 16 << 20
 FEWER: Final = 4  # the limit is divided by this where a page is larger than MAX_PAGE
+MORE: Final = (
+    2  # and multiplied by this after a page of less than a quarter of it: one namespace's objects may be large
+)
 
 
 class NoPage(ApiError):
@@ -54,32 +59,27 @@ class NoPage(ApiError):
 
 
 class Pages:
-    """The pages of one list of `resource` under the URL path `path`; `limit` is in objects per page."""
+    """The pages of one list of `resource` under the URL path `path`; `limit` is in objects per page, at most."""
 
     def __init__(self, api: KubeApi, path: str, resource: Resource, limit: int = PAGE_SIZE) -> None:
         self._api = api
         self._path = path
         self._resource = resource
-        self._limit = limit
+        self._most = self._limit = limit
         self._deadline = ONE_OBJECT_DEADLINE if limit == 1 else PAGE_DEADLINE
 
     async def body(self, place: Mapping[str, str]) -> bytes:
         """One page; `place` has the `continue` token or, for the first page, the resourceVersion parameters.
 
-        A page larger than MAX_PAGE is requested again with fewer objects, and so are all later ones. Raises ApiError,
-        also where a page of a single object is larger.
+        A page larger than MAX_PAGE is requested again with fewer objects; after small pages there are more again.
+        Raises ApiError, also where a page of a single object is larger than MAX_OBJECT.
         """
         while (found := await self._within_deadline(place)) is None:
             if self._limit == 1:
-                raise NoPage(f"a page of one object is larger than {MAX_PAGE >> 20} MiB")
-            before, self._limit = self._limit, max(1, self._limit // FEWER)
-            log.info(
-                "plugin/kubernetes: list of %s: %d objects are more than %d MiB; asking for %d at a time",
-                self._resource.name,
-                before,
-                MAX_PAGE >> 20,
-                self._limit,
-            )
+                raise NoPage(f"a page of one object is larger than {MAX_OBJECT >> 20} MiB")
+            self._limit = max(1, self._limit // FEWER)
+        if len(found) * FEWER < MAX_PAGE:
+            self._limit = min(self._most, self._limit * MORE)
         return found
 
     async def _within_deadline(self, place: Mapping[str, str]) -> bytes | None:
@@ -91,11 +91,11 @@ class Pages:
             raise NoPage(f"no complete page within {self._deadline:g} s") from None
 
     async def _read(self, parameters: Mapping[str, str]) -> bytes | None:
-        pieces, size = [], 0
+        pieces, size, most = [], 0, MAX_PAGE if self._limit > 1 else MAX_OBJECT
         async with self._api.stream(self._path, parameters) as body:
             async for piece in body:
                 size += len(piece)
-                if size > MAX_PAGE:
+                if size > most:
                     return None
                 pieces.append(piece)
         return b"".join(pieces)
@@ -143,7 +143,7 @@ class Listing:
             yield
 
 
-MAX_PAGES: Final = 4_000  # of one list: 2,000,000 objects at 500 a page, far beyond the limits of Kubernetes
+MAX_PAGES: Final = 20_000  # of one list: more than 8 GiB, the largest etcd, of objects so large that each has a page
 
 _FORBIDDEN: Final = 403
 
