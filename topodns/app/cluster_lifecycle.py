@@ -14,6 +14,9 @@ from topodns.app.generation import Generation
 from topodns.app.problem_log import ProblemLog
 from topodns.dependency import EVERYTHING, Fact
 from topodns.files.time_slices import in_slices
+from topodns.memory.budget import cluster_octets
+from topodns.memory.cgroup import memory_limit
+from topodns.plugins.multisocket import process_count
 
 if TYPE_CHECKING:
     from topodns.app.clusters import Cluster, Feed
@@ -34,6 +37,7 @@ class Feeding:
 
     def __init__(self, start: Callable[[Work, str], asyncio.Task[None]]) -> None:
         self._start = start
+        self.octets = 0  # that the objects of all clusters at API servers may take
         self._tasks: dict[Feed, list[asyncio.Task[None]]] = {}
 
     async def begin(self, feeds: "Iterable[Feed]") -> None:
@@ -43,6 +47,7 @@ class Feeding:
         """
         fresh = [feed for feed in feeds if feed not in self._tasks]
         self._tasks.update((feed, []) for feed in fresh)
+        self._share_octets()
         for feed in fresh:
             await feed.begin()
         for feed in fresh:
@@ -51,9 +56,16 @@ class Feeding:
     async def keep_only(self, feeds: "Collection[Feed]") -> None:
         """End the tasks of all other feeds and close their connections."""
         ending = {feed: self._tasks.pop(feed) for feed in list(self._tasks) if feed not in feeds}
+        self._share_octets()
         await end_tasks([task for tasks in ending.values() for task in tasks])
         for feed in ending:
             await feed.close()  # a task that was cancelled before its first step has closed nothing
+
+    def _share_octets(self) -> None:
+        """Give each cluster at an API server an equal share; manifests are the operator's, and have no limit."""
+        sharing = [feed for feed in self._tasks if feed.arrives_late]
+        for feed in sharing:
+            feed.budget.limit = self.octets // len(sharing)
 
 
 async def end_tasks(tasks: Collection[asyncio.Task[None]]) -> None:
@@ -167,6 +179,7 @@ class ClusterCare:
 
     async def begin(self, generation: Generation) -> None:
         """Start the new feeds. Raises NotKnown; after that, or if `activate` does not follow, call `roll_back`."""
+        self._feeding.octets = cluster_octets(memory_limit(), process_count(generation.settings))
         await self._feeding.begin(generation.feeds)
 
     async def await_known(self, generation: Generation) -> None:

@@ -15,6 +15,7 @@ from typing import Final
 from topodns.app.cluster_lifecycle import NotKnown
 from topodns.app.cluster_reload import FeedSettings, feed_settings, kept_feed
 from topodns.cluster.model import Kind
+from topodns.cluster.namespace_budget import UNLIMITED, NamespaceBudget
 from topodns.cluster.publishing_state import PublishingState, Subscriber
 from topodns.cluster.state import ClusterState
 from topodns.files.watch import watch_files
@@ -66,7 +67,8 @@ class Feed:
             settings.pod_names,
             all_pods=settings.api is not None and settings.labels is None,
         )
-        self.published = PublishingState(self.state, time.time)
+        self.budget = NamespaceBudget(UNLIMITED)
+        self.published = PublishingState(self.state, time.time, budget=self.budget)
         self.contradictions = Contradictions(self.state)
         self.locator_contradictions = LocatorContradictions(self.state)
         self.pod_wait = PodWait(LoopTimers(), self._may_learn_of_pods)

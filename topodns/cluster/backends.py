@@ -39,6 +39,7 @@ class Backends:
 
     pools: Mapping[int, Pool]  # the ready endpoints by family: 4 and 6
     aliases: tuple[tuple[Alias, tuple[EndpointPort, ...]], ...]  # the first 1,000 ready ones, with their slices' ports
+    partial: bool  # whether a slice that counts is left out (`cluster.left_out`)
     has_ready: bool  # in any family, or an alias; a headless Service without ready endpoints is NXDOMAIN
     members: tuple[SliceMembers, ...]  # of each slice that is read; empty for one slice, and by `terminating_fallback`
 
@@ -53,6 +54,7 @@ class Backends:
     ) -> None:
         """`kept`: members of earlier Backends of this Service, by name of the slice (see `members_of_slices`)."""
         self._slices = tuple(slices)
+        self.partial = any([each.left_out for each in self._slices])
         self._node_of = node
         self._pod_names = pod_names
         self.members = members_of_slices(self._slices, kept, sharers)

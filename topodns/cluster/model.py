@@ -107,6 +107,7 @@ class Service:
     imported: bool = False  # a ServiceImport (KEP-1645): spec.ips are cluster_ips, type Headless is headless
     external_ips: tuple[bytes, ...] = ()  # spec.externalIPs, then those of status.loadBalancer
     external_hostnames: tuple[str, ...] = ()  # of load balancers without an address; as written
+    left_out: int = 0  # octets of the object in whose place this one stands (`cluster.left_out`); 0: it is the object
     version: int = field(default=0, compare=False)
 
     @property
@@ -222,6 +223,7 @@ class EndpointSlice:
     imported: bool = False  # of a ServiceImport: label multicluster.kubernetes.io/service-name
     cluster_id: str = ""  # of an imported one: one or more labels, from multicluster.kubernetes.io/source-cluster
     mirrored: bool = False  # made from a v1 Endpoints; counts only if its Service has no other slice
+    left_out: int = 0  # as of a Service
     version: int = field(default=0, compare=False)
 
     @property

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from topodns.cluster.model import EndpointSlice, ObjectKey
 
 MOST: Final = 1000  # slices of a Service that count, by name; with the default of 100 endpoints a slice, 100,000
+HELD: Final = MOST + 100  # slices of a Service that are held; those beyond MOST count once others are deleted
 MOST_MIRRORED: Final = 100  # slices; the control plane makes one of each subset and family, with up to 1,000 addresses
 MOST_MIRRORED_ENDPOINTS: Final = 20_000  # in these; all of them are looked at where a slice that is not mirrored comes
 
@@ -65,6 +66,15 @@ class OwnedSlices:
     def counts(self, one: EndpointSlice) -> bool:
         """Whether a held slice counts: false of mirrored ones beside others, or beyond the limits."""
         return not one.mirrored or any(each is one for each in self.mirrored(owner_of(one)))
+
+    def place(self, one: EndpointSlice) -> int:
+        """The place of a slice among those of its Service, by name, whether it is one of them or not; 0 if mirrored."""
+        return bisect_left(self._real.get(owner_of(one), ()), one.name, key=_name) if not one.mirrored else 0
+
+    def surplus(self, one: EndpointSlice) -> EndpointSlice | None:
+        """The first of the slices of the same Service that is not held; None if there is none."""
+        slices: Sequence[EndpointSlice] = self._real.get(owner_of(one), ())
+        return slices[HELD] if len(slices) > HELD else None
 
     def ready(self, owner: SliceOwner) -> int:
         """The number of slices with a ready endpoint; of mirrored ones, only where there is no other slice."""

@@ -1,32 +1,62 @@
 """The state of a cluster with its subscribers: sources write through it, and each change is published at once."""
 
 from collections.abc import Callable, Iterator, Sequence, Set
+from itertools import islice
+from typing import Final
 
-from topodns.cluster.model import Change, Deleted, Kind, ObjectKey, Replaced, Upserted
+from topodns.cluster.left_out import FURTHER, further, stand_in
+from topodns.cluster.model import (
+    Change,
+    ClusterObject,
+    Deleted,
+    EndpointSlice,
+    Kind,
+    ObjectKey,
+    Replaced,
+    Upserted,
+    kind_of,
+)
+from topodns.cluster.namespace_budget import LARGE, UNLIMITED, Holder, NamespaceBudget, octets_of
+from topodns.cluster.owned_slices import HELD
+from topodns.cluster.replica import Keyed
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
 
 Subscriber = Callable[[frozenset[Fact]], object]
 """Called with the facts (dependencies of answers) that a change touched, at least one."""
 
+_NAMESPACED: Final[tuple[Kind, ...]] = ("Pod", "PodLocator", "EndpointSlice", "ServiceImport", "Service")
+_AT_ONCE: Final = 100  # small objects that are dropped between two looks at the octets
+
 
 class PublishingState:
     """Changes `state` for the sources of a cluster, which change it in no other way.
 
     Each of `subscribers` (read at every change) is called in the same turn of the event loop as the change, before any
-    query is answered. `wall_clock`: seconds since the epoch.
+    query is answered. `wall_clock`: seconds since the epoch. `budget`: the octets that the objects may take.
     """
 
     def __init__(
-        self, state: ClusterState, wall_clock: Callable[[], float], subscribers: Sequence[Subscriber] = ()
+        self,
+        state: ClusterState,
+        wall_clock: Callable[[], float],
+        subscribers: Sequence[Subscriber] = (),
+        budget: NamespaceBudget | None = None,
     ) -> None:
         self.state = state
         self.wall_clock = wall_clock
         self.subscribers = subscribers
+        self.budget = NamespaceBudget(UNLIMITED) if budget is None else budget
+        state.followers.append(_StateHolder(self.budget, self).follow)
 
     def apply(self, change: Upserted | Deleted) -> None:
         """Apply a change of one object."""
-        self.publish(self.state.apply(change, int(self.wall_clock())))
+        admitted = self._admitted(change) if isinstance(change, Upserted) else change
+        if admitted is not None:
+            self.publish(self.state.apply(admitted, int(self.wall_clock())))
+            if isinstance(admitted, Upserted) and isinstance(admitted.object, EndpointSlice):
+                self._leave_out_surplus(admitted.object)
+        self._make_room()
 
     def replace(self, change: Replaced, newer: Set[ObjectKey] = frozenset()) -> Iterator[int]:
         """Replace all objects of a kind, except the keys in `newer`, which changed after the list was read.
@@ -35,6 +65,7 @@ class PublishingState:
         """
         for step in self.state.replace(change, int(self.wall_clock()), newer):
             self.publish(step.facts)
+            self._make_room()
             yield step.differing
 
     def take(self, change: Change) -> Iterator[int]:
@@ -57,3 +88,100 @@ class PublishingState:
         if facts:
             for subscriber in self.subscribers:
                 subscriber(facts)
+
+    def write(self, kind: Kind, changes: Sequence[Keyed]) -> None:
+        """Apply changes of objects, whatever their versions."""
+        self.publish(self.state.take_all(kind, changes, int(self.wall_clock())))
+
+    def settle(self, namespace: str) -> None:
+        """After a list of objects without a stand-in: where none is left out any more, others do not exist."""
+        key = ObjectKey(namespace, FURTHER)
+        held = self.state.service(key)
+        if held is not None and all(cut != namespace for _, cut in self.budget.cut):
+            self.write("Service", [(key, held, None)])
+
+    def returning(self, kind: Kind) -> Iterator[ObjectKey | None]:
+        """The keys of the objects of a kind that are left out and for which there is room, in steps; None: a step.
+
+        Not of slices that do not count.
+        """
+        for (of_kind, key), octets in list(self.state.left_out.octets.items()):
+            if of_kind == kind and key.name != FURTHER and self.budget.room_for(octets) and self._may_count(kind, key):
+                yield key
+            yield None
+
+    def _may_count(self, kind: Kind, key: ObjectKey) -> bool:
+        one = self.state.held(kind, key)
+        return not isinstance(one, EndpointSlice) or self.state.slice_table.place(one) < HELD
+
+    def _admitted(self, change: Upserted) -> Upserted | Deleted | None:
+        """The change, that of a stand-in, or the deletion of an object for which there is no room; None: no change."""
+        value = change.object
+        kind = kind_of(value)
+        held = self.state.held(kind, value.key)
+        found: ClusterObject | None
+        if isinstance(value, EndpointSlice) and self.state.slice_table.place(value) >= HELD:
+            found = stand_in(value, octets_of(value))
+        else:
+            found = fitting(self.budget, value, held)
+        if found is not None:
+            return Upserted(found) if found is not value else change
+        return Deleted(kind, value.key, value.version) if held is not None else None
+
+    def _leave_out_surplus(self, added: EndpointSlice) -> None:
+        """Leave out the slice that comes after those that are held of a Service, which `added` may have moved there."""
+        surplus = self.state.slice_table.surplus(added)
+        if surplus is not None and not surplus.left_out:
+            self.write("EndpointSlice", [(surplus.key, surplus, stand_in(surplus, octets_of(surplus)))])
+
+    def _make_room(self) -> None:
+        self.budget.make_room()
+        for _, namespace in self.budget.cut:
+            if not self.state.left_out.cuts(namespace):
+                self.write("Service", [(ObjectKey(namespace, FURTHER), None, further(namespace))])
+
+
+def fitting(budget: NamespaceBudget, value: ClusterObject, held: ClusterObject | None) -> ClusterObject | None:
+    """The object if there is room for it in the place of `held`, else its stand-in; None if there is no room for that.
+
+    Of an object without a stand-in only its namespace is remembered.
+    """
+    if budget.admits(value, held):
+        return value
+    other = instead(budget, value)
+    if other is not None and not budget.admits(other, held):
+        budget.cut.add((kind_of(value), value.key.namespace))
+        return None
+    return other
+
+
+def instead(budget: NamespaceBudget, value: ClusterObject) -> ClusterObject | None:
+    """The stand-in of an object that is left out; None, and the namespace is cut, where its kind has none."""
+    octets = octets_of(value)
+    other = stand_in(value, octets) if octets >= LARGE else None
+    if other is None:
+        budget.cut.add((kind_of(value), value.key.namespace))
+    return other
+
+
+class _StateHolder(Holder):
+    """The objects of a state."""
+
+    def __init__(self, budget: NamespaceBudget, published: PublishingState) -> None:
+        super().__init__(budget)
+        self._published = published
+
+    def leave_out(self, kind: Kind, key: ObjectKey) -> None:
+        held = self._published.state.held(kind, key)
+        assert held is not None
+        self._published.write(kind, [(key, held, instead(self.budget, held))])
+
+    def drop(self, namespace: str, octets: int) -> bool:
+        wanted = self.octets - octets
+        state = self._published.state
+        for kind in _NAMESPACED:
+            keys = (ObjectKey(*key) for key in state.keys(kind) if key[0] == namespace and key[1] != FURTHER)
+            while self.octets > wanted and (some := list(islice(keys, _AT_ONCE))):
+                self.budget.cut.add((kind, namespace))
+                self._published.write(kind, [(key, state.held(kind, key), None) for key in some])
+        return self.octets < wanted + octets

@@ -65,6 +65,14 @@ class SliceTable:
         """The number of slices with a ready endpoint (see `OwnedSlices.ready`)."""
         return self._owned.ready(owner)
 
+    def place(self, one: EndpointSlice) -> int:
+        """See `OwnedSlices.place`."""
+        return self._owned.place(one)
+
+    def surplus(self, one: EndpointSlice) -> EndpointSlice | None:
+        """See `OwnedSlices.surplus`."""
+        return self._owned.surplus(one)
+
     def counts(self, one: EndpointSlice) -> bool:
         """Whether a held slice counts (see `OwnedSlices.counts`)."""
         return self._owned.counts(one)

@@ -11,6 +11,7 @@ from topodns.cluster.address_index import AddressIndex
 from topodns.cluster.backends import Backends
 from topodns.cluster.backends_table import IMPORTED, WHOLE, BackendsTable
 from topodns.cluster.external_index import ExternalIndex
+from topodns.cluster.left_out import FURTHER, LeftOut
 from topodns.cluster.list_diff import IDLE, DiffStep, ListDiff, one_of, outdated
 from topodns.cluster.locator_index import AnyLocator, LocatorIndex
 from topodns.cluster.model import (
@@ -52,6 +53,7 @@ class _Table(NamedTuple):
     take: Callable[[ObjectKey, Any, Any], Collection[Fact]]
 
 
+Follower = Callable[[Kind, Sequence[Keyed]], object]
 _ALL: Final = frozenset((EVERYTHING,))
 _NO_KEYS: Final = ServiceKeys(None, None)
 _SMALL: Final = 100  # endpoints; building so many takes about 0.3 ms
@@ -66,11 +68,7 @@ class ClusterState:
     """
 
     serial: int  # SOA serial: Unix seconds of the last change that counts in CoreDNS; 0 before any
-    nodes: NodeIndex
-    locators: LocatorIndex
-    slice_table: SliceTable
     unchecked_slices: set[ObjectKey]  # changed, or an address in them did; `topology.contradictions` empties it
-    external: ExternalIndex
     revision: int  # grows with every change; results derived from the state are valid for one revision
     synced: bool  # whether every needed kind was listed, or is done without
     journal: Journal | None = None  # None: there are no copies of this state
@@ -88,6 +86,8 @@ class ClusterState:
         self.locators = LocatorIndex()
         self._verified = self.nodes.pod_cidrs_verified
         self.external = ExternalIndex()
+        self.left_out = LeftOut()
+        self.followers: list[Follower] = [self.left_out.take]  # called with changes of objects, before these are taken
         self.revision = 0
         self.needed = needed
         self._awaited = set(needed)
@@ -269,14 +269,10 @@ class ClusterState:
 
     def service_with_address(self, address: bytes) -> Service | None:
         """The first Service, by namespace and name, with this ClusterIP; None if there is none."""
-        keys = self._cluster_ips.keys(address)
-        return self._services[keys[0]] if keys else None
+        return next((self._services[key] for key in self._cluster_ips.keys(address)), None)
 
     def endpoints_with_address(self, address: bytes, besides: str = "") -> Sequence[tuple[ObjectKey, Endpoint]]:
-        """One (key of the Service, endpoint) for each Service that has an endpoint with this address, ready or not.
-
-        Without those in the namespace `besides` (see `SliceTable.with_address`).
-        """
+        """One (key of the Service, endpoint) for each Service with this address: see `SliceTable.with_address`."""
         return self.slice_table.with_address(address, besides)
 
     def node(self, name: str) -> Node | None:
@@ -293,9 +289,8 @@ class ClusterState:
 
     def governing_services(self) -> frozenset[ObjectKey]:
         """The Services named in the spec.serviceName of a StatefulSet, whether they exist or not."""
-        return frozenset(
-            ObjectKey(each.namespace, each.service_name) for each in self._stateful_sets.values() if each.service_name
-        )
+        named = (each for each in self._stateful_sets.values() if each.service_name)
+        return frozenset(ObjectKey(each.namespace, each.service_name) for each in named)
 
     def take_all(self, kind: Kind, changes: Sequence[Keyed], wall_seconds: int) -> frozenset[Fact]:
         """Apply changes of objects of one kind, whatever their versions, and return the dependencies touched.
@@ -305,6 +300,8 @@ class ClusterState:
         self.revision += 1
         if self.journal is not None:
             self.journal.taken(kind, changes, wall_seconds)
+        for follow in self.followers:
+            follow(kind, changes)
         store, take = self._tables[kind]
         facts: set[Fact] = set()
         for key, old, new in changes:
@@ -358,7 +355,8 @@ class ClusterState:
         _put(self._policies, key, keys.policy)
         _put(self._notices, key, keys.notice)
         self._invalidate(key)
-        return {service_fact(*key), *address_facts((*old_ips, *new_ips))}
+        fact = service_fact(*key) if key.name != FURTHER else namespace_fact(key.namespace)
+        return {fact, *address_facts((*old_ips, *new_ips))}
 
     def _take_import(self, key: ObjectKey, _old: Service | None, _new: Service | None) -> Collection[Fact]:
         self._invalidate(key)

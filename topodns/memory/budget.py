@@ -102,3 +102,20 @@ def node_limits(octets: int) -> MemoryLimits:
     """
     quarter = octets // 4
     return MemoryLimits(octets - 2 * quarter, quarter, quarter, _NODE_UNREAD, _NODE_UNREAD_EACH)
+
+
+DEFAULT_LIMIT: Final = 512 << 20  # octets, of a process without a limit; the chart's
+_SHARE: Final = 0.6  # of the limit, that a server may take at most
+_ITSELF: Final = 130_000_000  # octets: the server (56 MB), its caches under load, lists that are read, and a margin
+_WORKER: Final = 70_000_000  # octets of each further process of `multisocket`
+_LEAST: Final = 8  # one part of so many of the limit, where the rows above leave less
+
+
+def cluster_octets(limit: int | None, processes: int) -> int:
+    """The octets that the objects of all clusters may take in each process (`cluster.namespace_budget`).
+
+    `limit`: octets of memory of all processes together; None: there is no limit.
+    """
+    whole = DEFAULT_LIMIT if limit is None else limit
+    left = int(whole * _SHARE) - _ITSELF - _WORKER * (processes - 1)
+    return max(left, whole // _LEAST) // processes

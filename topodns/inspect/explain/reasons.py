@@ -37,6 +37,8 @@ def answer_reason(cluster: Cluster, query: Query, resolution: Resolution) -> str
     SERVFAIL: the name may exist, but the cluster's state is not complete.
     """
     if resolution.response.rcode == Rcode.SERVFAIL:
+        if cluster.state.synced and resolution.response.ede is not None:
+            return resolution.response.ede.text
         waiting = f": waiting for {', '.join(cluster.waiting_for())}" if not cluster.state.synced else ""
         return f"the state of the cluster is not complete{waiting}"
     if resolution.response.rcode == Rcode.NXDOMAIN:

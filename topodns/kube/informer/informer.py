@@ -55,6 +55,7 @@ class ApiSource:
                 for resource, reflector in zip(self._resources, self._reflectors, strict=True):
                     tasks.create_task(reflector.follow(), name=f"follow {resource.name}")
                     tasks.create_task(reflector.verify(), name=f"verify {resource.name}")
+                    tasks.create_task(reflector.restorer.run(), name=f"restore {resource.name}")
                 tasks.create_task(self._remind(), name="remind")
         finally:
             await self.close()

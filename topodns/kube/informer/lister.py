@@ -2,14 +2,18 @@
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
 from topodns.cluster.decode.stream import Event, Listed, Page, Undecodable, UnreadableReply, read_listed, read_page
-from topodns.cluster.model import ClusterObject, Deleted, Kind, ObjectKey, Upserted
-from topodns.cluster.state import ClusterState
+from topodns.cluster.left_out import stand_in
+from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, Kind, ObjectKey, Upserted
+from topodns.cluster.namespace_budget import Holder, octets_of
+from topodns.cluster.owned_slices import HELD, SliceOwner, owner_of
+from topodns.cluster.publishing_state import PublishingState, fitting, instead
 from topodns.kube.client.contract import ApiError, KubeApi
 from topodns.kube.informer.decode_turns import TimeSlices, Turn
 from topodns.kube.informer.list_check import ListCheck
@@ -104,19 +108,39 @@ class Pages:
 FREED_AT_ONCE: Final = 512  # objects; about 50 us
 
 
-class Listing:
-    """The objects of a list that is being read. An unchanged one is shared with the state, so it is in memory once."""
+class Listing(Holder):
+    """The objects of a list that is being read. An unchanged one is shared with the state, so it is in memory once.
 
-    def __init__(self, kind: Kind, state: ClusterState) -> None:
+    The others count in the budget of the state; those for which there is no room are left out.
+    """
+
+    def __init__(self, kind: Kind, published: PublishingState) -> None:
+        super().__init__(published.budget)
         self._kind = kind
-        self._state = state
-        self._objects: dict[ObjectKey, ClusterObject] = {}
+        self._state = published.state
+        self._slices: Counter[SliceOwner] = Counter()  # those of each Service so far; lists are ordered by name
+        self._shared: dict[ObjectKey, ClusterObject] = {}
+        self._own: dict[ObjectKey, ClusterObject] = {}
 
     def __len__(self) -> int:
-        return len(self._objects)
+        return len(self._shared) + len(self._own)
 
     def add(self, listed: ClusterObject) -> None:
-        self._objects[listed.key] = self._state.interned(listed)
+        value = self._state.interned(listed)
+        key = value.key
+        if value is not listed:
+            self._put(key, None)
+            self._shared[key] = value
+            return
+        self._shared.pop(key, None)
+        if isinstance(value, EndpointSlice):
+            owner = owner_of(value)
+            self._slices[owner] += 1
+            if self._slices[owner] > HELD:
+                self._put(key, stand_in(value, octets_of(value)))
+                return
+        self._put(key, fitting(self.budget, value, self._own.get(key)))
+        self.budget.make_room()
 
     def apply(self, change: Upserted | Deleted) -> None:
         """Apply one initial event of a watch: normally an addition; a deletion removes the object."""
@@ -124,23 +148,48 @@ class Listing:
             case Upserted(value):
                 self.add(value)
             case Deleted(_, key):
-                self._objects.pop(key, None)
+                self._shared.pop(key, None)
+                self._put(key, None)
 
     def keep(self, undecodable: Undecodable) -> None:
         """Keep the last version of an object that cannot be decoded."""
         held = last_version(undecodable, self._kind, self._state)
         if held is not None:
-            self._objects[held.key] = held
+            self._put(held.key, None)
+            self._shared[held.key] = held
 
     def objects(self) -> tuple[ClusterObject, ...]:
-        return tuple(self._objects.values())
+        return (*self._shared.values(), *self._own.values())
 
     def free(self) -> Iterator[None]:
         """Empty the listing, FREED_AT_ONCE objects per step: 150,000 keys in one step would delay queries by 20 ms."""
-        while self._objects:
-            for _ in range(min(FREED_AT_ONCE, len(self._objects))):
-                self._objects.popitem()
+        while self._shared or self._own:
+            for _ in range(min(FREED_AT_ONCE, len(self._shared))):
+                self._shared.popitem()
+            for _ in range(min(FREED_AT_ONCE, len(self._own))):
+                self.charge(self._kind, *self._own.popitem(), None)
             yield
+
+    def leave_out(self, kind: Kind, key: ObjectKey) -> None:
+        self._put(key, instead(self.budget, self._own[key]))
+
+    def drop(self, namespace: str, octets: int) -> bool:
+        wanted = self.octets - octets
+        for key in [key for key in self._own if key.namespace == namespace]:
+            if self.octets <= wanted:
+                break
+            self.budget.cut.add((self._kind, namespace))
+            self._put(key, None)
+        return self.octets < wanted + octets
+
+    def _put(self, key: ObjectKey, value: ClusterObject | None) -> None:
+        """Set the listing's own object of a key; None: it has none."""
+        old = self._own.pop(key, None)
+        if old is None and value is None:
+            return
+        self.charge(self._kind, key, old, value)
+        if value is not None:
+            self._own[key] = value
 
 
 MAX_PAGES: Final = 20_000  # of one list: more than 8 GiB, the largest etcd, of objects so large that each has a page
@@ -193,7 +242,7 @@ class Lister:
             raise NoPage(str(problem)) from None
 
     def new_listing(self) -> Listing:
-        return Listing(self.progress.resource.kind, self.shared.writer.state)
+        return Listing(self.progress.resource.kind, self.shared.writer.published)
 
     def collect(self, listing: Listing, item: Event | Undecodable | Listed | None) -> None:
         """Add one item of a list to `listing`; None is an object without effect on answers (a finished Pod)."""

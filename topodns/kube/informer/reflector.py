@@ -13,6 +13,7 @@ from topodns.kube.client.contract import ApiError, KubeApi, read_body
 from topodns.kube.informer.lister import ONE_OBJECT_DEADLINE, ImplausibleList, Lister, Listing, SharedState
 from topodns.kube.informer.progress import Progress, Verb
 from topodns.kube.informer.resources import Resource
+from topodns.kube.informer.restorer import Restorer
 from topodns.kube.informer.retry import SPACING, Backoff
 from topodns.kube.informer.rollback_check import RollbackCheck, was_answered
 from topodns.kube.informer.sync_state import SyncState
@@ -47,6 +48,7 @@ class Reflector:
         self._backoff = Backoff(shared.rng)
         self._list_backoff = Backoff(shared.rng, costly=True)  # for failures that require another list
         self._lister = Lister(resource.paths[0], self.progress, self._sync, self._backoff, shared)
+        self.restorer = Restorer(self._lister)
         self._streams_lists = True
         self._rollback_check = RollbackCheck(self._lister)
         self._verb: Verb = "list"
@@ -213,7 +215,7 @@ class Reflector:
             async with self._shared.turns.take() as turn:
                 repairs = await self._lister.replace(listing, turn, newer)
         finally:
-            self._sync.stop_recording()
+            self._sync.stop_recording(newer)
         self.progress.repairs += repairs
         if repairs:
             log.warning("plugin/kubernetes: %s: %d objects were not as held; repaired", self._resource.name, repairs)

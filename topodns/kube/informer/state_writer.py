@@ -15,8 +15,8 @@ class StateWriter:
 
     def __init__(self, published: PublishingState) -> None:
         self.state = published.state
+        self.published = published
         self.latency = ProgrammingLatency()
-        self._published = published
         self._hold = RemovalHold(published.state, self._apply_now)
 
     def apply(self, kind: Kind, event: Event) -> None:
@@ -29,14 +29,14 @@ class StateWriter:
     def replace(self, kind: Kind, objects: tuple[ClusterObject, ...], newer: Set[ObjectKey]) -> Iterator[int]:
         """`PublishingState.replace`, after the events that are held back."""
         self._hold.flush()
-        yield from self._published.replace(Replaced(kind, objects), newer)
+        yield from self.published.replace(Replaced(kind, objects), newer)
 
     def do_without(self, kind: Kind) -> None:
         """As `PublishingState.do_without`."""
-        self._published.do_without(kind)
+        self.published.do_without(kind)
 
     def _apply_now(self, event: Event) -> None:
-        self._published.apply(event.change)
+        self.published.apply(event.change)
         if event.triggered is not None and isinstance(event.change, Upserted):
             changed, triggered = event.change.object, event.triggered
             if self.state.journal is None:
@@ -45,4 +45,4 @@ class StateWriter:
                 self.state.journal.when_copied(partial(self._observe, changed, triggered))
 
     def _observe(self, changed: ClusterObject, triggered: float) -> None:
-        self.latency.observe(changed, triggered, self.state, self._published.wall_clock())
+        self.latency.observe(changed, triggered, self.state, self.published.wall_clock())

@@ -22,7 +22,7 @@ class SyncState:
         self._writer = writer
         self._seen = ""  # the last resourceVersion seen; a list must not be older
         self._any_age = False  # the next list is the newest there is (no resourceVersion), even if older than `_seen`
-        self._changed_keys: set[ObjectKey] | None = None  # see `record_changes`
+        self._recordings: list[set[ObjectKey]] = []  # see `record_changes`
         self.undecodable = UndecodableObjects(progress)
 
     @property
@@ -55,7 +55,7 @@ class SyncState:
         match item:
             case Event(change, version):
                 self._progress.events += 1
-                if item.left_out or self.undecodable.problems or self._changed_keys is not None:
+                if item.left_out or self.undecodable.problems or self._recordings:
                     self._changed(change.object.key if isinstance(change, Upserted) else change.key, item.left_out)
                 self._writer.apply(self._kind, item)
                 self._advance(version)
@@ -83,16 +83,16 @@ class SyncState:
 
     def record_changes(self) -> set[ObjectKey]:
         """A set that gets the keys of all objects changed by events from now until `stop_recording`."""
-        self._changed_keys = set()
-        return self._changed_keys
+        self._recordings.append(set())
+        return self._recordings[-1]
 
-    def stop_recording(self) -> None:
-        self._changed_keys = None
+    def stop_recording(self, changed: set[ObjectKey]) -> None:
+        self._recordings = [each for each in self._recordings if each is not changed]
 
     def _changed(self, key: ObjectKey, left_out: str) -> None:
         self.undecodable.note(key, left_out)
-        if self._changed_keys is not None:
-            self._changed_keys.add(key)
+        for recording in self._recordings:
+            recording.add(key)
 
     def _advance(self, version: str) -> None:
         """Move the watch position forward; an older version never moves it back."""

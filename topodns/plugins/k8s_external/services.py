@@ -13,6 +13,7 @@ from topodns.plugins.k8s_external.zone import K8sExternalZone
 from topodns.plugins.kubernetes import aliases
 from topodns.plugins.kubernetes.endpoints import FAMILIES, backends_of, srv_answer
 from topodns.plugins.kubernetes.external_name import target_of
+from topodns.plugins.kubernetes.not_ready import lacks_objects, left_out
 from topodns.plugins.kubernetes.parse import ServiceName, matching
 from topodns.plugins.kubernetes.records import (
     Facts,
@@ -33,12 +34,20 @@ _ALIASED: Final = ADDRESS_TYPES | {RRType.CNAME}
 def respond(
     external: K8sExternalZone, key: ObjectKey, labels: Name, question: ZoneQuestion, facts: Facts
 ) -> Resolution:
-    """Records of the Service or of the part of it that the `labels` before its name select; NODATA or NXDOMAIN."""
+    """Records of the Service or of the part of it that the `labels` before its name select; NODATA or NXDOMAIN.
+
+    SERVFAIL where objects of it are left out.
+    """
     service, name = external.kubernetes.state.service(key), _name(key, labels)
-    if service is None or name is None:
+    if name is None:
         return name_error(facts)
+    lacks = lacks_objects(external.kubernetes.state, key)
+    if service is None or service.left_out:
+        return left_out(facts) if lacks else name_error(facts)
     if not _is_headless(external, service, name):
         return _of_service(external, service, name, question, facts)
+    if lacks:
+        return left_out(facts)
     resolution = _of_endpoints(external, service, name, question, facts)
     targets = _aliases(external, service, name)
     if not targets:

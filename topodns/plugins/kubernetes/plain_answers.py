@@ -1,7 +1,8 @@
 """Answers to plain questions below one origin, without a Query or a Resolution.
 
 These are the addresses of Services and Pods, SRV records of headless Services, NODATA and NXDOMAIN. For rarer answers,
-such as those of ExternalName Services or for clients without a location, the result is None, and the caller has the
+such as those of ExternalName Services, in namespaces of which objects are left out, or for clients without a location,
+the result is None, and the caller has the
 chain make them.
 
 `plugins.kubernetes.handler` gives the same answers, to these questions and to all others; tests compare both
@@ -88,6 +89,7 @@ class PlainZone:
         "_origin",
         "_pods",
         "_services",
+        "_short",
         "_topology",
         "_zonal",
     )
@@ -99,6 +101,7 @@ class PlainZone:
         self._zonal, self._pods = kubernetes.settings.zonal, kubernetes.settings.pods
         self._services = kubernetes.state.services
         self._denied = kubernetes.state.denied
+        self._short = kubernetes.state.left_out.namespaces
         self._negative = (-1, b"")  # serial, and what `negative_tail` returns for it
 
     def service(
@@ -110,7 +113,7 @@ class PlainZone:
         `claim`: that of the query's EDNS options, without a Client Subnet.
         """
         state = self._kubernetes.state
-        if self._denied or not state.synced:
+        if self._denied or not state.synced or namespace in self._short:
             return None
         if ("", namespace) not in state.namespaces:
             return NAME_ERROR
@@ -148,6 +151,8 @@ class PlainZone:
         if number < 4:
             return None
         namespace, service = labels[-2][1:].decode("latin-1"), labels[-3][1:].decode("latin-1")
+        if namespace in self._short:
+            return None
         if ("", namespace) not in state.namespaces:
             return NAME_ERROR
         found = self._services.get((namespace, service))
@@ -166,6 +171,8 @@ class PlainZone:
             return None
         namespace, mode = labels[-2][1:].decode("latin-1"), self._pods
         state = self._kubernetes.state
+        if namespace in self._short:
+            return None
         if number > 5 or mode is PodMode.DISABLED or ("", namespace) not in state.namespaces:
             return NAME_ERROR
         address = pod_address(labels[-3][1:].decode("latin-1"))

@@ -9,7 +9,7 @@ from topodns.dns.message import RRset
 from topodns.dns.name import label_wire
 from topodns.dns.rrtype import RRType
 from topodns.plugins.kubernetes.namespaces import exposes
-from topodns.plugins.kubernetes.not_ready import not_ready
+from topodns.plugins.kubernetes.not_ready import left_out, not_ready
 from topodns.plugins.kubernetes.parse import NamespaceNode, PodName
 from topodns.plugins.kubernetes.records import (
     Facts,
@@ -38,8 +38,8 @@ def respond(kubernetes: KubernetesZone, name: PodName, question: ZoneQuestion) -
     """The record of the address that the name contains.
 
     NXDOMAIN if it contains none, if the namespace is not exposed, in mode `disabled`, and in mode `verified` if no Pod
-    of the namespace has the address, but then SERVFAIL while RBAC denies Pods. SRV has port 0 and the name itself as
-    target, as CoreDNS.
+    of the namespace has the address, but then SERVFAIL while RBAC denies Pods, or some of the namespace are left out.
+    SRV has port 0 and the name itself as target, as CoreDNS.
     """
     settings, state = kubernetes.settings, kubernetes.state
     facts: Facts = (namespace_fact(name.namespace),)
@@ -52,6 +52,8 @@ def respond(kubernetes: KubernetesZone, name: PodName, question: ZoneQuestion) -
     if settings.pods is PodMode.VERIFIED:
         facts = (*facts, address_fact(address))
         pods = sum(pod.namespace == name.namespace for pod in state.pods_with_address(address))
+        if not pods and state.left_out.cuts(name.namespace):
+            return left_out(facts)
         if not pods:
             return name_error(facts) if "Pod" not in state.denied else not_ready(facts)
     if question.query.qtype == RRType.SRV:

@@ -30,7 +30,7 @@ from topodns.plugins.kubernetes.endpoints import (
     srv_answer,
 )
 from topodns.plugins.kubernetes.namespaces import exposes
-from topodns.plugins.kubernetes.not_ready import not_ready
+from topodns.plugins.kubernetes.not_ready import lacks_objects, left_out, not_ready
 from topodns.plugins.kubernetes.parse import SERVICE_LABELS, ServiceName, ZonalName, is_above_zones, matching
 from topodns.plugins.kubernetes.ranked_records import ranked_srv_records
 from topodns.plugins.kubernetes.records import (
@@ -53,7 +53,8 @@ _LENGTH_OF_TYPE: Final = {RRType.A: 4, RRType.AAAA: 16}  # octets of an address
 def respond(kubernetes: KubernetesZone, name: ServiceName | ZonalName, question: ZoneQuestion) -> Resolution:
     """Records of the type queried, NODATA or NXDOMAIN, with their dependencies.
 
-    SERVFAIL for an unknown name of a ServiceImport while RBAC denies ServiceImports: it may exist.
+    SERVFAIL for an unknown name of a ServiceImport while RBAC denies ServiceImports: it may exist. Also for names of
+    which objects are left out, but for those of a Service's ClusterIPs.
     """
     state, namespace = kubernetes.state, name.namespace
     if ("", namespace) not in state.namespaces or (
@@ -64,12 +65,17 @@ def respond(kubernetes: KubernetesZone, name: ServiceName | ZonalName, question:
     key, multicluster = ObjectKey(namespace, name.service), question.origin.multicluster
     service = (state.imports if multicluster else state.services).get(key)
     if service is None:
+        if lacks_objects(state, key, multicluster):
+            return left_out(facts)
         unsure = multicluster and "ServiceImport" in state.denied
         return not_ready(facts) if unsure else name_error(facts)
     if service.headless and isinstance(name, ServiceName) and not name.endpoint:
         resolution = _headless(kubernetes, key, name, service, question, facts)
     else:
         resolution = _others(kubernetes, name, service, question, facts)
+    does_not_exist = resolution.response.rcode == Rcode.NXDOMAIN
+    if (service.headless or does_not_exist) and lacks_objects(state, key, multicluster):
+        return left_out(facts)
     if service.headless or (isinstance(name, ServiceName) and name.endpoint):
         resolution = _with_aliases(kubernetes, name, service, question, resolution)
     if resolution.response.rcode == Rcode.NXDOMAIN and _is_above_others(kubernetes, name, service, question):

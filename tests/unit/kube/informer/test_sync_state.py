@@ -51,6 +51,6 @@ def test_changes_are_recorded_only_between_the_calls_for_it() -> None:
     sync = sync_state()
     changes = sync.record_changes()
     sync.apply(Event(Upserted(service("db", "shop")), "10"))
-    sync.stop_recording()
+    sync.stop_recording(changes)
     sync.apply(Event(Upserted(service("web", "shop")), "11"))
     assert [key.name for key in changes] == ["db"]

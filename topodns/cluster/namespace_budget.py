@@ -1,0 +1,207 @@
+"""A budget of octets for the objects of a cluster, so that no namespace takes the memory of the others.
+
+Whoever may write one namespace can make any number of objects, as large as etcd takes. Where all objects together need
+more octets than there are, the namespace that has the most loses its largest objects, and no other one loses any. The
+octets of an object are estimated: its memory in CPython 3.11 with all indexes, and with those that queries build.
+"""
+
+from abc import ABC, abstractmethod
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from operator import attrgetter, itemgetter
+from typing import Final, NamedTuple
+from weakref import WeakSet
+
+from topodns.cluster.model import ClusterObject, EndpointSlice, Kind, Node, NodeLocator, ObjectKey, Pod, Service
+from topodns.cluster.replica import Keyed
+
+_OTHER: Final = 800  # a Pod takes 570 to 750 octets, a PodLocator less
+_NODE: Final = 1700
+_STAND_IN: Final = 800
+_SERVICE: Final = 800
+_PORT: Final = 200
+_ADDRESS: Final = 110
+_SLICE: Final = 5000  # of these 3,600 for the Backends of a Service, which has one slice at least
+_ENDPOINT: Final = 420
+_HOSTNAME: Final = 160
+_NODE_NAME: Final = 300
+_FEW: Final = 100  # names of Nodes that slices share; the EndpointSlice controller puts no more endpoints in a slice
+_TOPOLOGY: Final = 260  # an entry of a topology map
+_HINT: Final = 110
+UNLIMITED: Final = 1 << 62
+LARGE: Final = 4096
+"""Octets from which on an object is large: of each that is, the budget knows the octets."""
+
+_hostname: Final = attrgetter("hostname")
+_node_name: Final = attrgetter("node_name")
+_pod_name: Final = attrgetter("pod_name")
+
+
+def octets_of(value: ClusterObject) -> int:
+    """The estimated memory of an object in a state, in octets."""
+    if isinstance(value, EndpointSlice):
+        return _STAND_IN if value.left_out else _slice_octets(value)
+    if isinstance(value, Service):
+        return _STAND_IN if value.left_out else _service_octets(value)
+    if isinstance(value, Pod):
+        return _OTHER + _ADDRESS * max(0, len(value.ips) - 2)
+    return _NODE if isinstance(value, (Node, NodeLocator)) else _OTHER
+
+
+def _slice_octets(one: EndpointSlice) -> int:
+    endpoints = one.endpoints
+    octets = _SLICE + _PORT * len(one.ports) + _ENDPOINT * len(endpoints) + sum(map(len, map(_pod_name, endpoints)))
+    octets += _HOSTNAME * sum(map(bool, map(_hostname, endpoints)))
+    if len(endpoints) > _FEW:
+        octets += _NODE_NAME * max(0, len(set(map(_node_name, endpoints))) - _FEW)
+    for each in endpoints:
+        if each.topology or each.zone_hints or each.node_hints:
+            octets += _TOPOLOGY * len(each.topology) + _HINT * (len(each.zone_hints) + len(each.node_hints))
+    return octets
+
+
+def _service_octets(service: Service) -> int:
+    addresses = len(service.cluster_ips) + len(service.external_ips)
+    texts = [*service.external_hostnames, service.external_name or ""]
+    inputs = service.topology
+    lists = (inputs.annotation or "", inputs.superedge or "", *(inputs.field or ()))
+    size = sum(map(len, texts)) + 2 * sum(map(len, lists))  # as written, and parsed
+    return _SERVICE + _PORT * len(service.ports) + _ADDRESS * addresses + size
+
+
+class Entry(NamedTuple):
+    """An object of a holder."""
+
+    kind: Kind
+    key: ObjectKey
+
+
+class _Account:
+    """The objects of one namespace that one holder has; the large ones by the binary logarithm of their octets."""
+
+    __slots__ = ("large", "octets")
+
+    def __init__(self) -> None:
+        self.octets = 0
+        self.large: dict[int, dict[Entry, int]] = {}
+
+    def add(self, one: Entry, octets: int) -> None:
+        self.octets += octets
+        if octets >= LARGE:
+            self.large.setdefault(octets.bit_length(), {})[one] = octets
+
+    def remove(self, one: Entry, octets: int) -> None:
+        self.octets -= octets
+        size = octets.bit_length()
+        of_size = self.large.get(size)
+        if of_size is not None:
+            of_size.pop(one, None)
+            if not of_size:
+                del self.large[size]
+
+    @property
+    def largest_size(self) -> int:
+        return max(self.large, default=0)
+
+
+class Holder(ABC):
+    """A holder of objects that count in a budget: a state, or a list that is being read.
+
+    One that has been garbage-collected holds none.
+    """
+
+    def __init__(self, budget: "NamespaceBudget") -> None:
+        self.octets = 0
+        self.accounts: defaultdict[str, _Account] = defaultdict(_Account)
+        self.budget = budget
+        budget.holders.add(self)
+
+    def charge(self, kind: Kind, key: ObjectKey, old: ClusterObject | None, new: ClusterObject | None) -> None:
+        """Count a change of an object of the holder; None: there is none."""
+        one, account, before = Entry(kind, key), self.accounts[key.namespace], self.octets
+        if old is not None:
+            octets = octets_of(old)
+            account.remove(one, octets)
+            self.octets -= octets
+        if new is not None:
+            octets = octets_of(new)
+            account.add(one, octets)
+            self.octets += octets
+        if self.octets < before and not account.octets:
+            del self.accounts[key.namespace]
+
+    def follow(self, kind: Kind, changes: Iterable[Keyed]) -> None:
+        """Count changes of objects of one kind."""
+        for change in changes:
+            self.charge(kind, *change)
+
+    @abstractmethod
+    def leave_out(self, kind: Kind, key: ObjectKey) -> None:
+        """Put a stand-in in the place of this large object."""
+
+    @abstractmethod
+    def drop(self, namespace: str, octets: int) -> bool:
+        """Remove small objects of a namespace with so many octets; False if there are none to remove."""
+
+
+class NamespaceBudget:
+    """The octets of the objects of one cluster, which `limit` bounds.
+
+    Objects of no namespace are the operator's: they count, and none is left out.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.holders: WeakSet[Holder] = WeakSet()
+        self.cut: set[tuple[Kind, str]] = set()  # (kind, namespace) with objects left out for which nothing stands
+
+    @property
+    def octets(self) -> int:
+        return sum([holder.octets for holder in self.holders])
+
+    def admits(self, value: ClusterObject, held: ClusterObject | None = None) -> bool:
+        """Whether an object may be taken in the place of `held`: there is room, or `make_room` finds larger ones.
+
+        So it is not only taken to be left out at once.
+        """
+        namespace, octets = value.key.namespace, octets_of(value)
+        more = octets - (octets_of(held) if held is not None else 0)
+        if more <= 0 or not namespace or self.octets + more <= self.limit:
+            return True
+        own = self._of(namespace) + more
+        if 2 * own < self.limit and own < self._most()[1]:
+            return True
+        size = max((holder.accounts[namespace].largest_size for holder in self._with(namespace)), default=0)
+        return size > (octets.bit_length() if octets >= LARGE else 0)
+
+    def make_room(self) -> None:
+        """Have the largest objects of the largest namespace left out, until the others fit."""
+        while (excess := self.octets - self.limit) > 0:
+            namespace, _ = self._most()
+            holders = list(self._with(namespace))
+            largest = max(holders, key=lambda holder: holder.accounts[namespace].largest_size, default=None)
+            if largest is None:
+                return
+            if size := largest.accounts[namespace].largest_size:
+                largest.leave_out(*next(reversed(largest.accounts[namespace].large[size])))
+            elif not any([holder.drop(namespace, excess + self.limit // 64) for holder in holders]):
+                return
+
+    def room_for(self, octets: int) -> bool:
+        """Whether there is room for an object of so many octets, and a little more: so that it does not come and go."""
+        return self.octets + octets <= self.limit - self.limit // 32
+
+    def _of(self, namespace: str) -> int:
+        return sum([holder.accounts[namespace].octets for holder in self._with(namespace)])
+
+    def _with(self, namespace: str) -> Iterator[Holder]:
+        return (holder for holder in self.holders if namespace in holder.accounts)
+
+    def _most(self) -> tuple[str, int]:
+        """The namespace that has the most octets, and these."""
+        sums: Counter[str] = Counter()
+        for holder in self.holders:
+            for name, account in holder.accounts.items():
+                if name:
+                    sums[name] += account.octets
+        return max(sums.items(), key=itemgetter(1), default=("", 0))
