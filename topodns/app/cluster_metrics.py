@@ -147,6 +147,21 @@ def _states(clusters: Clusters, maker: ClusterMaker) -> Iterator[Reading]:
         ("namespace", "slice"),
         lambda: _contradicted(clusters),
     )
+    yield Reading(
+        "topodns_left_out_objects",
+        f"Objects that are left out, as their namespace has too many octets; of at most {MAX_NAMED} namespaces.",
+        "gauge",
+        ("namespace", "kind"),
+        lambda: _left_out(clusters),
+    )
+    yield Reading(
+        "topodns_objects_left_out",
+        "Times that an object was left out, as its namespace had too many octets.",
+        "counter",
+        ("kind",),
+        lambda: _times_left_out(clusters),
+    )
+    yield from _octets(clusters)
     yield pod_wait_reading(clusters)
     yield Reading(
         "topodns_service_events",
@@ -233,6 +248,34 @@ def _invalid(clusters: Clusters) -> Rows:
         if isinstance(policy, InvalidPolicy)
     ]
     return [(name, 1.0) for name in sorted(names)[:MAX_NAMED]]
+
+
+def _octets(clusters: Clusters) -> Iterator[Reading]:
+    for name, documentation, attribute in (
+        ("topodns_state_octets", "Estimated memory of the objects of clusters at API servers.", "octets"),
+        ("topodns_state_octets_limit", "Most octets that they may take; beyond it objects are left out.", "limit"),
+    ):
+        yield Reading(name, documentation, "gauge", (), partial(_of_budgets, clusters, attribute))
+
+
+def _of_budgets(clusters: Clusters, attribute: str) -> Rows:
+    values = [getattr(cluster.feed.budget, attribute) for cluster in clusters() if cluster.feed.arrives_late]
+    return [((), sum(values))] if values else []
+
+
+def _left_out(clusters: Clusters) -> Rows:
+    counts: Counter[tuple[str, ...]] = Counter()
+    for cluster in clusters():
+        counts.update((key.namespace, kind) for kind, key in cluster.state.left_out.counting(cluster.state))
+    named = frozenset(sorted({namespace for namespace, _ in counts})[:MAX_NAMED])
+    return [(labels, count) for labels, count in counts.items() if labels[0] in named]
+
+
+def _times_left_out(clusters: Clusters) -> Rows:
+    counts: Counter[tuple[str, ...]] = Counter()
+    for cluster in clusters():
+        counts.update({(kind,): times for kind, times in cluster.feed.budget.times.items()})
+    return counts.items()
 
 
 def _contradicted(clusters: Clusters) -> Rows:

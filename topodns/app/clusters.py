@@ -36,7 +36,7 @@ from topodns.query.label_limiter import LabelLimiters
 from topodns.query.networks import NetworkList
 from topodns.topology.client_locator import ClientLocator, Method, missing_locators
 from topodns.topology.contradictions import Contradictions, LocatorContradictions
-from topodns.topology.findings import Finding, policy_findings
+from topodns.topology.findings import Finding, left_out_findings, policy_findings
 from topodns.topology.keys import key_reader
 from topodns.topology.select import OnInvalid
 
@@ -207,8 +207,11 @@ class Cluster:
             yield f"EndpointSlice {key.namespace}/{key.name} {problem}; it locates no client"
         yield from self.feed.locator_contradictions.lines()
 
-    def policy_findings(self) -> Iterator[Finding | None]:
-        """The present problems of the topology keys of this cluster's Services, in steps; none without `topology`."""
+    def findings(self) -> Iterator[Finding | None]:
+        """The objects that are left out, and the present problems of the topology keys of this cluster's Services, in
+        steps; none of keys without `topology`.
+        """
+        yield from left_out_findings(self.state)
         if self.topology is not None:
             yield from policy_findings(self.state, self.topology.on_invalid is OnInvalid.IGNORE)
 

@@ -52,7 +52,7 @@ class ProblemLog:
         self._looks += 1
         for cluster in self.clusters:
             findings: list[Finding] = []
-            for found in cluster.policy_findings():
+            for found in cluster.findings():
                 if found is not None:
                     findings.append(found)
                     self._note(str(found))

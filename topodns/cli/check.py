@@ -95,6 +95,6 @@ def check_manifests(settings: Settings) -> bool:
     for cluster in clusters:
         if isinstance(cluster.source, ManifestSource):
             whole = whole and not cluster.source.files_bad and not cluster.source.objects_skipped
-        for finding in filter(None, cluster.policy_findings()):
+        for finding in filter(None, cluster.findings()):
             log.warning("plugin/topology: %s", finding)
     return whole

@@ -5,11 +5,15 @@ the object would be, and says that the object exists. Answers that may depend on
 """
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
 
 from topodns.cluster.model import ClusterObject, EndpointSlice, Kind, ObjectKey, Service
+from topodns.cluster.owned_slices import HELD
 from topodns.cluster.replica import Keyed
+
+if TYPE_CHECKING:
+    from topodns.cluster.state import ClusterState
 
 FURTHER: Final = "*"  # no object has this name
 """The name of the Service that stands for all objects of a namespace that nothing stands for: there are too many."""
@@ -73,6 +77,13 @@ class LeftOut:
         self.namespaces[namespace] += sign
         if not self.namespaces[namespace]:
             del self.namespaces[namespace]
+
+    def counting(self, state: "ClusterState") -> Iterator[tuple[Kind, ObjectKey]]:
+        """The kinds and keys of the objects, without slices that count in no answer. The state may change meanwhile."""
+        for kind, key in list(self.octets):
+            one = state.held(kind, key)
+            if one is not None and not (isinstance(one, EndpointSlice) and state.slice_table.place(one) >= HELD):
+                yield kind, key
 
     def may_have(self, kind: Kind, key: ObjectKey) -> bool:
         """Whether an object of this key is left out, or may be, as nothing stands for some of its namespace."""

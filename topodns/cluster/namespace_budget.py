@@ -153,6 +153,7 @@ class NamespaceBudget:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.holders: WeakSet[Holder] = WeakSet()
+        self.times: Counter[Kind] = Counter()  # that an object was left out, whether something stands for it or not
         self.cut: set[tuple[Kind, str]] = set()  # (kind, namespace) with objects left out for which nothing stands
 
     @property

@@ -105,14 +105,9 @@ class PublishingState:
 
         Not of slices that do not count.
         """
-        for (of_kind, key), octets in list(self.state.left_out.octets.items()):
-            if of_kind == kind and key.name != FURTHER and self.budget.room_for(octets) and self._may_count(kind, key):
-                yield key
-            yield None
-
-    def _may_count(self, kind: Kind, key: ObjectKey) -> bool:
-        one = self.state.held(kind, key)
-        return not isinstance(one, EndpointSlice) or self.state.slice_table.place(one) < HELD
+        for of_kind, key in self.state.left_out.counting(self.state):
+            octets = self.state.left_out.octets.get((of_kind, key), 0)
+            yield key if of_kind == kind and key.name != FURTHER and self.budget.room_for(octets) else None
 
     def _admitted(self, change: Upserted) -> Upserted | Deleted | None:
         """The change, that of a stand-in, or the deletion of an object for which there is no room; None: no change."""
@@ -158,6 +153,7 @@ def fitting(budget: NamespaceBudget, value: ClusterObject, held: ClusterObject |
 def instead(budget: NamespaceBudget, value: ClusterObject) -> ClusterObject | None:
     """The stand-in of an object that is left out; None, and the namespace is cut, where its kind has none."""
     octets = octets_of(value)
+    budget.times[kind_of(value)] += 1
     other = stand_in(value, octets) if octets >= LARGE else None
     if other is None:
         budget.cut.add((kind_of(value), value.key.namespace))
@@ -183,5 +179,6 @@ class _StateHolder(Holder):
             keys = (ObjectKey(*key) for key in state.keys(kind) if key[0] == namespace and key[1] != FURTHER)
             while self.octets > wanted and (some := list(islice(keys, _AT_ONCE))):
                 self.budget.cut.add((kind, namespace))
+                self.budget.times[kind] += len(some)
                 self._published.write(kind, [(key, state.held(kind, key), None) for key in some])
         return self.octets < wanted + octets

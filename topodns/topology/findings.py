@@ -1,5 +1,5 @@
-"""Findings about the key lists of a cluster's Services, and their type. They need no endpoints: they are in the log, in
-Events and in an audit. Those about endpoints are in `inspect.coverage_findings`.
+"""Findings about the key lists of a cluster's Services and objects that are left out, and their type. They need no
+endpoints: they are in the log, in Events and in an audit. Those about endpoints are in `inspect.coverage_findings`.
 """
 
 from collections.abc import Iterator
@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from topodns.cluster.model import InvalidPolicy, ObjectKey, Policy
+from topodns.cluster.left_out import FURTHER
+from topodns.cluster.model import EndpointSlice, InvalidPolicy, ObjectKey, Policy
 from topodns.cluster.state import ClusterState
 
 CLUSTER: Final = ObjectKey("", "")
@@ -19,6 +20,7 @@ _GOVERNING: Final = (
     "topology keys on the governing Service of a StatefulSet hide its members from each other when they look up the "
     "Service's name; give clients a headless Service of their own"
 )
+_TOO_MANY: Final = "the namespace has more octets than others, and all together too many"
 
 
 class Severity(StrEnum):
@@ -39,6 +41,8 @@ class Finding:
     uncovered: clients on some Nodes get no endpoint. empty: no endpoint is ready. single_point: an endpoint alone
     serves clients on several Nodes. skew: an endpoint has far more clients than others. ineffective: a key that no Node
     has, or that decides for no client. unlocated: clients that cannot be located. no_nodes: no Node is known.
+    left_out: objects of the Service are left out (`cluster.left_out`), so its names are SERVFAIL.
+    left_out_of_namespace: the same of a namespace, without a Service.
     """
 
     service: ObjectKey
@@ -71,6 +75,31 @@ def policy_findings(state: ClusterState, ignored: bool) -> Iterator[Finding | No
         yield from key_findings(key, policy, key in governing, ignored)
         yield None
     yield from notice_findings(state)
+
+
+MAX_LEFT_OUT: Final = 100  # Services of which objects are left out; there is a finding for each namespace, too
+
+
+def left_out_findings(state: ClusterState) -> Iterator[Finding | None]:
+    """The findings about objects that are left out, in steps: their namespaces, and the first Services among them.
+
+    Not about slices that do not count. The text of a finding does not change while objects come and go.
+    """
+    services: set[ObjectKey] = set()
+    namespaces: set[str] = set()
+    for kind, key in state.left_out.counting(state):
+        yield None
+        if key.namespace not in namespaces:
+            namespaces.add(key.namespace)
+            text = f"objects of namespace {key.namespace!r} are left out: {_TOO_MANY}; its names are SERVFAIL"
+            yield Finding(CLUSTER, "left_out_of_namespace", text, Severity.ERROR)
+        one = state.held(kind, key)
+        service = ObjectKey(key.namespace, one.service_name) if isinstance(one, EndpointSlice) else key
+        if service.name in ("", FURTHER) or service in services or len(services) >= MAX_LEFT_OUT:
+            continue
+        services.add(service)
+        what = "EndpointSlices of it are" if kind == "EndpointSlice" else "it is"
+        yield Finding(service, "left_out", f"{what} left out: {_TOO_MANY}; its names are SERVFAIL", Severity.ERROR)
 
 
 def notice_findings(state: ClusterState) -> Iterator[Finding]:

@@ -18,7 +18,7 @@ from topodns.inspect.node_groups import NodeGroups
 from topodns.inspect.unlocated import unlocated_findings
 from topodns.inspect.what_if import WhatIf, scenario_steps
 from topodns.topology.client_locator import Method
-from topodns.topology.findings import CLUSTER, Finding, Severity, key_findings, notice_findings
+from topodns.topology.findings import CLUSTER, Finding, Severity, key_findings, left_out_findings, notice_findings
 from topodns.topology.select import OnInvalid, UnknownClient
 
 STEP: Final = 200  # keys or findings put in order in one step, about 0.3 ms
@@ -103,8 +103,9 @@ def audit_steps(
         if scenario is not None:
             after.add((yield from _service_steps(scenario.view(view), after_nodes, rules)))
     others: list[Finding] = []
-    for notice in notice_findings(state):
-        others.append(notice)
+    for notice in chain(left_out_findings(state), notice_findings(state)):
+        if notice is not None:
+            others.append(notice)
         yield
     hard = rules.unknown_client is not UnknownClient.ALL and any(map(_is_hard, state.policies.values()))
     for found in unlocated_findings(state, rules.methods, hard):

@@ -14,7 +14,11 @@ from typing import Any, Final
 from topodns.kube.client.contract import ApiError
 from topodns.topology.findings import Finding
 
-REASONS: Final = {"invalid": "TopologyPolicyInvalid", "misplaced": "TopologyPolicyMisplaced"}
+REASONS: Final = {
+    "invalid": "TopologyPolicyInvalid",
+    "misplaced": "TopologyPolicyMisplaced",
+    "left_out": "ObjectsLeftOut",
+}
 """The reason of an Event by the kind of finding; other kinds cause no Event."""
 
 COMPONENT: Final = "topodns"

@@ -179,6 +179,7 @@ class Listing(Holder):
             if self.octets <= wanted:
                 break
             self.budget.cut.add((self._kind, namespace))
+            self.budget.times[self._kind] += 1
             self._put(key, None)
         return self.octets < wanted + octets
 
