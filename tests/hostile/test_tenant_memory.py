@@ -128,13 +128,14 @@ def after_all_changes(there: Scene) -> None:
     marks = (
         service("mark", cluster_ip="10.96.0.90"),
         service_import("mark", ("10.96.0.91",)),
-        endpoint_slice("plain", {"10.61.9.1": "n1"}, name="plain-mark"),
+        service("marked"),
+        endpoint_slice("marked", {"10.61.9.1": "n1"}),
         pod("mark", "10.61.9.2", "n1"),
     )
     there.api.put(*marks)
     there.comes("mark.default.svc.cluster.local A", "10.96.0.90", patience=PATIENCE)
     there.comes("mark.default.svc.clusterset.local A", "10.96.0.91", patience=PATIENCE)
-    there.comes("10-61-9-1.plain.default.svc.cluster.local A", "10.61.9.1", patience=PATIENCE)
+    there.comes("marked.default.svc.cluster.local A", "10.61.9.1", patience=PATIENCE)
     there.api.delete(*marks)
 
 
