@@ -38,6 +38,7 @@ WELL: Mapping[str, str] = {
     f"topodns_state_age_seconds{{{SERVER}}}": "60x60",
     f'topodns_watch_failing{{{SERVER},kind="Node",verb="list",status="403"}}': NONE,
     f'topodns_resync_repairs_total{{{SERVER},kind="Service"}}': NONE,
+    f'topodns_left_out_objects{{{SERVER},exported_namespace="shop",kind="Service"}}': NONE,
     f'topodns_policy_invalid{{{SERVER},exported_namespace="shop",exported_service="db"}}': NONE,
     f'topodns_selections_total{{{SERVER},outcome="matched",key="*"}}': FAST,
     f'topodns_selections_total{{{SERVER},outcome="denied",key=""}}': NONE,
@@ -72,6 +73,9 @@ TROUBLE: Mapping[str, Mapping[str, str]] = {
     "TopodnsStateOld": {f"topodns_state_age_seconds{{{SERVER}}}": "121x60"},
     "TopodnsWatchFailing": {f'topodns_watch_failing{{{SERVER},kind="Node",verb="list",status="403"}}': "1x60"},
     "TopodnsEventsLost": {f'topodns_resync_repairs_total{{{SERVER},kind="Service"}}': GROWS},
+    "TopodnsObjectsLeftOut": {
+        f'topodns_left_out_objects{{{SERVER},exported_namespace="shop",kind="Service"}}': "1x60"
+    },
     "TopodnsPolicyInvalid": {
         f'topodns_policy_invalid{{{SERVER},exported_namespace="shop",exported_service="db"}}': "1x60"
     },

@@ -54,6 +54,7 @@ class Setup:
         self.published: list[frozenset[Fact]] = []
         wanted = resources(settings, TopologySettings())
         writes = PublishingState(self.state, time.time, [self.published.append])
+        self.budget = writes.budget
         self.source = ApiSource(wanted, writes, connect, Random(seed))
         self._front = fronts[0]
 

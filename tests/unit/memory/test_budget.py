@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from topodns.memory.budget import Budget
+from topodns.memory.budget import Budget, cluster_octets
 from topodns.plugins.cache.entry import CacheEntry, Sort
 from topodns.plugins.cache.segmented_lru import SegmentedLru
 
@@ -77,3 +77,20 @@ def test_room_that_a_table_no_longer_uses_goes_to_another() -> None:
     fill(other, 10_000)
     assert len(emptied) == 0
     assert 0.9 < other.octets / budget.octets <= 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "processes", "octets"),
+    [
+        (None, 1, 192_122_547),
+        (512 << 20, 1, 192_122_547),
+        (640 << 20, 1, 272_653_184),
+        (512 << 20, 2, 61_061_273),
+        (128 << 20, 1, 16 << 20),
+        (128 << 20, 4, 4 << 20),
+    ],
+)
+def test_the_objects_of_clusters_have_what_the_server_leaves_of_the_limit(
+    limit: int | None, processes: int, octets: int
+) -> None:
+    assert cluster_octets(limit, processes) == octets
