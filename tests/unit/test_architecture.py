@@ -67,6 +67,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
 
 SHORT_WITH_ONE_IMPORTER: Mapping[str, str] = {
     "cli.who": "a command is a module of its own, as `explain` and `audit` are",
+    "memory.cgroup": "reads files: the I/O of a limit is apart from what is done with it, in `memory.budget`",
     "plugins.loadbalance.source": "reads a file: the I/O of a plugin is a module of its own, as in `file` and `hosts`",
 }
 """Modules of fewer than SHORT_MODULE lines with one importer, and why each is a module."""

@@ -106,7 +106,7 @@ MAX_NAMED = 100  # label values of a metric of Services or slices; the log names
 
 def cluster_readings(clusters: Clusters, maker: ClusterMaker) -> list[Published]:
     """All metrics of these clusters, read at scrape time, and of the counters of `maker` for all clusters so far."""
-    readings = [*_states(clusters, maker), *_locators(clusters)]
+    readings = [*_states(clusters, maker), *_budgets(clusters), *_locators(clusters)]
     return [*readings, *api_readings(clusters), *request_readings(maker.requests)]
 
 
@@ -147,21 +147,6 @@ def _states(clusters: Clusters, maker: ClusterMaker) -> Iterator[Reading]:
         ("namespace", "slice"),
         lambda: _contradicted(clusters),
     )
-    yield Reading(
-        "topodns_left_out_objects",
-        f"Objects that are left out, as their namespace has too many octets; of at most {MAX_NAMED} namespaces.",
-        "gauge",
-        ("namespace", "kind"),
-        lambda: _left_out(clusters),
-    )
-    yield Reading(
-        "topodns_objects_left_out",
-        "Times that an object was left out, as its namespace had too many octets.",
-        "counter",
-        ("kind",),
-        lambda: _times_left_out(clusters),
-    )
-    yield from _octets(clusters)
     yield pod_wait_reading(clusters)
     yield Reading(
         "topodns_service_events",
@@ -250,7 +235,21 @@ def _invalid(clusters: Clusters) -> Rows:
     return [(name, 1.0) for name in sorted(names)[:MAX_NAMED]]
 
 
-def _octets(clusters: Clusters) -> Iterator[Reading]:
+def _budgets(clusters: Clusters) -> Iterator[Reading]:
+    yield Reading(
+        "topodns_left_out_objects",
+        f"Objects that are left out, as their namespace has too many octets; of at most {MAX_NAMED} namespaces.",
+        "gauge",
+        ("namespace", "kind"),
+        lambda: _left_out(clusters),
+    )
+    yield Reading(
+        "topodns_objects_left_out",
+        "Times that an object was left out, as its namespace had too many octets.",
+        "counter",
+        ("kind",),
+        lambda: _times_left_out(clusters),
+    )
     for name, documentation, attribute in (
         ("topodns_state_octets", "Estimated memory of the objects of clusters at API servers.", "octets"),
         ("topodns_state_octets_limit", "Most octets that they may take; beyond it objects are left out.", "limit"),

@@ -104,7 +104,7 @@ class _Account:
         return max(self.large, default=0)
 
 
-class Holder(ABC):
+class ObjectHolder(ABC):
     """A holder of objects that count in a budget: a state, or a list that is being read.
 
     One that has been garbage-collected holds none.
@@ -152,7 +152,7 @@ class NamespaceBudget:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.holders: WeakSet[Holder] = WeakSet()
+        self.holders: WeakSet[ObjectHolder] = WeakSet()
         self.times: Counter[Kind] = Counter()  # that an object was left out, whether something stands for it or not
         self.cut: set[tuple[Kind, str]] = set()  # (kind, namespace) with objects left out for which nothing stands
 
@@ -195,7 +195,7 @@ class NamespaceBudget:
     def _of(self, namespace: str) -> int:
         return sum([holder.accounts[namespace].octets for holder in self._with(namespace)])
 
-    def _with(self, namespace: str) -> Iterator[Holder]:
+    def _with(self, namespace: str) -> Iterator[ObjectHolder]:
         return (holder for holder in self.holders if namespace in holder.accounts)
 
     def _most(self) -> tuple[str, int]:

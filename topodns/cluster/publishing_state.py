@@ -16,7 +16,7 @@ from topodns.cluster.model import (
     Upserted,
     kind_of,
 )
-from topodns.cluster.namespace_budget import LARGE, UNLIMITED, Holder, NamespaceBudget, octets_of
+from topodns.cluster.namespace_budget import LARGE, UNLIMITED, NamespaceBudget, ObjectHolder, octets_of
 from topodns.cluster.owned_slices import HELD
 from topodns.cluster.replica import Keyed
 from topodns.cluster.state import ClusterState
@@ -160,7 +160,7 @@ def instead(budget: NamespaceBudget, value: ClusterObject) -> ClusterObject | No
     return other
 
 
-class _StateHolder(Holder):
+class _StateHolder(ObjectHolder):
     """The objects of a state."""
 
     def __init__(self, budget: NamespaceBudget, published: PublishingState) -> None:

@@ -11,7 +11,7 @@ from typing import Final
 from topodns.cluster.decode.stream import Event, Listed, Page, Undecodable, UnreadableReply, read_listed, read_page
 from topodns.cluster.left_out import stand_in
 from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, Kind, ObjectKey, Upserted
-from topodns.cluster.namespace_budget import Holder, octets_of
+from topodns.cluster.namespace_budget import ObjectHolder, octets_of
 from topodns.cluster.owned_slices import HELD, SliceOwner, owner_of
 from topodns.cluster.publishing_state import PublishingState, fitting, instead
 from topodns.kube.client.contract import ApiError, KubeApi
@@ -108,7 +108,7 @@ class Pages:
 FREED_AT_ONCE: Final = 512  # objects; about 50 us
 
 
-class Listing(Holder):
+class Listing(ObjectHolder):
     """The objects of a list that is being read. An unchanged one is shared with the state, so it is in memory once.
 
     The others count in the budget of the state; those for which there is no room are left out.
