@@ -73,9 +73,7 @@ TROUBLE: Mapping[str, Mapping[str, str]] = {
     "TopodnsStateOld": {f"topodns_state_age_seconds{{{SERVER}}}": "121x60"},
     "TopodnsWatchFailing": {f'topodns_watch_failing{{{SERVER},kind="Node",verb="list",status="403"}}': "1x60"},
     "TopodnsEventsLost": {f'topodns_resync_repairs_total{{{SERVER},kind="Service"}}': GROWS},
-    "TopodnsObjectsLeftOut": {
-        f'topodns_left_out_objects{{{SERVER},exported_namespace="shop",kind="Service"}}': "1x60"
-    },
+    "TopodnsObjectsLeftOut": {f'topodns_left_out_objects{{{SERVER},exported_namespace="shop",kind="Service"}}': "1x60"},
     "TopodnsPolicyInvalid": {
         f'topodns_policy_invalid{{{SERVER},exported_namespace="shop",exported_service="db"}}': "1x60"
     },

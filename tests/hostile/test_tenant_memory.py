@@ -30,8 +30,8 @@ ASKED: Final = 100
 Attack = Callable[[], Iterator[Object]]
 
 
-def _ports(number: int) -> list[Object]:
-    return [{"name": f"p{port}", "port": port, "protocol": "TCP"} for port in range(1, number + 1)]
+def _ports(number: int, owner: int = 0) -> list[Object]:
+    return [{"name": f"p{port}-{owner}", "port": port, "protocol": "TCP"} for port in range(1, number + 1)]
 
 
 def _addresses(first: int, number: int) -> list[str]:
@@ -41,7 +41,7 @@ def _addresses(first: int, number: int) -> list[str]:
 def services_of_many_ports() -> Iterator[Object]:
     for number in range(128):
         made = service(f"wide-{number:04}", "tenant")
-        made["spec"]["ports"] = _ports(15_000)
+        made["spec"]["ports"] = _ports(15_000, number)
         yield made
 
 
@@ -55,14 +55,14 @@ def services_of_many_addresses() -> Iterator[Object]:
 def imports_of_many_ports() -> Iterator[Object]:
     for number in range(128):
         made = service_import(f"wide-{number:04}", ("10.96.0.81",), "tenant")
-        made["spec"]["ports"] = _ports(15_000)
+        made["spec"]["ports"] = _ports(15_000, number)
         yield made
 
 
 def slices_of_many_ports() -> Iterator[Object]:
     for number in range(300):
         made = endpoint_slice(f"wide-{number % 10}", {f"10.128.0.{number % 200}": "n1"}, "tenant", f"wide-{number:04}")
-        made["ports"] = _ports(20_000)
+        made["ports"] = _ports(20_000, number)
         yield made
 
 
