@@ -83,8 +83,9 @@ def parse_listed(
 ) -> tuple[T, ...]:
     """The values of a list field, without duplicates, as two spellings may be one address.
 
-    Of the first MAX_LISTED texts. Where the list is empty, that of the field `alone`, which older objects have, named in
-    the singular. Raises ValueError if that cannot be parsed: it is in no list, so nothing would be left of the field.
+    Of the first MAX_LISTED texts. Where the list is empty, that of the field `alone`, which older objects have, named
+    in the singular. Raises ValueError if that cannot be parsed: it is in no list, so nothing would be left of the
+    field.
     """
     if texts:
         return tuple(dict.fromkeys(parse_each(parse, texts[:MAX_LISTED], left_out, field)))

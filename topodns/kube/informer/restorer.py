@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from topodns.cluster.decode.stream import Undecodable, UnreadableReply, read_listed, read_page
+from topodns.cluster.decode.stream import Listed, UnreadableReply, read_listed, read_page
 from topodns.cluster.model import ObjectKey, Upserted
 from topodns.kube.client.contract import ApiError
 from topodns.kube.informer.lister import Lister, Pages
@@ -82,9 +82,9 @@ class Restorer:
                 async with self._lister.shared.turns.take() as turn:
                     page = read_page(self._kind, body)
                     for item in page.items:
-                        value = read_listed(self._kind, item)
-                        if value is not None and not isinstance(value, Undecodable) and value.key not in changed:
-                            self._published.apply(Upserted(value))
+                        listed = read_listed(self._kind, item)
+                        if isinstance(listed, Listed) and listed.object.key not in changed:
+                            self._published.apply(Upserted(listed.object))
                         await turn.pause_if_due()
                 if not page.next_token:
                     return
