@@ -35,6 +35,7 @@ LARGE: Final = 4096
 _hostname: Final = attrgetter("hostname")
 _node_name: Final = attrgetter("node_name")
 _pod_name: Final = attrgetter("pod_name")
+_other_target: Final = attrgetter("other_target")
 
 
 def octets_of(value: ClusterObject) -> int:
@@ -51,7 +52,8 @@ def octets_of(value: ClusterObject) -> int:
 def _slice_octets(one: EndpointSlice) -> int:
     endpoints = one.endpoints
     octets = _SLICE + _PORT * len(one.ports) + _ENDPOINT * len(endpoints) + sum(map(len, map(_pod_name, endpoints)))
-    octets += _HOSTNAME * sum(map(bool, map(_hostname, endpoints)))
+    octets += _HOSTNAME * sum(map(bool, map(_hostname, endpoints))) + sum(map(len, map(_other_target, endpoints)))
+    octets += sum(_ENDPOINT + sum(map(len, (each.target, each.hostname, each.other_target))) for each in one.aliases)
     if len(endpoints) > _FEW:
         octets += _NODE_NAME * max(0, len(set(map(_node_name, endpoints))) - _FEW)
     for each in endpoints:
