@@ -45,7 +45,18 @@ _BETWEEN: Final = (b"tcp", b"udp", b"sctp", b"zone", b"pin", b"prefer", b"east",
 _UNASKED: Final = b"\x04bank\x07example\x03com\0"  # who is in upstream.py's lie
 _ADDING: Final = "rewrite edns0"  # the Corefile whose rules add options
 _CHAOTIC: Final = ("refinements", "rewrite")  # Corefiles in which CH is asked for
-_RESPELLING: Final = ("hosts", "rewrite", "template", "file", "forward", "cache", "dns64", "autopath", "external")
+_RESPELLING: Final = (
+    "hosts",
+    "rewrite",
+    "template",
+    "file",
+    "forward",
+    "cache",
+    "dns64",
+    "autopath",
+    "external",
+    "external headless",
+)
 _MOMENT: Final = 10  # seconds that a trial of the cache may take
 _IP6_LABELS: Final = 34  # of a whole address's reverse name
 
