@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "topodns").rglob("*.py"))
 PACKAGE, UNIT, STORIES = ROOT / "topodns", ROOT / "tests/unit", ROOT / "tests/stories"
-MAX_MODULE = 400
+MAX_MODULE = 500
 MAX_FUNCTION = 60
 SHORT_MODULE = 40  # lines: a shorter module with one importer belongs to its importer
 

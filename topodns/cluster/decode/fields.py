@@ -6,7 +6,7 @@ from sys import intern
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from topodns.cluster.decode.legible import LeftOut
+from topodns.cluster.decode.legible import LeftOutElements
 from topodns.cluster.decode.structs import ApiMetadata, ApiPort
 from topodns.cluster.port_index import MAX_PORTS
 from topodns.dns.addresses import packed_address, unmapped_network
@@ -64,7 +64,9 @@ def _without_leading_zeros(text: str) -> str:
     return _LEADING_ZEROS.sub("", text)
 
 
-def parse_each(parse: Callable[[S], T], items: Iterable[S] | None, left_out: LeftOut, *place: object) -> tuple[T, ...]:
+def parse_each(
+    parse: Callable[[S], T], items: Iterable[S] | None, left_out: LeftOutElements, *place: object
+) -> tuple[T, ...]:
     """The items of a field, parsed; one that `parse` raises ValueError for is left out.
 
     The parts of `place` make the field's path, without a text being built for every field of every object.
@@ -79,7 +81,7 @@ def parse_each(parse: Callable[[S], T], items: Iterable[S] | None, left_out: Lef
 
 
 def parse_listed(
-    parse: Callable[[str], T], texts: Sequence[str] | None, alone: str | None, left_out: LeftOut, field: str
+    parse: Callable[[str], T], texts: Sequence[str] | None, alone: str | None, left_out: LeftOutElements, field: str
 ) -> tuple[T, ...]:
     """The values of a list field, without duplicates, as two spellings may be one address.
 
@@ -138,7 +140,7 @@ def interned(labels: Mapping[str, str] | None) -> Mapping[str, str]:
 
 
 def parse_ports(
-    ports: Sequence[ApiPort] | None, field: str, left_out: LeftOut
+    ports: Sequence[ApiPort] | None, field: str, left_out: LeftOutElements
 ) -> Sequence[tuple[str, str, int | None]]:
     """(name, protocol, number) of each of the first 1,000 ports, None for one without a number.
 

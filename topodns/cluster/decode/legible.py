@@ -13,7 +13,7 @@ _SHOWN: Final = 200  # characters of the text of a problem
 _NAMES: Final[Mapping[type, str]] = {str: "text", int: "an integer", bool: "true or false"}
 
 
-class LeftOut:
+class LeftOutElements:
     """The elements left out of one object: `first` is the path and problem of the first one, `number` counts all."""
 
     __slots__ = ("first", "number")
@@ -39,7 +39,7 @@ class _Illegible(Exception):
     """A value that is not of the type of its field."""
 
 
-def without_illegible(value: Mapping[str, Any], struct: type, left_out: LeftOut) -> Mapping[str, Any]:
+def without_illegible(value: Mapping[str, Any], struct: type, left_out: LeftOutElements) -> Mapping[str, Any]:
     """A parsed JSON object without the elements of its lists that the types of `struct` do not allow.
 
     An element is left out where any of its fields is illegible; in lists within each other that is the innermost one.
@@ -48,7 +48,9 @@ def without_illegible(value: Mapping[str, Any], struct: type, left_out: LeftOut)
     return _fields(value, struct, "", left_out, within=False)
 
 
-def _fields(value: Mapping[str, Any], struct: type, place: str, left_out: LeftOut, within: bool) -> Mapping[str, Any]:
+def _fields(
+    value: Mapping[str, Any], struct: type, place: str, left_out: LeftOutElements, within: bool
+) -> Mapping[str, Any]:
     """The fields of `struct`; others are dropped. `within`: the object is in a list, so that an error is its own."""
     found = {}
     for name, expected in _types(struct).items():
@@ -73,7 +75,7 @@ def _types(struct: Any) -> Mapping[str, Any]:
     }
 
 
-def _legible(value: Any, expected: Any, place: str, left_out: LeftOut, within: bool) -> Any:
+def _legible(value: Any, expected: Any, place: str, left_out: LeftOutElements, within: bool) -> Any:
     """The value, its lists without illegible elements. Raises _Illegible where it is of another type itself."""
     types = [each for each in get_args(expected) or (expected,) if each is not type(None)]
     kind = types[0] if len(types) == 1 else expected  # `X | None` is X: every field may be null
@@ -91,7 +93,7 @@ def _legible(value: Any, expected: Any, place: str, left_out: LeftOut, within: b
     return _fields(_checked(value, dict, place, "an object"), kind, place, left_out, within)
 
 
-def _elements(values: list[Any], expected: Any, place: str, left_out: LeftOut) -> list[Any]:
+def _elements(values: list[Any], expected: Any, place: str, left_out: LeftOutElements) -> list[Any]:
     found = []
     for at, value in enumerate(values):
         own = f"{place}[{at}]"

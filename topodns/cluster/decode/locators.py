@@ -10,7 +10,7 @@ from sys import intern
 from typing import Final
 
 from topodns.cluster.decode.fields import NO_LABELS, interned, namespace_of, parse_address, version_of
-from topodns.cluster.decode.legible import LeftOut
+from topodns.cluster.decode.legible import LeftOutElements
 from topodns.cluster.decode.structs import ApiNodeLocator, ApiNodeLocatorSpec, ApiPodLocator, ApiPodLocatorSpec
 from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION, NodeLocator, PodLocator, RefusedAddresses
 
@@ -25,7 +25,7 @@ _IPV4_BROADCAST: Final = b"\xff\xff\xff\xff"
 _IPV6_LOOPBACK: Final = bytes(15) + b"\x01"
 
 
-def decode_node_locator(source: ApiNodeLocator, _left_out: LeftOut) -> Iterator[NodeLocator]:
+def decode_node_locator(source: ApiNodeLocator, _left_out: LeftOutElements) -> Iterator[NodeLocator]:
     spec = source.spec or ApiNodeLocatorSpec()
     pod_ips, refused_pod_ips = _checked("spec.podIPs", spec.pod_ips or (), MAX_POD_IPS)
     addresses, refused_addresses = _checked("spec.addresses", spec.addresses or (), MAX_ADDRESSES)
@@ -39,7 +39,7 @@ def decode_node_locator(source: ApiNodeLocator, _left_out: LeftOut) -> Iterator[
     )
 
 
-def decode_pod_locator(source: ApiPodLocator, _left_out: LeftOut) -> Iterator[PodLocator]:
+def decode_pod_locator(source: ApiPodLocator, _left_out: LeftOutElements) -> Iterator[PodLocator]:
     """Raises ValueError where spec.nodeName is missing or empty."""
     spec = source.spec or ApiPodLocatorSpec()
     if not spec.node_name:

@@ -20,7 +20,7 @@ from topodns.cluster.decode.fields import (
     parse_prefix,
     version_of,
 )
-from topodns.cluster.decode.legible import LeftOut
+from topodns.cluster.decode.legible import LeftOutElements
 from topodns.cluster.decode.locators import LOCATOR_VERSIONS, decode_node_locator, decode_pod_locator
 from topodns.cluster.decode.slices import decode_endpoints, decode_slice
 from topodns.cluster.decode.structs import (
@@ -127,7 +127,7 @@ def decode_whole(kind: str, source: Source, selector: Selector | None = None) ->
     rule = _RULES.get(kind)
     if rule is None:
         return None
-    left_out = LeftOut()
+    left_out = LeftOutElements()
     try:
         read = rule.reader.read_legible(source, left_out)
         if read.api_version and read.api_version not in rule.api_versions:
@@ -145,11 +145,11 @@ def _selected(read: ApiObject, selector: Selector | None) -> bool:
     return selector is None or selector.matches(read.metadata.labels or {})
 
 
-def _decode_namespace(source: ApiObject, _left_out: LeftOut) -> Iterator[Namespace]:
+def _decode_namespace(source: ApiObject, _left_out: LeftOutElements) -> Iterator[Namespace]:
     yield Namespace(intern(source.metadata.name), interned(source.metadata.labels), version_of(source.metadata))
 
 
-def _decode_node(source: ApiNode, left_out: LeftOut) -> Iterator[Node]:
+def _decode_node(source: ApiNode, left_out: LeftOutElements) -> Iterator[Node]:
     spec, status = source.spec or ApiNodeSpec(), source.status or ApiNodeStatus()
     annotations = source.metadata.annotations or {}
     yield Node(
@@ -172,7 +172,7 @@ def _node_addresses(entries: Sequence[ApiNodeAddress]) -> Iterator[tuple[str, st
             yield f"status.addresses[{at}]", entry.address
 
 
-def _foreign_addresses(texts: Iterable[tuple[str, str | None]], left_out: LeftOut) -> tuple[bytes, ...]:
+def _foreign_addresses(texts: Iterable[tuple[str, str | None]], left_out: LeftOutElements) -> tuple[bytes, ...]:
     """The distinct addresses of (path, text) that a CNI, a cloud or a load balancer writes; empty texts are skipped.
 
     A `/LENGTH` after an address is cut off.
@@ -187,7 +187,7 @@ def _foreign_addresses(texts: Iterable[tuple[str, str | None]], left_out: LeftOu
     return tuple(found)
 
 
-def _decode_service(source: ApiService, left_out: LeftOut) -> Iterator[Service]:
+def _decode_service(source: ApiService, left_out: LeftOutElements) -> Iterator[Service]:
     spec = source.spec or ApiServiceSpec()
     external = spec.type == "ExternalName"
     ingress = _ingress(source)
@@ -246,7 +246,7 @@ def _word(text: str | None) -> str | None:
     return text if text is None or len(text) <= _MAX_WORD else f"{text[:_MAX_WORD]}..."
 
 
-def _decode_service_import(source: ApiServiceImport, left_out: LeftOut) -> Iterator[Service]:
+def _decode_service_import(source: ApiServiceImport, left_out: LeftOutElements) -> Iterator[Service]:
     spec = source.spec or ApiServiceImportSpec()
     yield Service(
         namespace=namespace_of(source.metadata),
@@ -259,7 +259,7 @@ def _decode_service_import(source: ApiServiceImport, left_out: LeftOut) -> Itera
     )
 
 
-def _decode_pod(source: ApiPod, left_out: LeftOut) -> Iterator[Pod]:
+def _decode_pod(source: ApiPod, left_out: LeftOutElements) -> Iterator[Pod]:
     """No value for a phase that CoreDNS's field selector excludes, and for a Pod without an address."""
     spec, status = source.spec or ApiPodSpec(), source.status or ApiPodStatus()
     if status.phase in ("Succeeded", "Failed", "Unknown"):
@@ -278,13 +278,13 @@ def _decode_pod(source: ApiPod, left_out: LeftOut) -> Iterator[Pod]:
         )
 
 
-def _decode_stateful_set(source: ApiStatefulSet, _left_out: LeftOut) -> Iterator[StatefulSet]:
+def _decode_stateful_set(source: ApiStatefulSet, _left_out: LeftOutElements) -> Iterator[StatefulSet]:
     spec = source.spec or ApiStatefulSetSpec()
     namespace, version = namespace_of(source.metadata), version_of(source.metadata)
     yield StatefulSet(namespace, source.metadata.name, spec.service_name or "", version)
 
 
-def _service_ports(ports: Sequence[ApiPort] | None, left_out: LeftOut) -> tuple[ServicePort, ...]:
+def _service_ports(ports: Sequence[ApiPort] | None, left_out: LeftOutElements) -> tuple[ServicePort, ...]:
     return tuple(ServicePort(*port) for port in parse_ports(ports, "spec.ports", left_out))
 
 
@@ -294,7 +294,7 @@ class _Rule(NamedTuple):
     """
 
     reader: StructReader[Any]
-    decode: Callable[[Any, LeftOut], Iterable[ClusterObject]]
+    decode: Callable[[Any, LeftOutElements], Iterable[ClusterObject]]
     api_versions: frozenset[str] = frozenset(("v1",))
 
 

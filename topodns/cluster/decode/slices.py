@@ -19,7 +19,7 @@ from topodns.cluster.decode.fields import (
     subdomain,
     version_of,
 )
-from topodns.cluster.decode.legible import LeftOut
+from topodns.cluster.decode.legible import LeftOutElements
 from topodns.cluster.decode.structs import (
     ApiConditions,
     ApiEndpoint,
@@ -51,7 +51,7 @@ _MAX_MIRRORED: Final = 1000  # addresses of a subset: kube-controller-manager's 
 _NO_CONDITIONS: Final = ApiConditions()
 
 
-def decode_slice(source: ApiEndpointSlice, left_out: LeftOut) -> tuple[EndpointSlice]:
+def decode_slice(source: ApiEndpointSlice, left_out: LeftOutElements) -> tuple[EndpointSlice]:
     """One slice. With the label of a ServiceImport (KEP-1645) it belongs to that, whatever other label it has.
 
     Of address type FQDN its endpoints are aliases; of a type that is unknown it has none. Invalid ports and addresses
@@ -85,7 +85,7 @@ def decode_slice(source: ApiEndpointSlice, left_out: LeftOut) -> tuple[EndpointS
     return (decoded,)
 
 
-def _slice_endpoints(sources: Sequence[ApiEndpoint], namespace: str, left_out: LeftOut) -> tuple[Endpoint, ...]:
+def _slice_endpoints(sources: Sequence[ApiEndpoint], namespace: str, left_out: LeftOutElements) -> tuple[Endpoint, ...]:
     """One value per address of an endpoint, since CoreDNS serves all of them; unset conditions as in v1 of the API."""
     endpoints = []
     for at, source in enumerate(sources):
@@ -115,7 +115,7 @@ def _slice_endpoints(sources: Sequence[ApiEndpoint], namespace: str, left_out: L
     return tuple(endpoints)
 
 
-def _aliases(sources: Sequence[ApiEndpoint], namespace: str, left_out: LeftOut) -> tuple[Alias, ...]:
+def _aliases(sources: Sequence[ApiEndpoint], namespace: str, left_out: LeftOutElements) -> tuple[Alias, ...]:
     """One value per host name of an endpoint; conditions as in `_slice_endpoints`."""
     return tuple(
         Alias(
@@ -137,7 +137,7 @@ def _topology_zone(given: str | None, topology: Mapping[str, str]) -> str | None
     return intern(found) if found and len(found) <= _MAX_ZONE else None
 
 
-def decode_endpoints(source: ApiEndpoints, left_out: LeftOut) -> Iterator[EndpointSlice]:
+def decode_endpoints(source: ApiEndpoints, left_out: LeftOutElements) -> Iterator[EndpointSlice]:
     """A slice per subset and family, as the EndpointSlice mirroring controller makes them (KEP-752).
 
     None of an object that it leaves alone: one with the label `skip-mirror`, and a lock of leader election. Of the
@@ -174,7 +174,7 @@ def decode_endpoints(source: ApiEndpoints, left_out: LeftOut) -> Iterator[Endpoi
 
 
 def _subset_endpoints(
-    sources: Sequence[ApiEndpointAddress], namespace: str, ready: bool, left_out: LeftOut, field: str
+    sources: Sequence[ApiEndpointAddress], namespace: str, ready: bool, left_out: LeftOutElements, field: str
 ) -> Iterator[Endpoint]:
     for at, source in enumerate(sources):
         try:
@@ -195,7 +195,7 @@ def _subset_endpoints(
         )
 
 
-def _hostname(text: str | None, left_out: LeftOut, *place: object) -> str:
+def _hostname(text: str | None, left_out: LeftOutElements, *place: object) -> str:
     """The hostname of an endpoint. One that is no label is left out; the endpoint has its dashed address then."""
     try:
         return parse_label(text)
@@ -204,7 +204,7 @@ def _hostname(text: str | None, left_out: LeftOut, *place: object) -> str:
         return ""
 
 
-def _endpoint_ports(ports: Sequence[ApiPort] | None, field: str, left_out: LeftOut) -> tuple[EndpointPort, ...]:
+def _endpoint_ports(ports: Sequence[ApiPort] | None, field: str, left_out: LeftOutElements) -> tuple[EndpointPort, ...]:
     return tuple(starmap(EndpointPort, parse_ports(ports, field, left_out)))
 
 

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodns.cluster.decode.objects import decode_object, decode_whole
+from topodns.cluster.model import EndpointSlice
 
 Document = dict[str, Any]
 NOT_A_TEXT: tuple[Any, ...] = (None, 7, True, {"ip": "10.0.0.1"}, ["10.0.0.1"], "\ud800")
@@ -54,7 +55,7 @@ def addresses(kind: str, *path: str | int) -> ListField:
 
 def named_addresses(kind: str, *path: str | int) -> ListField:
     bad = tuple({"ip": text} for text in (*NOT_AN_ADDRESS, *NOT_A_TEXT[1:]))
-    bad_names = tuple({"ip": "10.0.0.9", "hostname": text} for text in (*NOT_A_LABEL, 7, []))
+    bad_names: tuple[Any, ...] = ({"ip": "10.0.0.9", "hostname": 7}, {"ip": "10.0.0.9", "hostname": []})
     more = bad_names if kind == "Endpoints" else ()
     return ListField(kind, path, ({"ip": "10.0.0.01"}, {"ip": "fd00::1"}), (*NOT_AN_OBJECT, *bad, *more))
 
@@ -64,7 +65,7 @@ ENDPOINTS = (
     {"addresses": ["10.0.0.02"], "targetRef": {"kind": "Pod", "name": "web-0"}, "hints": {"forZones": [{"name": "z"}]}},
 )
 BAD_ENDPOINTS = (
-    *({"addresses": ["10.0.0.3"], "hostname": text} for text in (*NOT_A_LABEL, 7)),
+    {"addresses": ["10.0.0.3"], "hostname": 7},
     *({"addresses": value} for value in NOT_AN_OBJECT[1:-1]),
     *({"addresses": ["10.0.0.3"], name: 7} for name in ("conditions", "hints", "targetRef", "nodeName", "zone")),
     {"addresses": ["10.0.0.3"], "conditions": {"ready": "true"}},
@@ -155,6 +156,19 @@ def left_out(kind: str, **fields: Any) -> str:
     decoded = decode_whole(kind, {"metadata": {"name": "web", "namespace": "shop"}, **fields})
     assert decoded is not None
     return decoded.left_out
+
+
+@pytest.mark.parametrize("text", NOT_A_LABEL)
+def test_an_endpoint_whose_hostname_is_no_label_keeps_its_address(text: str) -> None:
+    """CoreDNS answers with the address as well; its name is the dashed address."""
+    for kind, fields in (
+        ("EndpointSlice", {"endpoints": [{"addresses": ["10.0.0.1"], "hostname": text}]}),
+        ("Endpoints", {"subsets": [{"addresses": [{"ip": "10.0.0.1", "hostname": text}]}]}),
+    ):
+        (one,) = decode_object(kind, {"metadata": {"name": "web", "namespace": "shop"}, **fields})
+        assert isinstance(one, EndpointSlice)
+        assert [(each.address, each.hostname) for each in one.endpoints] == [(bytes((10, 0, 0, 1)), "")]
+        assert ".hostname: " in left_out(kind, **fields)
 
 
 def test_the_first_one_is_named_by_its_path_and_the_others_are_counted() -> None:
