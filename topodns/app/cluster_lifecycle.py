@@ -37,7 +37,7 @@ class Feeding:
 
     def __init__(self, start: Callable[[Work, str], asyncio.Task[None]]) -> None:
         self._start = start
-        self.octets = 0  # that the objects of all clusters at API servers may take
+        self.octets = cluster_octets(None, 1)  # that the objects of all clusters at API servers may take
         self._tasks: dict[Feed, list[asyncio.Task[None]]] = {}
 
     async def begin(self, feeds: "Iterable[Feed]") -> None:
