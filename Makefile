@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-hostile test-node test-cluster test-e2e test-e2e-short test-crowd test-conformance test-differential test-chart test-dashboards test-release test-interpreters test-site test-page page-screenshot test-ci kubelab manifests dist sbom image image-tools site site-serve audit test-all lint format bench bench-compare bench-node-cache bench-push bench-resolver bench-scale bench-memory bench-guard lock clean
+.PHONY: help install run test test-unit test-stories test-hostile test-tenants test-node test-cluster test-e2e test-e2e-short test-crowd test-conformance test-differential test-chart test-dashboards test-release test-interpreters test-site test-page page-screenshot test-ci kubelab manifests dist sbom image image-tools site site-serve audit test-all lint format bench bench-compare bench-node-cache bench-push bench-resolver bench-scale bench-memory bench-guard lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,8 +27,11 @@ test-unit: $(VENV)/.dev ## run the pure tests only
 test-stories: $(VENV)/.dev ## run the tests with real sockets, processes and signals
 	@$(BIN)/python -m pytest -n 3 --dist loadfile tests/stories
 
-test-hostile: $(VENV)/.dev ## attack a server on loopback, beside a victim that asks steadily (1 minute)
-	@$(BIN)/python -m pytest -n 2 --dist loadfile tests/hostile
+test-hostile: $(VENV)/.dev ## attack a server on loopback, beside a victim that asks steadily (3 minutes)
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not long' tests/hostile
+
+test-tenants: $(VENV)/.dev ## of the attacks those by all kinds of a tenant's objects, at each way to start (15 to 30 minutes)
+	@$(BIN)/python -m pytest -n 2 --dist load -m long tests/hostile
 
 test-node: $(VENV)/.dev ## run the tests of the host's network, in namespaces of their own (root; 5 minutes)
 	@$(BIN)/python -m pytest tests/node
@@ -85,7 +88,7 @@ page-screenshot: $(VENV)/.dev ## write docs/operate/topology-page.png (Debian's 
 
 test-ci: test bench-guard test-page test-site test-release test-interpreters test-node test-differential test-e2e-short test-chart ## run what CI runs
 
-test-all: test bench-guard test-page test-site test-chart test-dashboards test-release test-interpreters test-node test-differential test-cluster test-e2e ## run everything but test-conformance
+test-all: test test-tenants bench-guard test-page test-site test-chart test-dashboards test-release test-interpreters test-node test-differential test-cluster test-e2e ## run everything but test-conformance
 
 lint: $(VENV)/.dev ## check style, types and the floors (ruff, mypy --strict, import-linter)
 	@$(BIN)/ruff check .

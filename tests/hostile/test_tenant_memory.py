@@ -87,14 +87,20 @@ def pods_of_long_annotations() -> Iterator[Object]:
         yield made
 
 
+LONG: Final = pytest.mark.long
 ATTACKS: Final = (
     services_of_many_ports,
-    services_of_many_addresses,
-    imports_of_many_ports,
-    slices_of_many_ports,
-    slices_of_many_endpoints,
     slices_of_one_service,
-    pods_of_long_annotations,
+    *(
+        pytest.param(attack, marks=LONG)
+        for attack in (
+            services_of_many_addresses,
+            imports_of_many_ports,
+            slices_of_many_ports,
+            slices_of_many_endpoints,
+            pods_of_long_annotations,
+        )
+    ),
 )
 
 
@@ -172,7 +178,7 @@ def test_a_tenant_s_objects_take_no_memory_or_time_that_others_need(tmp_path: Pa
         assert there.data(SMALL_A) == ["10.96.0.80"]
 
 
-@pytest.mark.parametrize("streaming", [True, False], ids=["stream", "pages"])
+@pytest.mark.parametrize("streaming", [True, pytest.param(False, marks=LONG)], ids=["stream", "pages"])
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_a_server_that_starts_has_memory_for_all_that_a_tenant_has_written(
     tmp_path: Path, attack: Attack, streaming: bool
@@ -199,6 +205,7 @@ def test_what_is_left_out_is_servfail_and_comes_back_when_there_is_room(tmp_path
         assert most_resident(there) <= MOST
 
 
+@LONG
 def test_a_namespace_of_150_000_endpoints_is_whole_also_beside_an_attack(tmp_path: Path) -> None:
     honest = [
         endpoint_slice(

@@ -42,7 +42,7 @@ COREFILE = f"""
         answer "{{{{ .Name }}}} 60 IN TXT hello"
     }}
     template IN MX example {{
-        answer "{{{{ .Name }}}} 60 IN MX nonsense"
+        answer "{{{{ .Name }}}} 60 IN MX {{{{ .Type }}}}"
     }}
     cache
     forward . UPSTREAM
@@ -151,7 +151,7 @@ def test_hosts_and_templates_are_counted(resolver: Resolver) -> None:
     seen = server.scrape()
     assert seen.sum("coredns_template_matches_total", **here, type="TXT") == 10
     assert seen.sum("coredns_template_matches_total", **here, type="MX") == 1
-    text = "{{ .Name }} 60 IN MX nonsense"
+    text = "{{ .Name }} 60 IN MX {{ .Type }}"
     failures = seen.sum("coredns_template_rr_failures_total", **here, type="MX", section="answer", template=text)
     assert failures == 1
     assert seen.sum("coredns_hosts_entries") == 4
