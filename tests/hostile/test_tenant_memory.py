@@ -90,7 +90,6 @@ def pods_of_long_annotations() -> Iterator[Object]:
 LONG: Final = pytest.mark.long
 ATTACKS: Final = (
     services_of_many_ports,
-    slices_of_one_service,
     *(
         pytest.param(attack, marks=LONG)
         for attack in (
@@ -98,6 +97,7 @@ ATTACKS: Final = (
             imports_of_many_ports,
             slices_of_many_ports,
             slices_of_many_endpoints,
+            slices_of_one_service,
             pods_of_long_annotations,
         )
     ),

@@ -46,7 +46,10 @@ class Importer:
 
     @property
     def digest(self) -> str:
-        """SHA-512, in hex, of the texts of the files read so far, in order; a file imported twice counts twice."""
+        """SHA-512, in hex, of the texts of the files read so far, in order, without byte order marks.
+
+        A file imported twice counts twice.
+        """
         return self._hash.hexdigest()
 
     def read(self, text: str, file: str) -> Iterator[Token]:
