@@ -13,6 +13,10 @@ _ESCAPED: Final = 0xDC00  # the character of an octet is this and the octet
 _OTHER_OCTET: Final = re.compile("[\udc80-\udcff]")
 
 
+class BadText(ValueError):
+    """Invalid text; the message has what was found and, for an error in one line, the line."""
+
+
 def without_mark(octets: bytes) -> bytes:
     """The octets of a file without the byte order mark of UTF-8. Raises ValueError for a file in UTF-16 or UTF-32."""
     little, big = octets[0:1] > b"\0" == octets[1:2] == octets[3:4], b"\0" == octets[0:1] == octets[2:3] < octets[1:2]

@@ -128,6 +128,17 @@ def test_a_bad_line_is_left_out_and_logged_once(tmp_path: Path, caplog: pytest.L
     assert caplog.messages[2:] == [f"plugin/hosts: {path}:5: 'x' is no IP address; the line is left out"]
 
 
+def test_a_bad_name_is_left_out_and_the_others_of_its_line_count(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "hosts"
+    path.write_text(f"10.0.0.1 a.example b..example {'x' * 64} c.example\n")
+    source = source_of(path)
+    source.load()
+    assert addresses(source, "a.example.") == addresses(source, "c.example.") == ["10.0.0.1"]
+    assert caplog.messages == [f"plugin/hosts: {path}:1: empty label in 'b..example'; the name is left out"]
+
+
 def test_of_many_bad_lines_the_first_ten_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "hosts"
     path.write_text("x y\n" * 1000)

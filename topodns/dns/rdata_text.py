@@ -10,8 +10,8 @@ from functools import cache
 from typing import Final, NamedTuple
 
 from topodns.dns.location_text import location
-from topodns.dns.name import Name
-from topodns.dns.rrtype import type_text
+from topodns.dns.name import MAX_LABEL, MAX_WIRE, Name
+from topodns.dns.rrtype import RRType, type_text
 from topodns.dns.svc_params import parameters
 from topodns.dns.text_fields import (
     BadRecord,
@@ -101,10 +101,16 @@ class _Layout(NamedTuple):
 def read_rdata(rtype: int, words: Sequence[Word], origin: Name) -> bytes:
     """The RDATA of the words in the presentation format of the type, or in RFC 3597's: `\\# LENGTH HEX`.
 
-    Raises BadRecord, also for a type that has no format of its own.
+    Raises BadRecord, also for a type that has no format of its own, and for a QTYPE or meta-type (RFC 6895 section
+    3.1), which no record has.
     """
+    if rtype in _NO_DATA:
+        raise BadRecord(f"found {type_text(rtype)}, expected a type that records have")
     if words and words[0] == ("\\#", False, False):
-        return _unknown(words)
+        data = _unknown(words)
+        if not _has_layout(rtype, data):
+            raise BadRecord(f"found octets that are no data of {type_text(rtype)} (RFC 3597 section 5)")
+        return data
     fields, rest, least = _layout(rtype)
     if len(words) < least or (rest is None and len(words) > least):
         at_least = "at least " if rest is not None else ""
@@ -120,6 +126,50 @@ def _unknown(words: Sequence[Word]) -> bytes:
     if len(words) < 2 or not words[1].text.isdecimal() or words[1].text.lstrip("0") != str(len(data) or ""):
         raise BadRecord("found data of another length than \\# says")
     return data
+
+
+def _has_layout(rtype: int, data: bytes) -> bool:
+    """Whether the octets are RDATA of the type, as far as its numbers, names and strings show; of others any are."""
+    fields = _layouts().get(rtype)
+    if fields is None:
+        return True
+    at = 0
+    try:
+        for field in fields:
+            if field in _OPEN or field.endswith("?"):
+                return at <= len(data)
+            at = _SIZED[field](data, at)
+    except IndexError:
+        return False
+    return at == len(data)
+
+
+def _after_name(data: bytes, start: int) -> int:
+    """The offset after an uncompressed name. Raises IndexError where it is none."""
+    at = start
+    while data[at]:
+        if data[at] > MAX_LABEL:
+            raise IndexError
+        at += 1 + data[at]
+    if at + 1 - start > MAX_WIRE:
+        raise IndexError
+    return at + 1
+
+
+def _after_string(data: bytes, at: int) -> int:
+    return at + 1 + data[at]
+
+
+def _after_strings(data: bytes, at: int) -> int:
+    """The offset after one string or more, up to the end."""
+    at = _after_string(data, at)
+    while at < len(data):
+        at = _after_string(data, at)
+    return at
+
+
+def _after(octets: int) -> Callable[[bytes, int], int]:
+    return lambda _, at: at + octets
 
 
 @cache
@@ -294,6 +344,28 @@ def _all(read: Callable[[str], bytes]) -> _Rest:
     """A field of all words together, such as digits with blanks between them."""
     return lambda words, _: read(_joined(words))
 
+
+_NO_DATA: Final = frozenset((0, RRType.OPT, *range(128, 256)))
+
+# The offset after each word of _LAYOUTS in RDATA, and the words whose octets can be any.
+_SIZED: Final[Mapping[str, Callable[[bytes, int], int]]] = {
+    "name": _after_name,
+    "host": lambda data, at: _after_string(data, _after_string(data, at)),
+    "strings": _after_strings,
+    **dict.fromkeys(("string", "salt", "hash"), _after_string),
+    **dict.fromkeys(("u8", "algorithm", "protocol", "scheme"), _after(1)),
+    **dict.fromkeys(("u16", "type", "certificate"), _after(2)),
+    **dict.fromkeys(("u32", "period", "moment", "ip4"), _after(4)),
+    "eui48": _after(6),
+    **dict.fromkeys(("u64", "eui64", "locator"), _after(8)),
+    "ip6": _after(16),
+}
+_OPEN: Final = frozenset(
+    (
+        *("a6", "amtrelay", "atm", "base64", "base64-or-none", "first-types", "hex", "hip", "ipseckey", "location"),
+        *("nsap", "text"),
+    )
+)
 
 # Mnemonics: the registry "DNS Security Algorithm Numbers" with the spellings of BIND, dnspython and CoreDNS.
 _ALGORITHMS: Final = {

@@ -125,6 +125,8 @@ def base32hex(text: str) -> bytes:
         found = b32hexdecode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 8), casefold=True)
     except BadDigits:
         raise wrong(text, "base32hex") from None
+    if len(found) > MAX_STRING:
+        raise wrong(text, f"at most {MAX_STRING} octets")
     return bytes((len(found),)) + found
 
 

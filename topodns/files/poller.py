@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 
-from topodns.dns.zonefile import BadText
+from topodns.file_text import BadText
 from topodns.files.regular import FileState, file_state
 from topodns.files.time_slices import in_slices
 

@@ -1,7 +1,7 @@
 """The `bind` directive: the addresses that a server block listens on, given as such or by interface name."""
 
 from collections.abc import Callable, Collection, Iterator
-from ipaddress import ip_address
+from ipaddress import IPv6Address, ip_address
 from typing import Final
 
 from topodns.corefile.arguments import some_args, unknown_option, wrong
@@ -37,9 +37,12 @@ def _addresses(directive: Directive, words: tuple[str, ...], context: Context) -
 
 def _resolve(directive: Directive, word: str, context: Context) -> tuple[str, ...]:
     try:
-        return (str(ip_address(word)),)
+        address = ip_address(word)
     except ValueError:
         pass
+    else:
+        mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+        return (str(mapped or address),)
     try:
         addresses = context.interface_addresses(word)
     except OSError as problem:

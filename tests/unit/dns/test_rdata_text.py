@@ -195,6 +195,7 @@ def test_what_dnspython_prints_is_read_back(mnemonic: str, data: st.DataObject) 
     rdata = data.draw(TEXT[mnemonic])
     text = from_wire(RdataClass.IN, RdataType.make(QTYPES[mnemonic]), rdata, 0, len(rdata)).to_text()
     assert parse_record(f". {mnemonic} {text}").rdatas == (rdata,), text
+    assert parse_record(rf". {mnemonic} \# {len(rdata)} {rdata.hex()}").rdatas == (rdata,)
 
 
 # As dig 9.18 prints them; of CLA and IPN, as their drafts write them.
@@ -244,4 +245,6 @@ PRINTED = {
 
 @pytest.mark.parametrize(("text", "rdata"), PRINTED.items(), ids=PRINTED)
 def test_what_dig_prints_is_read(text: str, rdata: str) -> None:
-    assert parse_record(f". 60 IN {text}").rdatas[0].hex() == bytes.fromhex(rdata).hex()
+    octets = bytes.fromhex(rdata)
+    assert parse_record(f". 60 IN {text}").rdatas[0].hex() == octets.hex()
+    assert parse_record(rf". 60 IN {text.split()[0]} \# {len(octets)} {octets.hex()}").rdatas == (octets,)

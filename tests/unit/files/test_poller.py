@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.virtual_event_loop import run_virtually
-from topodns.dns.zonefile import BadText
+from topodns.file_text import BadText
 from topodns.files.poller import FilePoller
 from topodns.files.regular import read_regular
 

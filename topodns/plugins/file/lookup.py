@@ -3,6 +3,9 @@
 Sections and additional records are those of CoreDNS's `file`, without DNSSEC. Differences, on purpose: a wildcard never
 matches a name that exists without records; the TTL of a negative answer is at most the SOA's MINIMUM, also at the end
 of a CNAME chain.
+
+Aliases that never end are SERVFAIL if one of them is synthesised, by a DNAME or a wildcard, and NOERROR with the CNAMEs
+if all of them are records of the zone, as in CoreDNS.
 """
 
 from dataclasses import dataclass, field
@@ -47,19 +50,29 @@ class _Walk:
         self._qtype = query.qtype
         self._spelling = query.spelling
         self._name, self._owner = query.qname, b""
-        self._seen: set[Name] = set()
+        self._seen: dict[Name, int] = {}  # the names of aliases so far, with their places in the chain
+        self._synthesised = -1  # the place of the last alias that is no record of the zone
 
     def go(self) -> None:
         while (alias := self._step()) is not None:
-            self._seen.add(self._name)
+            self._seen[self._name] = len(self._seen)
             target = wire_labels(alias.lower())
             inside = is_subdomain(target, self._table.origin)
             if not inside:
                 self.finding.elsewhere = target
             if not inside or target in self._seen or len(self._seen) > _MAX_ALIASES:
-                self._response.authority = self._table.name_servers
+                self._end(target, inside)
                 return
             self._name, self._owner = target, alias
+
+    def _end(self, target: Name, inside: bool) -> None:
+        """End the answer at an alias of a name outside, or of one that is not followed any more."""
+        response = self._response
+        if inside and self._synthesised >= self._seen.get(target, 0):
+            response.rcode, response.answer = Rcode.SERVFAIL, ()
+            response.flags &= ~Flag.AA
+        else:
+            response.authority = self._table.name_servers
 
     def _step(self) -> bytes | None:
         """Answer for the current name; returns its target, in wire form, if it is an alias, else None."""
@@ -80,6 +93,8 @@ class _Walk:
         return None
 
     def _alias(self, cname: RRset) -> bytes:
+        if self._name not in self._table.nodes:
+            self._synthesised = len(self._seen)  # by a wildcard
         self._response.answer += (cname._replace(owner=self._owner),)
         return cname.rdatas[0]
 
@@ -134,6 +149,7 @@ class _Walk:
             self._response.answer += (dname,)
             self._response.rcode = Rcode.YXDOMAIN
             return None
+        self._synthesised = len(self._seen)
         self._response.answer += (dname, RRset(self._owner, RRType.CNAME, dname.ttl, (target,)))
         if self._qtype == RRType.CNAME:
             self._response.authority = self._table.name_servers

@@ -12,7 +12,15 @@ from topodns.files.poller import FilePoller
 from topodns.files.regular import read_regular
 from topodns.plugins.hosts.handler import hosts_fact
 from topodns.plugins.hosts.settings import Hosts
-from topodns.plugins.hosts.table import MAX_ENTRIES, NAMES_AT_ONCE, BadHostsLine, HostTable, parse_long_line
+from topodns.plugins.hosts.table import (
+    MAX_ENTRIES,
+    NAMES_AT_ONCE,
+    BadHostsLine,
+    BadHostsName,
+    HostEntry,
+    HostTable,
+    parse_long_line,
+)
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +76,8 @@ class HostsSource:
                 whole = yield from _add_line(table, line)
             except BadHostsLine as problem:
                 if len(problems) < _MAX_COUNTED:
-                    problems.append(f"{path}:{number}: {problem}; the line is left out")
+                    what = "name" if isinstance(problem, BadHostsName) else "line"
+                    problems.append(f"{path}:{number}: {problem}; the {what} is left out")
                 continue
             if not whole:
                 problems.append(f"{path}:{number}: more than {MAX_ENTRIES} entries; the rest is left out")
@@ -100,18 +109,24 @@ class HostsSource:
 def _add_line(table: HostTable, line: bytes | None) -> Generator[None, None, bool]:
     """Add a line in steps of NAMES_AT_ONCE names, and return whether the table had room for all of them.
 
-    Raises BadHostsLine, and adds nothing then.
+    Raises BadHostsLine, and adds nothing then; or BadHostsName, with all other names added.
     """
     if line is None:
         raise BadHostsLine(f"more than {MAX_LINE} octets")
-    entries = []
-    for entry in parse_long_line(line):
-        entries.append(entry)
-        if len(entry.names) == NAMES_AT_ONCE:
-            yield
+    entries: list[HostEntry] = []
+    bad: BadHostsName | None = None
+    try:
+        for entry in parse_long_line(line):
+            entries.append(entry)
+            if len(entry.names) == NAMES_AT_ONCE:
+                yield
+    except BadHostsName as problem:
+        bad = problem
     for entry in entries:
         if not table.add(entry):
             return False
         if len(entry.names) == NAMES_AT_ONCE:
             yield
+    if bad is not None:
+        raise bad
     return True

@@ -36,8 +36,12 @@ class BadHostsLine(ValueError):
     """A line that is not an entry of a hosts file; the message has the text found."""
 
 
+class BadHostsName(BadHostsLine):
+    """A word of a line that is no name; the message has the word."""
+
+
 def parse_hosts_line(line: bytes) -> HostEntry | None:
-    """The entry of a line; None for a blank line or a comment. Raises BadHostsLine."""
+    """The entry of a line; None for a blank line or a comment. Raises BadHostsLine, also for one bad name."""
     entries = tuple(parse_long_line(line))
     return HostEntry(entries[0].address, tuple(name for entry in entries for name in entry.names)) if entries else None
 
@@ -45,7 +49,7 @@ def parse_hosts_line(line: bytes) -> HostEntry | None:
 def parse_long_line(line: bytes) -> Iterator[HostEntry]:
     """The entry of a line in parts of at most NAMES_AT_ONCE names, none for a blank line or a comment.
 
-    Raises BadHostsLine, perhaps after some parts.
+    Raises BadHostsLine, or at the end, after the parts of the other names, BadHostsName for the first bad one.
     """
     fields = line.partition(b"#")[0].split()
     if not fields:
@@ -53,8 +57,17 @@ def parse_long_line(line: bytes) -> Iterator[HostEntry]:
     address = parse_address(fields[0])
     if len(fields) == 1:
         raise BadHostsLine(f"found only {_shown(fields[0])}, expected an address and its names")
+    problem: BadHostsName | None = None
     for at in range(1, len(fields), NAMES_AT_ONCE):
-        yield HostEntry(address, tuple(map(_parse_name, fields[at : at + NAMES_AT_ONCE])))
+        words = fields[at : at + NAMES_AT_ONCE]
+        try:
+            names = tuple(map(_parse_name, words))
+        except BadHostsName as found:
+            problem, names = problem or found, tuple(filter(None, map(_name_if_good, words)))
+        if names:
+            yield HostEntry(address, names)
+    if problem is not None:
+        raise problem
 
 
 @lru_cache(1024)  # a block list has the same address 200,000 times
@@ -72,10 +85,17 @@ def _parse_name(word: bytes) -> Name:
     try:
         name = parse_name(word.decode("latin-1"))
     except BadName as problem:
-        raise BadHostsLine(str(problem)) from None
+        raise BadHostsName(str(problem)) from None
     if not name:
-        raise BadHostsLine("found the root, expected a name")
+        raise BadHostsName("found the root, expected a name")
     return name
+
+
+def _name_if_good(word: bytes) -> Name | None:
+    try:
+        return _parse_name(word)
+    except BadHostsName:
+        return None
 
 
 def _shown(word: bytes) -> str:

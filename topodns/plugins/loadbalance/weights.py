@@ -5,7 +5,7 @@ from typing import Final
 
 from topodns.dns.addresses import packed_address
 from topodns.dns.name import BadName, name_wire, parse_name
-from topodns.dns.zonefile import BadText
+from topodns.file_text import BadText
 from topodns.files.lines import MAX_LINE, numbered_lines
 
 LINES_AT_ONCE: Final = 10  # lines per step, about 0.1 ms

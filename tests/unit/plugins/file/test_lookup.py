@@ -298,6 +298,33 @@ def test_a_name_that_a_dname_makes_too_long_does_not_exist() -> None:
     assert response.rcode == 6  # YXDOMAIN, RFC 6672 section 2.2
 
 
+ENDLESS = """
+@ 5 SOA ns host 1 1 1 1 1
+self DNAME self
+grow DNAME grow.grow
+a DNAME b
+b DNAME a
+mixed DNAME turn
+x.turn CNAME x.mixed
+*.wild CNAME any.wild
+*.to CNAME l1
+l1 CNAME l2
+l2 CNAME l1
+"""
+
+
+@pytest.mark.parametrize("name", ["x.self", "x.grow", "x.a", "x.mixed", "any.wild", "other.wild"])
+def test_an_endless_alias_of_a_dname_or_a_wildcard_is_servfail(name: str) -> None:
+    response = look_up(table(ENDLESS), query_of(f"{name}.example.org. A")).response
+    assert (response.rcode, response.answer, response.authority) == (Rcode.SERVFAIL, (), ())
+
+
+@pytest.mark.parametrize(("name", "aliases"), [("l1", 2), ("any.to", 3)])
+def test_a_circle_of_cnames_is_answered_once(name: str, aliases: int) -> None:
+    response = look_up(table(ENDLESS), query_of(f"{name}.example.org. A")).response
+    assert (response.rcode, len(response.answer)) == (Rcode.NOERROR, aliases)
+
+
 def test_a_long_chain_is_not_followed_to_its_end() -> None:
     chain = "\n".join(f"c{n} 5 CNAME c{n + 1}" for n in range(20))
     response: Response = look_up(table(f"@ 5 SOA ns host 1 1 1 1 1\n{chain}"), query_of("c0.example.org. A")).response

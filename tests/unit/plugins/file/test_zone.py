@@ -46,7 +46,7 @@ REFUSED = {
     "an SOA further down": (f"{SOA}sub 5 SOA ns host 1 1 1 1 1", "an SOA record for sub.example.org. inside"),
     "two SOA records": (SOA + SOA, "a second SOA record for example.org."),
     "two CNAME records": (f"{SOA}a 5 CNAME b\na 5 CNAME c", "a second CNAME record for a.example.org."),
-    "a signed zone": (f"{SOA}@ 5 TYPE46 \\# 1 00", "a signed zone"),
+    "a signed zone": (f"{SOA}@ 5 TYPE46 \\# 19 {'00' * 19}", "a signed zone"),
     "one too many": (SOA + "www 5 A 192.0.2.1\n" * MAX_RECORDS, f"more than {MAX_RECORDS} records"),
 }
 

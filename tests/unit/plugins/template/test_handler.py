@@ -277,7 +277,7 @@ def test_the_extended_error_goes_with_the_answer() -> None:
     [
         (r"HTTPS 1 . alpn=\"h2,dot\" port=\"853\"", "x.example. HTTPS", "0001000001000702683203646f74000300020355"),
         ("OPENPGPKEY aGVs bG8=", "x.example. OPENPGPKEY", b"hello".hex()),
-        (r"TYPE257 \# 2 abcd", "x.example. CAA", "abcd"),
+        (r"TYPE257 \# 8 000569737375653b", "x.example. CAA", "000569737375653b"),
         (rf"TXT \"{'a' * 256}\"", "x.example. TXT", (b"\xff" + b"a" * 255 + b"\1a").hex()),
     ],
     ids=["HTTPS", "OPENPGPKEY", "TYPE257", "TXT"],
