@@ -76,7 +76,8 @@ def respond(kubernetes: KubernetesZone, name: ServiceName | ZonalName, question:
     does_not_exist = resolution.response.rcode == Rcode.NXDOMAIN
     if (service.headless or does_not_exist) and lacks_objects(state, key, multicluster):
         return left_out(facts)
-    if service.headless or (isinstance(name, ServiceName) and name.endpoint):
+    below = isinstance(name, ServiceName) and name.endpoint and service.external_name is None
+    if service.headless or below:
         resolution = _with_aliases(kubernetes, name, service, question, resolution)
     if resolution.response.rcode == Rcode.NXDOMAIN and _is_above_others(kubernetes, name, service, question):
         return no_data(facts)
