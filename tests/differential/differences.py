@@ -43,6 +43,7 @@ _ORIGINS: Final = (LONG_ORIGIN, CLUSTER, CLUSTERSET)
 _SKELETON: Final = ((b"svc",), (b"pod",), (b"dns",), (b"ns", b"dns"), (b"dns-version",))
 _BETWEEN: Final = (b"tcp", b"udp", b"sctp", b"zone", b"pin", b"prefer", b"east", b"west")
 _UNASKED: Final = b"\x04bank\x07example\x03com\0"  # who is in upstream.py's lie
+_EXTERNAL: Final = b"\x03k8s\x07example\x03org\0"  # the zone of k8s_external
 _ADDING: Final = "rewrite edns0"  # the Corefile whose rules add options
 _CHAOTIC: Final = ("refinements", "rewrite")  # Corefiles in which CH is asked for
 _RESPELLING: Final = (
@@ -333,6 +334,21 @@ def _external_ttl(case: Case, theirs: Reply, ours: Reply) -> bool:
     return case.corefile == "external" and case.question.qtype == _SRV
 
 
+@_difference(
+    "FQDN slices in `k8s_external`",
+    "names inside the cluster are of no use outside of it",
+    *(ANSWER, AUTHORITY, ADDITIONAL, SIZE, OPTIONS),
+)
+def _external_aliases(case: Case, theirs: Reply, ours: Reply) -> bool:
+    """Their SRV answer has records that ours lacks, all with targets outside the zone; or only ours has the CNAME."""
+    if case.corefile != "external headless" or case.question.qtype not in (_SRV, _CNAME):
+        return False
+    if case.question.qtype == _CNAME:
+        return not theirs.answer and [one.rtype for one in ours.answer] == [_CNAME]
+    lacking = [one for one in theirs.answer if one.rdata[6:] not in {each.rdata[6:] for each in ours.answer}]
+    return bool(lacking) and not any(one.rdata.lower().endswith(_EXTERNAL) for one in lacking)
+
+
 @_difference("AA of cached replies", "it says that a reply was at hand, and that is a matter of the moment", AA)
 def _cached(case: Case, theirs: Reply, ours: Reply) -> bool:
     return case.corefile == "cache" and _is_forwarded(ours)
@@ -416,6 +432,7 @@ DIFFERENCES: Final = (
     _existing,
     _repeated,
     _external_ttl,
+    _external_aliases,
     _dotted,
     Difference(
         "names over 255 octets", "RFC 1035 section 2.3.4: the rest of the reply stays", frozenset((REPLY,)), _too_long

@@ -123,6 +123,12 @@ def _endpoints(place: Place, name: str, random: Random) -> None:
         metadata["annotations"] = {LEADER: "{}"}
     large = random.random() < 0.05
     subsets = [_subset(place, random, 0) for _ in range(random.randint(1, 3))]
+    # One of each list of ports, and no address that is ready and not ready: the control plane has the last one count.
+    subsets = list({repr(subset.get("ports")): subset for subset in subsets}.values())
+    for subset in subsets:
+        ready = {one["ip"] for one in subset.get("addresses", ())}
+        if lacking := [one for one in subset.pop("notReadyAddresses", ()) if one["ip"] not in ready]:
+            subset["notReadyAddresses"] = lacking
     if large:  # alone, since the control plane chooses any 1,000 where several subsets have the same ports
         subsets = [_subset(place, random, 1100)]
     place.objects.append({"kind": "Endpoints", "apiVersion": "v1", "metadata": metadata, "subsets": subsets})
