@@ -381,12 +381,15 @@ def _dotted(case: Case, theirs: Reply, ours: Reply) -> bool:
     records = (*theirs.answer, *theirs.additional)
     if any(dotted in record.owner + record.rdata for record in records for dotted in _DOTTED):
         return True
-    dashed = case.question.labels[:1] and case.question.labels[0].count(b"-") > 2
+    dashed = case.question.labels[:1] and case.question.labels[0].count(b"-") >= 2
     return bool(dashed) and case.corefile == "endpoint_pod_names" and theirs.rcode == _NXDOMAIN and ours.rcode == 0
 
 
 def _too_long(case: Case) -> bool:
-    return case.theirs is None and case.corefile == "long zone" and case.question.qtype in (_SRV, _PTR)
+    """No reply, or one with a target that is no name."""
+    if case.corefile != "long zone" or case.question.qtype not in (_SRV, _PTR):
+        return False
+    return case.theirs is None or any(len(one.rdata) > 255 for one in case.theirs.answer)
 
 
 def _notify(case: Case) -> bool:
@@ -435,7 +438,10 @@ DIFFERENCES: Final = (
     _external_aliases,
     _dotted,
     Difference(
-        "names over 255 octets", "RFC 1035 section 2.3.4: the rest of the reply stays", frozenset((REPLY,)), _too_long
+        "names over 255 octets",
+        "RFC 1035 section 2.3.4: the rest of the reply stays",
+        frozenset((REPLY, ANSWER, ADDITIONAL)),
+        _too_long,
     ),
     Difference("NOTIFY", "nothing here is a secondary", frozenset((REPLY, *ASPECTS)), _notify),
     Difference("slices of no Service", "a PTR needs a Service's name", frozenset((REPLY,)), _silent),
