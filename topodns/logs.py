@@ -5,6 +5,7 @@ Query log lines bypass `logging`: `LineWriter` buffers them and writes them toge
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Final, TextIO
@@ -66,14 +67,12 @@ def warnings_to(stream: TextIO) -> Iterator[None]:
         logging.getLogger().removeHandler(handler)
 
 
-class _StandardOutput(logging.Handler):
-    """Prints to `sys.stdout` as it is at that time: `app.standard_streams` replaces it while a server runs."""
+class _StandardOutput(logging.StreamHandler[TextIO]):
+    """Writes to `sys.stdout` as it is at that time: `app.standard_streams` replaces it while a server runs."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        try:
-            print(self.format(record), flush=True)
-        except Exception:
-            self.handleError(record)
+        self.stream = sys.stdout
+        super().emit(record)
 
 
 class _Formatter(logging.Formatter):

@@ -2,7 +2,6 @@
 server the memory that others need, running or started anew.
 """
 
-import re
 from pathlib import Path
 from typing import Final
 
@@ -15,13 +14,6 @@ from tests.support.server_process import Server as Process
 MOST: Final = 0.6 * 512 * (1 << 20)  # octets
 SERVICES, PORTS = 128, 15_000
 LONG: Final = 5 * PATIENCE
-
-
-def most_resident(process: Process) -> int:
-    """The most octets that the process has had resident so far (proc_pid_status(5), VmHWM)."""
-    found = re.search(r"VmHWM:\s*(\d+) kB", Path(f"/proc/{process.pid}/status").read_text())
-    assert found is not None
-    return int(found[1]) * 1024
 
 
 def answers(process: Process, name: str) -> bool:
@@ -50,8 +42,8 @@ def test_services_of_many_ports_take_no_memory_that_others_need(cluster: Cluster
                 tenant.create(headless(f"wide-{number}", app="", ports=ports))
                 assert answers(process, victim)
             eventually(lambda: process.metric("topodns_state_objects", kind="Service") >= SERVICES, "taken", LONG)
-            assert most_resident(process) <= MOST
+            assert process.peak_resident_bytes() <= MOST
         with serving_on_host(cluster, tmp_path / "new") as process:
             assert answers(process, victim)
             assert process.metric("topodns_state_objects", kind="Service") >= SERVICES
-            assert most_resident(process) <= MOST
+            assert process.peak_resident_bytes() <= MOST

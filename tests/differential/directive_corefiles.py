@@ -149,7 +149,7 @@ DIRECTIVES: Final[Mapping[str, Corefile]] = {
 """
         + "".join(map(_option_block, _ACTIONS)),
         3000,
-        {"options": names_of(*(f"told.{zone}.example.org" for zone in _ACTIONS))},
+        {"options": names_of(*(f"options.{zone}.example.org" for zone in _ACTIONS))},
         sorts=(),
     ),
     "template": Corefile(

@@ -27,7 +27,7 @@ _TC, _AD, _RD_CD = 0x0200, 0x0020, 0x0110
 _SERVFAIL, _NXDOMAIN, _REFUSED = 2, 3, 5
 _UDP_SIZE: Final = 512
 
-TOLD: Final = (3, 8, 65001, 4242)  # codes of the options that "told" repeats: NSID, Client Subnet, local ones
+REPEATED: Final = (3, 8, 65001, 4242)  # codes of the options that "options" repeats: NSID, Client Subnet, local ones
 
 WORDS: Final = ("www", "many", "big", "alias", "chain", "dangling", "missing", "broken", "refusing", "signed", "empty")
 LIES: Final = ("foreign", "delegated")
@@ -149,9 +149,9 @@ def _signed(asked: _Asked) -> None:
     asked.add_usual()
 
 
-def _told(asked: _Asked) -> None:
-    """The options of TOLD that came with the query: as TXT, and in the OPT record."""
-    options = [(code, data) for code, data in asked.options if code in TOLD]
+def _repeat_options(asked: _Asked) -> None:
+    """The options of REPEATED that came with the query: as TXT, and in the OPT record."""
+    options = [(code, data) for code, data in asked.options if code in REPEATED]
     if asked.edns:
         rdata = b"".join(struct.pack("!HH", code, len(data)) + data for code, data in options)
         asked.opt = b"\0" + struct.pack("!HHIH", _OPT, 1232, 0, len(rdata)) + rdata
@@ -176,7 +176,7 @@ _ANSWERS: Final[Mapping[bytes, Callable[[_Asked], None]]] = {
     b"delegated": _delegated,
     b"foreign": _foreign,
     b"empty": lambda asked: asked.deny(0),
-    b"told": _told,
+    b"options": _repeat_options,
 }
 
 

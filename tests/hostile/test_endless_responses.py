@@ -1,15 +1,15 @@
-"""What stands in the API server's place and answers without end: it costs little memory, and no client of DNS waits."""
+"""An impostor of the API server that answers without end: it costs little memory, and no client of DNS waits."""
 
 import socket
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager
 from itertools import cycle
 from pathlib import Path
 
 import pytest
 
-from tests.support.server_process import Server, serving, until
+from tests.support.background_threads import accepting
+from tests.support.server_process import serving, until
 from tests.support.steady_client import victim
 
 COREFILE = """
@@ -120,44 +120,21 @@ class Impostor:
 
     def __init__(self, responses: Sequence[Response]) -> None:
         self._responses = cycle(responses)
-        self.listener = socket.create_server(("127.0.0.1", 0))
         self.requests = 0
+        self.port = 0
 
-    @property
-    def port(self) -> int:
-        return int(self.listener.getsockname()[1])
-
-    def serve(self) -> None:
-        with suppress(OSError):
-            while True:
-                connection, _ = self.listener.accept()
-                threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
-
-    def _converse(self, connection: socket.socket) -> None:
-        with suppress(OSError), closing(connection):
-            if connection.recv(65536):
-                self.requests += 1
-                for piece in next(self._responses)():
-                    connection.sendall(piece)
+    def converse(self, connection: socket.socket) -> None:
+        if connection.recv(65536):
+            self.requests += 1
+            for piece in next(self._responses)():
+                connection.sendall(piece)
 
 
 @contextmanager
 def impostor(responses: Sequence[Response]) -> Iterator[Impostor]:
     one = Impostor(responses)
-    thread = threading.Thread(target=one.serve)
-    thread.start()
-    try:
+    with accepting(one.converse) as one.port:
         yield one
-    finally:
-        one.listener.shutdown(socket.SHUT_RDWR)
-        one.listener.close()
-        thread.join()
-
-
-def most_memory(server: Server) -> int:
-    """The largest resident set of the process so far, in octets."""
-    lines = Path(f"/proc/{server.pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +142,7 @@ def at_rest(tmp_path_factory: pytest.TempPathFactory) -> int:
     """The memory of a server that gets no answer of its API server at all."""
     with serving(tmp_path_factory.mktemp("rest"), COREFILE.format(port=1)) as server:
         until(lambda: server.lines("connection refused"), "the refusal in the log")
-        return most_memory(server)
+        return server.peak_resident_bytes()
 
 
 @pytest.mark.parametrize("kind", RESPONSES)
@@ -177,4 +154,4 @@ def test_responses_without_end_cost_little_memory_and_delay_no_answer(tmp_path: 
             until(lambda: api.requests >= tried and fate.asked >= ASKED, "requests, and questions of the victim", 30)
         assert (fate.lost, fate.wrong) == (0, []), fate
         assert fate.cpu(99) < CPU, fate
-        assert most_memory(server) < at_rest + MEMORY
+        assert server.peak_resident_bytes() < at_rest + MEMORY

@@ -9,6 +9,7 @@ from typing import Final
 
 import pytest
 
+from tests.support.background_threads import beside
 from tests.support.dns_messages import Opt, query
 from tests.support.faulty_upstream import ANSWER, Act, Asked, BadUpstream, bad_upstream
 from tests.support.held_upstream import Held, release
@@ -170,22 +171,16 @@ def released(upstream: BadUpstream) -> Iterator[None]:
 @contextmanager
 def dead_names(server: Server) -> Iterator[None]:
     """Addresses that ask for one new name after the other, none of which is answered, until the block ends."""
-    ended = threading.Event()
     with ExitStack() as stack:
         at = (server.address, server.port)
         sockets = [stack.enter_context(open_udp(at, stub_address())) for _ in range(ATTACKERS)]
 
-        def flood() -> None:
+        def flood(ended: threading.Event) -> None:
             numbers = count()
             while not ended.wait(PAUSE):
                 for sock in sockets:
                     for _ in range(AT_ONCE):
                         sock.send(query(f"dead-{next(numbers)}.example.org A"))
 
-        thread = threading.Thread(target=flood, name="dead names")
-        thread.start()
-        try:
+        with beside(flood):
             yield
-        finally:
-            ended.set()
-            thread.join()

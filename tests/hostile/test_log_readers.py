@@ -85,7 +85,7 @@ def connected(kind: str) -> Iterator[tuple[int, Reader]]:
 
 @contextmanager
 def unread(directory: Path, kind: str, corefile: str = COREFILE, *arguments: str) -> Iterator[tuple[Server, Reader]]:
-    """A server that answers, and whose output nobody reads yet."""
+    """A server that answers, and whose output has no reader yet."""
     address = own_address()
     (directory / "Corefile").write_text(corefile.replace("HERE", address))
     given = arguments or ("-conf", "Corefile", "-dns.port", str(PORT))

@@ -4,7 +4,6 @@ All attacks are of objects that the API server accepts, in a namespace beside a 
 the kernel has counted for the process, and the limit 60 % of 512 MiB, as the process has no cgroup with a limit.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -104,14 +103,6 @@ ATTACKS: Final = (
 )
 
 
-def most_resident(there: Scene) -> int:
-    """The most octets that the process has had resident so far (proc_pid_status(5), VmHWM)."""
-    status = Path(f"/proc/{there.server.pid}/status").read_text()
-    found = re.search(r"VmHWM:\s*(\d+) kB", status)
-    assert found is not None
-    return int(found[1]) * 1024
-
-
 @contextmanager
 def attacked(directory: Path, *objects: Object, streaming: bool = True) -> Iterator[Scene]:
     """A server that watches all kinds, and has these objects of the tenant from the start."""
@@ -173,7 +164,7 @@ def test_a_tenant_s_objects_take_no_memory_or_time_that_others_need(tmp_path: Pa
             after_all_changes(there)
         assert (fate.lost, fate.wrong) == (0, []), fate
         assert fate.cpu(99) <= P99, fate
-        assert most_resident(there) <= MOST
+        assert there.server.peak_resident_bytes() <= MOST
         until(lambda: not left_out(there), "nothing is left out any more")
         assert there.data(SMALL_A) == ["10.96.0.80"]
 
@@ -185,7 +176,7 @@ def test_a_server_that_starts_has_memory_for_all_that_a_tenant_has_written(
 ) -> None:
     with attacked(tmp_path, *attack(), streaming=streaming) as there:
         assert there.data(SMALL_A) == ["10.96.0.80"]
-        assert most_resident(there) <= MOST
+        assert there.server.peak_resident_bytes() <= MOST
         left_out(there)
 
 
@@ -202,7 +193,7 @@ def test_what_is_left_out_is_servfail_and_comes_back_when_there_is_room(tmp_path
         for name in names:
             assert there.data(name) != ["SERVFAIL"]
         assert len(there.data("wide-1499.tenant.svc.cluster.local A")) > 1
-        assert most_resident(there) <= MOST
+        assert there.server.peak_resident_bytes() <= MOST
 
 
 @LONG
@@ -221,10 +212,10 @@ def test_a_namespace_of_150_000_endpoints_is_whole_also_beside_an_attack(tmp_pat
         assert left_out(there) > 0
         assert len(there.data("svc-0.honest.svc.cluster.local A")) > 1
         assert all(there.data(f"svc-{number}.honest.svc.cluster.local A") != ["SERVFAIL"] for number in range(150))
-        assert most_resident(there) <= MOST
+        assert there.server.peak_resident_bytes() <= MOST
 
 
-def test_one_wide_service_that_is_updated_over_and_over_delays_nobody(tmp_path: Path) -> None:
+def test_one_wide_service_that_is_updated_over_and_over_delays_no_client(tmp_path: Path) -> None:
     made = next(services_of_many_ports())
     made["spec"]["ports"] = _ports(60_000)
     with attacked(tmp_path, made) as there:

@@ -1,4 +1,4 @@
-"""Upstreams, or what stands in their place, that send without end what is no reply: others do not wait for it, and the
+"""Upstreams and their impostors that send without end what is no reply: others do not wait for it, and the
 connection ends.
 """
 
@@ -6,12 +6,13 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
 import pytest
 
+from tests.support.background_threads import accepting, beside
 from tests.support.certificates import Certificates, make_certificates, needs_openssl
 from tests.support.dns_messages import query
 from tests.support.scripted_http_server import server_side
@@ -89,22 +90,11 @@ class Flooder:
 
     def __init__(self, flood: Flood, in_session: bool, context: ssl.SSLContext | None) -> None:
         self._flood, self._in_session, self._context = flood, in_session, context
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.floods = self.ended = 0
+        self.floods = self.ended = self.port = 0
 
-    @property
-    def port(self) -> int:
-        return int(self.listener.getsockname()[1])
-
-    def serve(self) -> None:
-        with suppress(OSError):
-            while True:
-                connection, _ = self.listener.accept()
-                threading.Thread(target=self._converse, args=(connection,), daemon=True).start()
-
-    def _converse(self, connection: socket.socket) -> None:
-        with suppress(OSError, AssertionError), ExitStack() as stack:
-            stream = stack.enter_context(closing(connection))
+    def converse(self, connection: socket.socket) -> None:
+        with suppress(AssertionError), ExitStack() as stack:
+            stream = connection
             if self._context is not None:
                 stream = stack.enter_context(self._context.wrap_socket(connection, server_side=True))
             while True:
@@ -131,38 +121,26 @@ class Flooder:
 @contextmanager
 def flooder(flood: Flood, in_session: bool = False, context: ssl.SSLContext | None = None) -> Iterator[Flooder]:
     one = Flooder(flood, in_session, context)
-    thread = threading.Thread(target=one.serve)
-    thread.start()
-    try:
+    with accepting(one.converse) as one.port:
         yield one
-    finally:
-        one.listener.shutdown(socket.SHUT_RDWR)
-        one.listener.close()
-        thread.join()
 
 
 @contextmanager
 def questions(server: Server, names: Callable[[int], str]) -> Iterator[None]:
     """A client of the upstream, which asks 20 times a second until the block ends."""
-    ended = threading.Event()
     with open_udp((server.address, server.port), stub_address()) as sock:
 
-        def ask() -> None:
+        def ask(ended: threading.Event) -> None:
             for number in count():
                 sock.send(query(names(number)))
                 if ended.wait(0.05):
                     return
 
-        thread = threading.Thread(target=ask)
-        thread.start()
-        try:
+        with beside(ask):
             yield
-        finally:
-            ended.set()
-            thread.join()
 
 
-def nobody_waits(server: Server, upstream: Flooder, names: Callable[[int], str]) -> None:
+def no_client_waits(server: Server, upstream: Flooder, names: Callable[[int], str]) -> None:
     with questions(server, names):
         until(lambda: upstream.floods, "the first flood")
         with victim(server, "local.example A", "192.0.2.1", per_second=100) as fate:
@@ -199,19 +177,19 @@ def test_an_upstream_that_sends_what_is_no_reply_delays_no_other_client(
     tmp_path: Path, flood: Flood, options: str
 ) -> None:
     with flooder(flood) as upstream, serving(tmp_path, corefile(upstream, options)) as server:
-        nobody_waits(server, upstream, new_names)
+        no_client_waits(server, upstream, new_names)
         until(lambda: upstream.ended == upstream.floods, "the end of each connection")
         assert server.metric("topodns_forward_dropped_total") == 0
 
 
 def test_datagrams_that_are_no_reply_delay_no_other_client_and_end_no_wait_for_the_reply(tmp_path: Path) -> None:
     junk = [bytes((ident, 0)) + bytes.fromhex("8180 0001 0000 0000 0000") for ident in range(256)] * 40
-    sent, ended = 0, threading.Event()
+    sent = 0
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
         sock.settimeout(0.1)
 
-        def answer() -> None:
+        def answer(ended: threading.Event) -> None:
             nonlocal sent
             while not ended.is_set():
                 try:
@@ -223,17 +201,13 @@ def test_datagrams_that_are_no_reply_delay_no_other_client_and_end_no_wait_for_t
                 sent += len(junk)
                 sock.sendto(reply_to(message), client)
 
-        thread = threading.Thread(target=answer)
-        thread.start()
         port = sock.getsockname()[1]
         text = COREFILE.format(metrics=METRICS, port=port, options="", push="", scheme="", more="")
-        with serving(tmp_path, text) as server:
+        with beside(answer), serving(tmp_path, text) as server:
             with questions(server, new_names), victim(server, "local.example A", "192.0.2.1", per_second=100) as fate:
                 until(lambda: fate.asked >= ASKED and sent > 10 * len(junk), "questions of the victim")
             assert (fate.lost, fate.wrong) == (0, []), fate
             assert fate.cpu(99) < CPU, fate
-        ended.set()
-        thread.join()
 
 
 @needs_openssl
@@ -244,7 +218,7 @@ def test_an_upstream_over_tls_that_sends_what_is_no_reply_delays_no_other_client
     with flooder(flood, context=server_side(certificates)) as upstream:
         text = corefile(upstream, scheme="tls://", more=f"tls {certificates.ca}")
         with serving(tmp_path, text) as server:
-            nobody_waits(server, upstream, new_names)
+            no_client_waits(server, upstream, new_names)
             until(lambda: upstream.ended == upstream.floods, "the end of each connection")
 
 
@@ -259,7 +233,7 @@ IN_SESSION = (
 @pytest.mark.parametrize("flood", IN_SESSION, ids=lambda flood: flood.__name__)
 def test_an_upstream_that_floods_a_session_delays_no_other_client(tmp_path: Path, flood: Flood) -> None:
     with flooder(flood, in_session=True) as upstream, serving(tmp_path, corefile(upstream, push="push")) as server:
-        nobody_waits(server, upstream, lambda number: f"n{number // 4}.example.org A")
+        no_client_waits(server, upstream, lambda number: f"n{number // 4}.example.org A")
         assert upstream.floods, "no session"
 
 

@@ -216,7 +216,7 @@ def test_the_identity_coding_is_none(loop_name: str) -> None:
 
 
 def test_a_status_that_http_does_not_have_is_counted_as_other(loop_name: str) -> None:
-    """What stands in the API server's place chooses it, and each would be a line of the metrics."""
+    """An impostor of the API server chooses it, and each would be a line of the metrics."""
 
     async def story() -> None:
         counters = RequestCounters()

@@ -1,4 +1,4 @@
-"""A process that runs its event loop, and a stdout or stderr that nobody reads."""
+"""A process that runs its event loop, and a stdout or stderr without a reader."""
 
 import os
 import subprocess

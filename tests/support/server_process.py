@@ -123,6 +123,11 @@ class Server:
         pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
+    def peak_resident_bytes(self) -> int:
+        """The largest resident set so far (proc_pid_status(5), VmHWM)."""
+        lines = Path(f"/proc/{self.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
+
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 

@@ -180,7 +180,7 @@ def _writer(descriptor: int) -> Write:
 
 
 def _writer_if_ready(descriptor: int) -> Write:
-    """Writes only while poll(2) says that there is room: a pipe then takes ATOMIC octets, if nobody else writes."""
+    """Writes only while poll(2) reports room: a pipe then takes ATOMIC octets, if no other process writes."""
     readiness = select.poll()
     readiness.register(descriptor, select.POLLOUT)
 

@@ -9,7 +9,7 @@ from typing import Final
 from topodns.app.load import load_chosen
 from topodns.corefile.arguments import MAX_PORT
 from topodns.corefile.errors import ConfigError, shown
-from topodns.file_text import decoded
+from topodns.files.text import decoded
 from topodns.plugins.block import Settings
 
 log = logging.getLogger(__name__)

@@ -1,6 +1,6 @@
 """Objects that a state leaves out, as their namespace has too many octets (`cluster.namespace_budget`).
 
-A small object of the same key stands in the place of a large one: it changes, is copied to workers and is removed as
+A placeholder, a small object of the same key, replaces a large one: it changes, is copied to workers and is removed as
 the object would be, and says that the object exists. Answers that may depend on what it had are SERVFAIL.
 """
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from topodns.cluster.state import ClusterState
 
 FURTHER: Final = "*"  # no object has this name
-"""The name of the Service that stands for all objects of a namespace that nothing stands for: there are too many."""
+"""The name of the placeholder of all objects of a namespace that have none of their own: they are too many."""
 
 
-def stand_in(value: ClusterObject, octets: int) -> ClusterObject | None:
-    """The object that stands in the place of one of so many octets; None for a kind of small objects."""
+def placeholder(value: ClusterObject, octets: int) -> ClusterObject | None:
+    """The placeholder of an object of so many octets; None for a kind of small objects."""
     match value:
         case Service(namespace, name) if name != FURTHER:
             return Service(
@@ -43,19 +43,19 @@ def stand_in(value: ClusterObject, octets: int) -> ClusterObject | None:
 
 
 def further(namespace: str) -> Service:
-    """The Service that stands for all objects of the namespace that nothing else stands for."""
+    """The placeholder of all objects of the namespace that have none of their own."""
     return Service(namespace, FURTHER, headless=True, left_out=1)
 
 
 def octets_left_out(value: ClusterObject | None) -> int:
-    """The octets of the object in whose place this one stands; 0 if it stands in no other's place."""
+    """The octets of the object of which this one is the placeholder; 0 if it is none."""
     return value.left_out if isinstance(value, (Service, EndpointSlice)) else 0
 
 
 class LeftOut:
     """The objects that are left out of one state. `octets`: their estimated memory, by kind and key.
 
-    `namespaces`: the number of stand-ins in each namespace that has some.
+    `namespaces`: the number of placeholders in each namespace that has some.
     """
 
     def __init__(self) -> None:
@@ -86,9 +86,9 @@ class LeftOut:
                 yield kind, key
 
     def may_have(self, kind: Kind, key: ObjectKey) -> bool:
-        """Whether an object of this key is left out, or may be, as nothing stands for some of its namespace."""
+        """Whether an object of this key is left out, or may be, as some of its namespace have no placeholder."""
         return (kind, key) in self.octets or self.cuts(key.namespace)
 
     def cuts(self, namespace: str) -> bool:
-        """Whether objects of this namespace are left out that nothing stands for."""
+        """Whether objects of this namespace are left out that have no placeholder."""
         return ("Service", ObjectKey(namespace, FURTHER)) in self.octets

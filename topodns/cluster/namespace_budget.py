@@ -1,6 +1,6 @@
 """A budget of octets for the objects of a cluster, so that no namespace takes the memory of the others.
 
-Whoever may write one namespace can make any number of objects, as large as etcd takes. Where all objects together need
+A user of one namespace can make any number of objects, as large as etcd takes. Where all objects together need
 more octets than there are, the namespace that has the most loses its largest objects, and no other one loses any. The
 octets of an object are estimated: its memory in CPython 3.11 with all indexes, and with those that queries build.
 """
@@ -139,7 +139,7 @@ class ObjectHolder(ABC):
 
     @abstractmethod
     def leave_out(self, kind: Kind, key: ObjectKey) -> None:
-        """Put a stand-in in the place of this large object."""
+        """Replace this large object by its placeholder."""
 
     @abstractmethod
     def drop(self, namespace: str, octets: int) -> bool:
@@ -155,8 +155,8 @@ class NamespaceBudget:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.holders: WeakSet[ObjectHolder] = WeakSet()
-        self.times: Counter[Kind] = Counter()  # that an object was left out, whether something stands for it or not
-        self.cut: set[tuple[Kind, str]] = set()  # (kind, namespace) with objects left out for which nothing stands
+        self.times: Counter[Kind] = Counter()  # that an object was left out, with a placeholder or without
+        self.cut: set[tuple[Kind, str]] = set()  # (kind, namespace) with objects left out that have no placeholder
 
     @property
     def octets(self) -> int:

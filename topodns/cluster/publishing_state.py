@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import islice
 from typing import Final
 
-from topodns.cluster.left_out import FURTHER, further, stand_in
+from topodns.cluster.left_out import FURTHER, further, placeholder
 from topodns.cluster.model import (
     Change,
     ClusterObject,
@@ -94,7 +94,7 @@ class PublishingState:
         self.publish(self.state.take_all(kind, changes, int(self.wall_clock())))
 
     def settle(self, namespace: str) -> None:
-        """After a list of objects without a stand-in: where none is left out any more, others do not exist."""
+        """After a list of objects without a placeholder: where none is left out any more, others do not exist."""
         key = ObjectKey(namespace, FURTHER)
         held = self.state.service(key)
         if held is not None and all(cut != namespace for _, cut in self.budget.cut):
@@ -110,13 +110,13 @@ class PublishingState:
             yield key if of_kind == kind and key.name != FURTHER and self.budget.room_for(octets) else None
 
     def _admitted(self, change: Upserted) -> Upserted | Deleted | None:
-        """The change, that of a stand-in, or the deletion of an object for which there is no room; None: no change."""
+        """The change, that of a placeholder, or the deletion of an object without room; None: no change."""
         value = change.object
         kind = kind_of(value)
         held = self.state.held(kind, value.key)
         found: ClusterObject | None
         if isinstance(value, EndpointSlice) and self.state.slice_table.place(value) >= HELD:
-            found = stand_in(value, octets_of(value))
+            found = placeholder(value, octets_of(value))
         else:
             found = fitting(self.budget, value, held)
         if found is not None:
@@ -127,7 +127,7 @@ class PublishingState:
         """Leave out the slice that comes after those that are held of a Service, which `added` may have moved there."""
         surplus = self.state.slice_table.surplus(added)
         if surplus is not None and not surplus.left_out:
-            self.write("EndpointSlice", [(surplus.key, surplus, stand_in(surplus, octets_of(surplus)))])
+            self.write("EndpointSlice", [(surplus.key, surplus, placeholder(surplus, octets_of(surplus)))])
 
     def _make_room(self) -> None:
         self.budget.make_room()
@@ -137,9 +137,9 @@ class PublishingState:
 
 
 def fitting(budget: NamespaceBudget, value: ClusterObject, held: ClusterObject | None) -> ClusterObject | None:
-    """The object if there is room for it in the place of `held`, else its stand-in; None if there is no room for that.
+    """The object if there is room for it instead of `held`, else its placeholder; None if there is no room for that.
 
-    Of an object without a stand-in only its namespace is remembered.
+    Of an object without a placeholder only its namespace is remembered.
     """
     if budget.admits(value, held):
         return value
@@ -151,10 +151,10 @@ def fitting(budget: NamespaceBudget, value: ClusterObject, held: ClusterObject |
 
 
 def instead(budget: NamespaceBudget, value: ClusterObject) -> ClusterObject | None:
-    """The stand-in of an object that is left out; None, and the namespace is cut, where its kind has none."""
+    """The placeholder of an object that is left out; None, and the namespace is cut, where its kind has none."""
     octets = octets_of(value)
     budget.times[kind_of(value)] += 1
-    other = stand_in(value, octets) if octets >= LARGE else None
+    other = placeholder(value, octets) if octets >= LARGE else None
     if other is None:
         budget.cut.add((kind_of(value), value.key.namespace))
     return other

@@ -3,14 +3,14 @@
 from typing import Final
 
 from topodns.corefile.errors import ConfigError, shown
-from topodns.file_text import decoded
 from topodns.files.regular import check_readable, read_regular
+from topodns.files.text import decoded
 
 MAX_TEXT: Final = 4 << 20  # octets per file; a Corefile has a few thousand
 
 
 def read_text(path: str) -> str:
-    """The text of a regular file, as in `file_text`: octets that are no UTF-8 are for its reader to refuse.
+    """The text of a regular file, as in `files.text`: octets that are no UTF-8 are for its reader to refuse.
 
     Raises OSError, or ValueError if it is UTF-16 or has more than MAX_TEXT octets.
     """

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from topodns.corefile.errors import ConfigError
-from topodns.file_text import foreign_octet
+from topodns.files.text import foreign_octet
 
 _TOKEN: Final = re.compile(
     r"""

@@ -136,7 +136,7 @@ def _has_layout(rtype: int, data: bytes) -> bool:
     at = 0
     try:
         for field in fields:
-            if field in _OPEN or field.endswith("?"):
+            if field not in _SIZED:
                 return at <= len(data)
             at = _SIZED[field](data, at)
     except IndexError:
@@ -347,7 +347,7 @@ def _all(read: Callable[[str], bytes]) -> _Rest:
 
 _NO_DATA: Final = frozenset((0, RRType.OPT, *range(128, 256)))
 
-# The offset after each word of _LAYOUTS in RDATA, and the words whose octets can be any.
+# The offset after each word of _LAYOUTS in RDATA; the octets of others are not checked.
 _SIZED: Final[Mapping[str, Callable[[bytes, int], int]]] = {
     "name": _after_name,
     "host": lambda data, at: _after_string(data, _after_string(data, at)),
@@ -360,12 +360,6 @@ _SIZED: Final[Mapping[str, Callable[[bytes, int], int]]] = {
     **dict.fromkeys(("u64", "eui64", "locator"), _after(8)),
     "ip6": _after(16),
 }
-_OPEN: Final = frozenset(
-    (
-        *("a6", "amtrelay", "atm", "base64", "base64-or-none", "first-types", "hex", "hip", "ipseckey", "location"),
-        *("nsap", "text"),
-    )
-)
 
 # Mnemonics: the registry "DNS Security Algorithm Numbers" with the spellings of BIND, dnspython and CoreDNS.
 _ALGORITHMS: Final = {

@@ -1,4 +1,4 @@
-"""$GENERATE of zone files: a line that stands for one record per number of a range.
+"""$GENERATE of zone files: a line that makes one record per number of a range.
 
 BIND's directive, as CoreDNS reads it; no RFC has it.
 """

@@ -14,7 +14,7 @@ from topodns.dns.record_text import parse_record
 from topodns.dns.rrtype import RRClass, RRType, parse_qclass
 from topodns.dns.text_fields import BadRecord, is_ttl, parse_ttl
 from topodns.dns.zone_generate import generated
-from topodns.file_text import BadText, foreign_octet
+from topodns.files.text import BadText, foreign_octet
 
 MAX_ENTRY: Final = 1 << 16  # characters with comments, as many as a record's data has octets (RFC 1035 section 3.2.1)
 MAX_WORDS: Final = 2048  # words and quotes of an entry, 2 us each; TXT data of 65,535 octets can do with 771

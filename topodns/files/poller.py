@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable, Iterator
 
-from topodns.file_text import BadText
 from topodns.files.regular import FileState, file_state
+from topodns.files.text import BadText
 from topodns.files.time_slices import in_slices
 
 

@@ -77,7 +77,7 @@ def _opened(path: str, directories: bool = False) -> int:
 
 
 def write_text(path: str, text: str) -> None:
-    """Create or overwrite the file with `text`; octets that are no UTF-8 (`file_text`) are written as they were read.
+    """Create or overwrite the file with `text`; octets that are no UTF-8 (`files.text`) are written as they were read.
 
     Raises OSError, also for a pipe without a reader.
     """

@@ -10,7 +10,7 @@ boot_clock: Final[Callable[[], float]] = partial(time.clock_gettime, time.CLOCK_
 """Seconds since the boot of the host, the time in suspend included.
 
 TTLs (RFC 1035 section 3.2.1) and Leases run out while a machine is suspended. CLOCK_MONOTONIC, which is the clock of
-event loops, stands still meanwhile. No one sets either of them.
+event loops, stops meanwhile. Neither of them can be set.
 """
 
 

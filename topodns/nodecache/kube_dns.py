@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from topodns.corefile.errors import ConfigError, shown
 from topodns.dns.name import BadName, parse_name
-from topodns.file_text import foreign_octet
+from topodns.files.text import foreign_octet
 from topodns.nodecache.settings import FileText
 from topodns.plugins.forward.destinations import BadDestination, parse_destination
 

@@ -58,7 +58,7 @@ class FileText:
 class NodeConfigTexts:
     """All files of node-cache's configuration, read at one time.
 
-    `finished`: there is no template, and in its place stands the Corefile of -conf, which is served as it is.
+    `finished`: there is no template, and the Corefile of -conf is served as it is.
     """
 
     template: FileText

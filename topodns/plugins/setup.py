@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from topodns.dependency import Fact
 from topodns.dns.name import Name
-from topodns.file_text import BadText
+from topodns.files.text import BadText
 from topodns.memory.budget import SERVER, MemoryLimits
 from topodns.plugins.block import ServerBlock
 from topodns.query.cname import Chase

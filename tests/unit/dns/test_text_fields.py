@@ -74,7 +74,7 @@ def test_a_field_is_read(text: str, expected: bytes) -> None:
         ("CAA 0 issue a b", "found 2 words of data, expected 1"),
         ("NULL abc", r"found data of type NULL, which has no text; expected \\# LENGTH HEX"),
         ("TYPE65280 abc", r"found data of type TYPE65280, which has no text; expected \\# LENGTH HEX"),
-        ("OPT abc", "found data of type OPT, which has no text"),
+        ("OPT abc", "found OPT, expected a type that records have"),
         (r"TYPE65280 \# 2 ab", "found data of another length"),
         (r"TYPE65280 \# x ab", "found data of another length"),
         (r"TYPE65280 \#", "found data of another length"),

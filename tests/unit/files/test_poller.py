@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.virtual_event_loop import run_virtually
-from topodns.file_text import BadText
 from topodns.files.poller import FilePoller
 from topodns.files.regular import read_regular
+from topodns.files.text import BadText
 
 INTERVAL = 60.0
 

@@ -9,7 +9,7 @@ from random import Random
 from typing import Final
 
 from topodns.cluster.decode.stream import Event, Listed, Page, Undecodable, UnreadableReply, read_listed, read_page
-from topodns.cluster.left_out import stand_in
+from topodns.cluster.left_out import placeholder
 from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, Kind, ObjectKey, Upserted
 from topodns.cluster.namespace_budget import ObjectHolder, octets_of
 from topodns.cluster.owned_slices import HELD, SliceOwner, owner_of
@@ -137,7 +137,7 @@ class Listing(ObjectHolder):
             owner = owner_of(value)
             self._slices[owner] += 1
             if self._slices[owner] > HELD:
-                self._put(key, stand_in(value, octets_of(value)))
+                self._put(key, placeholder(value, octets_of(value)))
                 return
         self._put(key, fitting(self.budget, value, self._own.get(key)))
         self.budget.make_room()

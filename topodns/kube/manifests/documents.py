@@ -8,7 +8,7 @@ import re
 from collections.abc import Generator, Iterator
 from typing import Final, NamedTuple
 
-from topodns.file_text import decoded
+from topodns.files.text import decoded
 from topodns.kube.manifests.json_reader import read_json
 from topodns.kube.manifests.value import BadManifest, Value
 from topodns.kube.manifests.yaml_reader import read_yaml

@@ -5,7 +5,7 @@ import re
 from collections.abc import Generator, Iterator
 from typing import Final, NamedTuple, NoReturn
 
-from topodns.file_text import foreign_octet
+from topodns.files.text import foreign_octet
 from topodns.kube.manifests.value import BadManifest, Value
 
 _WHITE_SPACE: Final = re.compile(r"[ \t\n\r]+")  # RFC 8259 section 2

@@ -41,8 +41,8 @@ _PLAIN_TAGS: Final = frozenset({None, "!", *(_YAML_TAG + name for name in ("map"
 
 # Characters of which no YAML may consist; libyaml refuses them in comments, too, where they do not matter.
 _NO_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_NO_UTF8_HERE: Final = "\U0010fffe"  # stands for an octet that is no UTF-8; Unicode will never assign it
-_CONTROL_HERE: Final = "\U0010ffff"  # stands for a control character, likewise
+_NO_UTF8_HERE: Final = "\U0010fffe"  # replaces an octet that is no UTF-8; Unicode will never assign it
+_CONTROL_HERE: Final = "\U0010ffff"  # replaces a control character, likewise
 _PIECE: Final = 1 << 16  # characters that are looked at between two pauses
 
 

@@ -9,9 +9,9 @@ from topodns.corefile.errors import shown
 from topodns.dependency import Fact
 from topodns.dns.name import Name, name_text
 from topodns.dns.zonefile import BadZone, parse_zone
-from topodns.file_text import BadText, decoded
 from topodns.files.poller import FilePoller
 from topodns.files.regular import read_regular
+from topodns.files.text import BadText, decoded
 from topodns.plugins.file.settings import ZoneFile
 from topodns.plugins.file.zone import TableBuilder, ZoneTable, file_fact
 

@@ -4,9 +4,9 @@ import logging
 from collections.abc import Iterator
 from typing import Final
 
-from topodns.file_text import without_mark
 from topodns.files.poller import FilePoller
 from topodns.files.regular import read_regular
+from topodns.files.text import without_mark
 from topodns.plugins.loadbalance.weights import BadWeights, Weights, parse_weights
 
 log = logging.getLogger(__name__)

@@ -24,7 +24,7 @@ from tests.support.random_clusters import (
     topology_settings,
 )
 from topodns.cluster import pod_cidr_proof
-from topodns.cluster.left_out import further, stand_in
+from topodns.cluster.left_out import further, placeholder
 from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, ClusterObject, Endpoint, Replaced, Upserted, kind_of
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Flag
@@ -162,9 +162,9 @@ def leave_out_some(state: ClusterState, objects: list[ClusterObject], chance: Ra
     """Of every other cluster some objects, and perhaps some for which nothing stands."""
     if chance.random() < 0.5:
         return
-    stand_ins = [stand_in(each, 5000) for each in objects if chance.random() < 0.2]
+    placeholders = [placeholder(each, 5000) for each in objects if chance.random() < 0.2]
     cut = [further("a")] if chance.random() < 0.2 else []
-    for other in (*stand_ins, *cut):
+    for other in (*placeholders, *cut):
         if other is not None:
             state.apply(Upserted(other), NOW)
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.cluster_dig import ClusterDig, settings
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, service
-from topodns.cluster.left_out import further, stand_in
+from topodns.cluster.left_out import further, placeholder
 from topodns.cluster.model import ClusterObject, Deleted, ObjectKey
 from topodns.dns.message import EdeCode
 
@@ -27,11 +27,11 @@ def cluster() -> list[ClusterObject]:
 
 
 def without(*names: str) -> ClusterDig:
-    """The cluster without these objects; something stands in the place of each."""
+    """The cluster with placeholders of these objects."""
     dig = ClusterDig(cluster(), settings())
     for value in cluster():
         if value.key.name in names:
-            other = stand_in(value, 5000)
+            other = placeholder(value, 5000)
             assert other is not None
             dig.apply(other)
     return dig

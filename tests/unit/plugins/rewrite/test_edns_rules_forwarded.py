@@ -20,7 +20,7 @@ CODES = (65001, 65002, 3, 8)
 NAMES = ("a.example", "b.example", "a.c.example")
 
 
-def tells_options(message: bytes) -> bytes:
+def reply_with_options(message: bytes) -> bytes:
     """An upstream: a TXT record with all options of the query, and the query's OPT record."""
     end = message.index(b"\0", 12) + 5
     opt = message[end:]
@@ -37,10 +37,10 @@ def _options(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 class Block:
-    """A server block with these directives and an upstream in memory that tells the options that it gets."""
+    """A server block with these directives and an upstream in memory whose reply has the options of the query."""
 
     def __init__(self, lines: str, late: bool = False) -> None:
-        self.scene = ForwardScene(tells_options)
+        self.scene = ForwardScene(reply_with_options)
         self.scene.upstreams[0].delay = 0.1 if late else 0.0
         part = ChainPart(step=self.scene.forwarding)
         self._chain = chain_of(only_block(f"{lines}\nforward . 192.0.2.1"), {"forward": (part,)})
@@ -55,11 +55,11 @@ class Block:
             pursue(answered, result.append)
         return result
 
-    def told(self, query: Query, asker: Client) -> str:
-        return told(self.ask(query, asker))
+    def sent_options(self, query: Query, asker: Client) -> str:
+        return sent_options(self.ask(query, asker))
 
 
-def told(resolutions: list[Resolution]) -> str:
+def sent_options(resolutions: list[Resolution]) -> str:
     """The options that the upstream got for this answer."""
     (resolution,) = resolutions
     return resolution.response.answer[0].rdatas[0][1:].decode()
@@ -83,7 +83,10 @@ def test_the_upstream_gets_the_options_of_the_rules(
     rules: str, sent: tuple[tuple[int, bytes]] | None, expected: str
 ) -> None:
     edns = None if sent is None else Edns(1232, 0, False, sent)
-    assert Block(f"rewrite {rules}").told(ask("a.example", RRType.TXT, edns=edns), client("10.240.0.1")) == expected
+    assert (
+        Block(f"rewrite {rules}").sent_options(ask("a.example", RRType.TXT, edns=edns), client("10.240.0.1"))
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,8 +144,8 @@ def test_no_answer_is_one_for_other_options(seed: int, late: bool) -> None:
     together = Block(f"{rules}\ncache 30", late)
     answers = [together.ask(*each) for each in queries]
     together.scene.timers.advance(1)
-    alone = [Block(rules).told(*each) for each in queries]
-    assert [told(each) for each in answers] == alone, rules
+    alone = [Block(rules).sent_options(*each) for each in queries]
+    assert [sent_options(each) for each in answers] == alone, rules
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["one after another", "at the same time"])
@@ -154,5 +157,5 @@ def test_queries_whose_forwarded_options_are_the_same_share_an_answer(late: bool
         for options in ((), (subnet("203.0.113.0/24"),), ((10, b"cookie00"),))
     ]
     block.scene.timers.advance(1)
-    assert [told(each)[-6:] for each in answers] == 6 * ["0af000"] + 3 * ["0af007"]
+    assert [sent_options(each)[-6:] for each in answers] == 6 * ["0af000"] + 3 * ["0af007"]
     assert block.scene.asked == [2]

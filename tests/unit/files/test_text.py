@@ -13,7 +13,7 @@ from topodns.app.load import load_settings
 from topodns.corefile.errors import ConfigError
 from topodns.corefile.resolv_conf import load_nameservers, load_search_list
 from topodns.dns.name import ROOT
-from topodns.file_text import BadText, decoded, foreign_octet
+from topodns.files.text import BadText, decoded, foreign_octet
 from topodns.kube.client.contract import ApiError
 from topodns.kube.client.kubeconfig import Kubeconfig
 from topodns.kube.manifests.source import ManifestSource
