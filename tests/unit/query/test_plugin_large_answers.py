@@ -85,8 +85,12 @@ def merged(slices: Sequence[EndpointSlice]) -> list[Endpoint]:
     ready = (each for one in slices for each in one.endpoints if each.ready)
     first: dict[tuple[bytes, str, str], Endpoint] = {}
     for each in ready:
-        first.setdefault((each.address, each.hostname, each.pod_name), each)
+        first.setdefault(identity(each), each)
     return list(first.values())
+
+
+def identity(one: Endpoint) -> tuple[bytes, str, str]:
+    return one.address, one.hostname, one.pod_name
 
 
 def exposing(slices: Sequence[EndpointSlice], port: EndpointPort, family: int) -> list[Endpoint]:
@@ -113,8 +117,9 @@ def meant_ports(scene: Scene) -> list[EndpointPort]:
 def got(scene: Scene, pool: list[Endpoint]) -> list[Endpoint]:
     """The endpoints of these that the name means, and that the client gets."""
     left = left_of_service(scene.name)
-    if len(left) == 1:
-        return [each for each in pool if label_of(each).lower() == left[0]]
+    if len(left) == 1:  # in the order of the name's endpoints, which is that of all slices
+        there = {identity(each) for each in pool}
+        return [each for each in merged(scene.slices) if label_of(each).lower() == left[0] and identity(each) in there]
     if "_zone" in left:
         zone, way, _ = left
         missed = not any(each.topology_zone == zone for each in merged(scene.slices))
