@@ -124,6 +124,16 @@ def is_subdomain(name: Name, origin: Name) -> bool:
     return not origin or name[-len(origin) :] == origin
 
 
+def is_below_wire(name: bytes, origin: bytes) -> bool:
+    """`is_subdomain` of names in wire form: `name` ends with `origin`, at a label's begin. False without an origin."""
+    if not origin or not name.endswith(origin):
+        return False
+    at, start = 0, len(name) - len(origin)
+    while at < start:
+        at += 1 + name[at]
+    return at == start
+
+
 def is_below_any(name: Name, origins: Iterable[Name]) -> bool:
     """Whether `name` equals or is below one of `origins`. All lower-cased."""
     for origin in origins:  # noqa: SIM110 - most queries pass here, and `any` of a generator takes three times as long

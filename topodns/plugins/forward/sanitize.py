@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from topodns.dns.message import Ede, Edns, Option, RRset
+from topodns.dns.name import is_below_wire
 from topodns.dns.response_reader import UpstreamReply
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.wire_reader import WireError
@@ -30,7 +31,8 @@ _TARGETS: Final = {
     RRType.SVCB: 2,
     RRType.HTTPS: 2,
 }
-_TARGET_TYPES: Final = frozenset({RRType.A, RRType.AAAA, RRType.SVCB, RRType.HTTPS})
+_BINDING: Final = frozenset({RRType.SVCB, RRType.HTTPS})
+_TARGET_TYPES: Final = _BINDING | {RRType.A, RRType.AAAA}
 
 Records = tuple[RRset, ...]
 
@@ -149,9 +151,9 @@ class _Cleaning:
     def _answers(self, rrset: RRset) -> bool:
         owner, rtype, qtype = self._owner(rrset), rrset.rtype, self._reply.qtype
         if rtype == RRType.DNAME and qtype not in _NOT_FOLLOWED:
-            return any(_is_under(name, owner) for name in self._names)
+            return any(is_below_wire(name, owner) for name in self._names)
         if rtype == RRType.RRSIG and qtype not in (RRType.RRSIG, RRType.ANY):
-            return self._dnssec_ok and any(_is_under(name, owner) for name in self._names)
+            return self._dnssec_ok and any(is_below_wire(name, owner) for name in self._names)
         if owner not in self._names:
             return False
         if rtype == RRType.CNAME and qtype not in _NOT_FOLLOWED:
@@ -164,26 +166,25 @@ class _Cleaning:
         origins = {self._owner(rrset) for rrset in found if rrset.rtype in _DELEGATING}
         if self._dnssec_ok:
             origins |= {signer for rrset in found if rrset.rtype == RRType.RRSIG for signer in self._signers(rrset)}
-        origins = {origin for origin in origins if any(_is_under(name, origin) for name in self._names)}
+        origins = {origin for origin in origins if any(is_below_wire(name, origin) for name in self._names)}
         return _capped(rrset for rrset in found if self._delegates(rrset, origins))
 
     def _signers(self, rrset: RRset) -> Iterator[bytes]:
         """The signers' names, without those of zones that do not contain the owner (RFC 4034 section 3.1.7)."""
         signers = (_name_in(rdata, _SIGNER) for rdata in rrset.rdatas)
-        return (signer for signer in signers if _is_under(self._owner(rrset), signer))
+        return (signer for signer in signers if is_below_wire(self._owner(rrset), signer))
 
     def _delegates(self, rrset: RRset, origins: set[bytes]) -> bool:
         owner = self._owner(rrset)
         if rrset.rtype in _DELEGATING:
             return owner in origins
-        return self._dnssec_ok and rrset.rtype in _PROVING and any(_is_under(owner, origin) for origin in origins)
+        return self._dnssec_ok and rrset.rtype in _PROVING and any(is_below_wire(owner, origin) for origin in origins)
 
     def additional(self, kept: Iterable[RRset]) -> Records:
         """A, AAAA, SVCB and HTTPS records (with DNSSEC, RRSIG) of the names that records in `kept` point to."""
         if not self._reply.additional:
             return ()
-        pointing = [(_TARGETS[rrset.rtype], rrset.rdatas) for rrset in kept if rrset.rtype in _TARGETS]
-        targets = {_name_in(rdata, at) for at, rdatas in pointing for rdata in rdatas}
+        targets = {target for rrset in kept if rrset.rtype in _TARGETS for target in self._targets(rrset)}
         return _capped(
             rrset
             for rrset in self._reply.additional
@@ -192,21 +193,17 @@ class _Cleaning:
             and (rrset.rtype in _TARGET_TYPES or (self._dnssec_ok and rrset.rtype == RRType.RRSIG))
         )
 
+    def _targets(self, rrset: RRset) -> Iterator[bytes]:
+        for rdata in rrset.rdatas:
+            target = _name_in(rdata, _TARGETS[rrset.rtype])
+            # RFC 9460 section 2.5.2: "." stands for the owner of the binding.
+            yield self._owner(rrset) if target == b"\0" and rrset.rtype in _BINDING else target
+
     def _owner(self, rrset: RRset) -> bytes:
         return rrset.owner.lower() or self._qname
 
     def _in_class(self, rrset: RRset) -> bool:
         return rrset.rclass == self._reply.qclass or self._reply.qclass == RRClass.ANY
-
-
-def _is_under(name: bytes, origin: bytes) -> bool:
-    """Whether `name` is `origin` or below it: it ends with `origin`, which begins at a label boundary."""
-    if not origin or not name.endswith(origin):
-        return False
-    at, start = 0, len(name) - len(origin)
-    while at < start:
-        at += 1 + name[at]
-    return at == start
 
 
 def _only_alias(rrset: RRset) -> RRset:

@@ -218,6 +218,16 @@ def test_a_service_binding_points_to_its_target() -> None:
     assert clean(found, False) == ((binding,), (), (address,))
 
 
+@pytest.mark.parametrize("rtype", [RRType.HTTPS, RRType.SVCB])
+def test_a_service_binding_to_the_root_points_to_its_owner(rtype: int) -> None:
+    """RFC 9460 section 2.5.2, as in `cloudflare.com. HTTPS 1 . alpn=h2`."""
+    binding = RRset(b"", rtype, 300, (b"\0\1\0\0\1\0\3\2h2",))
+    address = RRset(b"", RRType.A, 300, (b"\xc0\0\2\1",))
+    other = RRset(name_wire(("bank", "example")), RRType.A, 300, (b"\xc0\0\2\x42",))
+    found = reply(qtype=rtype)._replace(answer=(binding,), additional=(address, other))
+    assert clean(found, False) == ((binding,), (), (address,))
+
+
 @pytest.mark.parametrize("rdata", [b"", b"\0", b"\0\1", b"\0\1\x3fa"])
 def test_a_service_binding_without_a_target_points_nowhere(rdata: bytes) -> None:
     binding = RRset(b"", RRType.HTTPS, 300, (rdata,))
