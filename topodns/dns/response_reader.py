@@ -10,6 +10,7 @@ from topodns.dns.message import Edns, RRset
 from topodns.dns.name import MAX_WIRE
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.wire_format import (
+    COMPRESSIBLE,
     DNSSEC_OK,
     HEADER_SIZE,
     MAX_OFFSET,
@@ -19,6 +20,8 @@ from topodns.dns.wire_format import (
     QNAME_POINTER,
     QUESTION_TAIL_SIZE,
     RECORD_HEAD_SIZE,
+    SRV_HEAD_SIZE,
+    NamesInRdata,
     pack_question_tail,
     unpack_header,
     unpack_question_tail,
@@ -81,29 +84,17 @@ def read_plain(data: bytes, question: bytes) -> tuple[int, RRset] | None:
 
 _RCODE: Final = 0x0F
 
-# RDATA of the types whose names may be compressed (RFC 3597 section 4), and of SRV and NAPTR, which some servers
-# compress nevertheless: octets before the names, character strings after those, names, octets after the names.
-# RDATA of other types is copied.
-_NAMES_IN_RDATA: Final[dict[int, tuple[int, int, int, int]]] = {
-    RRType.NS: (0, 0, 1, 0),
-    RRType.MD: (0, 0, 1, 0),
-    RRType.MF: (0, 0, 1, 0),
-    RRType.CNAME: (0, 0, 1, 0),
-    RRType.SOA: (0, 0, 2, 20),
-    RRType.MB: (0, 0, 1, 0),
-    RRType.MG: (0, 0, 1, 0),
-    RRType.MR: (0, 0, 1, 0),
-    RRType.PTR: (0, 0, 1, 0),
-    RRType.MINFO: (0, 0, 2, 0),
-    RRType.MX: (2, 0, 1, 0),
-    RRType.RP: (0, 0, 2, 0),
-    RRType.AFSDB: (2, 0, 1, 0),
-    RRType.RT: (2, 0, 1, 0),
-    RRType.PX: (2, 0, 2, 0),
-    RRType.SRV: (6, 0, 1, 0),
-    RRType.NAPTR: (4, 3, 1, 0),
-    RRType.KX: (2, 0, 1, 0),
-    RRType.DNAME: (0, 0, 1, 0),
+# Types in whose RDATA names are uncompressed here: beside those of RFC 1035 some that receivers must uncompress, too
+# (RFC 3597 section 4), and others that some servers compress nevertheless. RDATA of the rest is copied.
+_NAMES_IN_RDATA: Final = COMPRESSIBLE | {
+    RRType.RP: NamesInRdata(0, 0, 2, 0),
+    RRType.AFSDB: NamesInRdata(2, 0, 1, 0),
+    RRType.RT: NamesInRdata(2, 0, 1, 0),
+    RRType.PX: NamesInRdata(2, 0, 2, 0),
+    RRType.SRV: NamesInRdata(SRV_HEAD_SIZE, 0, 1, 0),
+    RRType.NAPTR: NamesInRdata(4, 3, 1, 0),
+    RRType.KX: NamesInRdata(2, 0, 1, 0),
+    RRType.DNAME: NamesInRdata(0, 0, 1, 0),
 }
 _ADDRESS_SIZES: Final = {RRType.A: 4, RRType.AAAA: 16}
 

@@ -12,6 +12,8 @@ MAX_TTL: Final = 300  # seconds; CoreDNS caps the SOA's own TTL, not its MINIMUM
 
 PRIMARY: Final = b"\x02ns\x03dns"  # labels before the origin in MNAME; MAILBOX: in RNAME
 MAILBOX: Final = b"\x0ahostmaster"
+# Labels before the origin of questions to which MNAME or RNAME is compressed beyond the origin.
+SHARED_WITH_NAMES: Final = (b"\x03dns", MAILBOX)
 
 _REFRESH, _RETRY, _EXPIRE = 7200, 1800, 86400
 

@@ -5,7 +5,9 @@ functions and sizes: Python 3.11 calls a method of an imported object, such as a
 """
 
 from struct import Struct
-from typing import Final
+from typing import Final, NamedTuple
+
+from topodns.dns.rrtype import RRType
 
 _HEADER: Final = Struct("!HHHHHH")  # id, flags, and the numbers of questions, answer, authority and additional records
 pack_header: Final = _HEADER.pack
@@ -40,6 +42,31 @@ TLV_HEAD_SIZE: Final = 4
 pack_record_head: Final = Struct("!HHIH").pack  # after the owner: type, class, TTL, RDLENGTH
 pack_soa_numbers: Final = Struct("!IIIII").pack  # serial, refresh, retry, expire, minimum (RFC 1035 section 3.3.13)
 
+
+class NamesInRdata(NamedTuple):
+    """Where RDATA of a type has names, after which nothing but `after` octets follow."""
+
+    before: int  # octets before the names
+    strings: int  # character strings after those octets
+    names: int
+    after: int
+
+
+# Types whose names senders may compress (RFC 3597 section 4: those of RFC 1035).
+COMPRESSIBLE: Final[dict[int, NamesInRdata]] = {
+    RRType.NS: NamesInRdata(0, 0, 1, 0),
+    RRType.MD: NamesInRdata(0, 0, 1, 0),
+    RRType.MF: NamesInRdata(0, 0, 1, 0),
+    RRType.CNAME: NamesInRdata(0, 0, 1, 0),
+    RRType.SOA: NamesInRdata(0, 0, 2, 20),
+    RRType.MB: NamesInRdata(0, 0, 1, 0),
+    RRType.MG: NamesInRdata(0, 0, 1, 0),
+    RRType.MR: NamesInRdata(0, 0, 1, 0),
+    RRType.PTR: NamesInRdata(0, 0, 1, 0),
+    RRType.MINFO: NamesInRdata(0, 0, 2, 0),
+    RRType.MX: NamesInRdata(2, 0, 1, 0),
+}
+
 POINTER: Final = 0xC000  # the bits that make an offset a compression pointer (RFC 1035 section 4.1.4)
 POINTER_OCTET: Final = 0xC0  # the same in the first octet, which is otherwise the length of a label
 MAX_OFFSET: Final = 0x3FFF  # the greatest that a pointer can have
@@ -61,3 +88,12 @@ def reply_limit(udp: bool, accepted: int, payload_size: int) -> int:
         return MAX_MESSAGE
     size = accepted if accepted < payload_size else payload_size  # without calls: this is on the path of every query
     return size if size > MIN_UDP_PAYLOAD else MIN_UDP_PAYLOAD
+
+
+def end_of_name(message: bytes, at: int) -> int:
+    """The offset after the name at `at`, compressed or not."""
+    while (octet := message[at]) != 0:
+        if octet >= POINTER_OCTET:
+            return at + 2
+        at += 1 + octet
+    return at + 1

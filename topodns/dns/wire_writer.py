@@ -1,8 +1,8 @@
 """Encoder of responses, a `Response` to bytes within the client's size limit (RFC 1035 section 4, RFC 6891).
 
-Owner names are compressed against the question and earlier names. RDATA is copied, so that no rules of types are needed
-here; names in it keep the case that the plugin wrote. The target of SRV must not be compressed (RFC 2782), and CoreDNS
-does not either: of records that an upstream compressed fewer may fit. The decoder of queries is `wire_reader`.
+Owners, and names in RDATA of the types of RFC 1035, are compressed against the question and earlier names of the same
+spelling, so each keeps the case that the plugin wrote. RDATA of other types is copied, as RFC 3597 section 4 demands.
+The decoder of queries is `wire_reader`.
 """
 
 import struct
@@ -12,6 +12,7 @@ from typing import Final
 from topodns.dns.message import Ede, Edns, Flag, Option, Query, Response, RRset
 from topodns.dns.rrtype import ADDRESS_TYPES, Rcode, RRType
 from topodns.dns.wire_format import (
+    COMPRESSIBLE,
     DNSSEC_OK,
     HEADER_SIZE,
     MAX_OFFSET,
@@ -21,6 +22,8 @@ from topodns.dns.wire_format import (
     QUESTION_TAIL_SIZE,
     ROOT_RECORD_HEAD_SIZE,
     SRV_HEAD_SIZE,
+    NamesInRdata,
+    end_of_name,
     pack_header,
     pack_option_head,
     pack_pointer_record_head,
@@ -31,10 +34,10 @@ from topodns.dns.wire_format import (
 _MAX_HEADER_RCODE: Final = 0x0F
 _MAX_EXTRA_TEXT: Final = 200  # octets
 _COPIED: Final = 0x7800 | Flag.RD | Flag.CD  # bits copied from the query: opcode, RD, CD
-_TARGET_OFFSET: Final = {RRType.SRV: SRV_HEAD_SIZE, RRType.NS: 0}  # offset in RDATA of the name that glue repeats
 
 _QNAME: Final = QNAME_POINTER.to_bytes(2, "big")
 _LENGTH_SIZE: Final = 2  # octets of RDLENGTH
+_SHORTEST: Final = 3  # octets of the shortest name that a pointer can save: a label of one octet, and the root
 
 _TYPE_HEAD: Final = struct.Struct("!HHI")  # type, class, TTL
 
@@ -100,7 +103,7 @@ class _Writer:
     dropped.
     """
 
-    __slots__ = ("full", "knows_question", "limit", "names", "parts", "size", "spelling")
+    __slots__ = ("full", "limit", "names", "parts", "size", "spelling")
 
     def __init__(self, query: Query, limit: int) -> None:
         question = query.spelling + pack_question_tail(query.qtype, query.qclass)
@@ -109,8 +112,7 @@ class _Writer:
         self.limit = limit
         self.full = False
         self.spelling = query.spelling
-        self.names: dict[bytes, int] = {}  # name in wire form -> its offset in the message
-        self.knows_question = False  # whether `names` has the question's name and parents; most answers need none
+        self.names: _Names | None = None  # None until a name is written: most answers are addresses of the question's
 
     def write_section(self, rrsets: Iterable[RRset]) -> int:
         """Encode the records of a section; returns the number of those that fit."""
@@ -127,30 +129,34 @@ class _Writer:
             uniform = rtype in ADDRESS_TYPES  # all RDATA of one size
             return self._write_uniform(rrset) if uniform else self._write_some(rrset, _QNAME, rdatas)
         if len(rdatas) < 2:
-            return self._write_some(rrset, self._compressed(owner), rdatas) if rdatas else 0
+            return self._write_some(rrset, self._compressed(owner, self.size), rdatas) if rdatas else 0
         # The first record adds its owner to `names`, so that the owners of the others can be pointers to it.
-        written = self._write_some(rrset, self._compressed(owner), rdatas[:1])
+        written = self._write_some(rrset, self._compressed(owner, self.size), rdatas[:1])
         if written:
-            written += self._write_some(rrset, self._compressed(owner), rdatas[1:])
+            written += self._write_some(rrset, self._compressed(owner, self.size), rdatas[1:])
         return written
 
     def _write_some(self, rrset: RRset, owner: bytes, rdatas: Sequence[bytes]) -> int:
         """Encode `rdatas`, records of this RRset, with this compressed owner; returns the number of those that fit."""
         _, rtype, ttl, _, rclass = rrset
         head = owner + _TYPE_HEAD.pack(rtype, rclass, ttl)
-        around, skip = len(head) + _LENGTH_SIZE, _TARGET_OFFSET.get(rtype)
+        around, layout = len(head) + _LENGTH_SIZE, COMPRESSIBLE.get(rtype)
         parts, size, written = self.parts, self.size, 0
         for rdata in rdatas:
-            end = size + around + len(rdata)
-            if end > self.limit:
+            rdata_at = size + around
+            if layout is not None:
+                rdata = self._compressed_rdata(rdata, rdata_at, layout)
+            size = rdata_at + len(rdata)
+            if size > self.limit:
                 self.full = True
                 break
             parts.append(head + len(rdata).to_bytes(_LENGTH_SIZE, "big") + rdata)
-            if skip is not None and size + around + skip <= MAX_OFFSET:  # glue may have it as owner
-                self.names.setdefault(rdata[skip:], size + around + skip)
+            if rtype == RRType.SRV and rdata_at + SRV_HEAD_SIZE <= MAX_OFFSET:  # glue has its target as owner
+                if self.names is None:
+                    self.names = _Names(self.spelling)
+                self.names.add(rdata[SRV_HEAD_SIZE:], rdata_at + SRV_HEAD_SIZE)
+            self.size = size
             written += 1
-            size = end
-        self.size = size
         return written
 
     def _write_uniform(self, rrset: RRset) -> int:
@@ -172,30 +178,62 @@ class _Writer:
             self.size += width * len(rdatas)
         return len(rdatas)
 
-    def _compressed(self, owner: bytes) -> bytes:
-        # The SOA of a negative answer: if the question's name ends in the owner's octets, point into it.
-        if self.spelling.endswith(owner) and len(owner) > 1:
-            return (POINTER | HEADER_SIZE + len(self.spelling) - len(owner)).to_bytes(2, "big")
-        if not self.knows_question:
-            self.knows_question = True
-            self._learn(self.spelling, HEADER_SIZE)
-        at = 0
-        while owner[at]:
-            target = self.names.get(owner[at:])
-            if target is not None:
-                self._learn(owner, self.size, at)
-                return owner[:at] + (POINTER | target).to_bytes(2, "big")
-            at += 1 + owner[at]
-        self._learn(owner, self.size)
-        return owner
+    def _compressed_rdata(self, rdata: bytes, offset: int, layout: NamesInRdata) -> bytes:
+        """RDATA that begins at `offset` of the message, with its names compressed."""
+        before, _, names, after = layout
+        if names == 1:
+            return rdata[:before] + self._compressed(rdata[before:], offset + before)
+        middle, end = end_of_name(rdata, before), len(rdata) - after
+        made = rdata[:before] + self._compressed(rdata[before:middle], offset + before)
+        return made + self._compressed(rdata[middle:end], offset + len(made)) + rdata[end:]
 
-    def _learn(self, name: bytes, offset: int, end: int = 255) -> None:
-        """Add `name`, at `offset` in the message, and its parents to the compression table.
+    def _compressed(self, name: bytes, offset: int) -> bytes:
+        if self.names is None:
+            self.names = _Names(self.spelling)
+        return self.names.compressed(name, offset)
+
+
+class _Names:
+    """The compression table of one message whose question is spelled so."""
+
+    __slots__ = ("_ends", "_offsets", "_unlearned")
+
+    def __init__(self, spelling: bytes) -> None:
+        self._ends = {spelling[-_SHORTEST:]}  # the last octets of all names so far: one with others shares none
+        self._offsets: dict[bytes, int] = {}
+        self._unlearned = [(spelling, HEADER_SIZE, len(spelling))]  # arguments of `_learn`
+
+    def add(self, name: bytes, offset: int) -> None:
+        """A name at `offset` of the message, but none of its parents."""
+        self._ends.add(name[-_SHORTEST:])
+        self._unlearned.append((name, offset, 1))
+
+    def compressed(self, name: bytes, offset: int) -> bytes:
+        """The octets of `name` at `offset` of the message: as many of its labels as are new there, then a pointer."""
+        end = name[-_SHORTEST:]
+        if end not in self._ends:
+            self._ends.add(end)
+            self._unlearned.append((name, offset, len(name)))
+            return name
+        for unlearned in self._unlearned:
+            self._learn(*unlearned)
+        offsets, at = self._offsets, 0
+        while name[at]:
+            target = offsets.get(name[at:])
+            if target is not None:
+                self._unlearned = [(name, offset, at)] if at else []
+                return name[:at] + (POINTER | target).to_bytes(2, "big")
+            at += 1 + name[at]
+        self._unlearned = [(name, offset, at)]
+        return name
+
+    def _learn(self, name: bytes, offset: int, end: int) -> None:
+        """Add `name`, at `offset` in the message, and its parents.
 
         Only those that begin before octet `end` of the name, and at an offset that a pointer can have.
         """
         at = 0
         while at < end and name[at]:
             if offset + at <= MAX_OFFSET:
-                self.names.setdefault(name[at:], offset + at)
+                self._offsets.setdefault(name[at:], offset + at)
             at += 1 + name[at]

@@ -14,8 +14,6 @@ class Variants:
     """
 
     spellings: bool
-    # (offset, length) of copies of the question name's last `length` octets, in a reply without its id.
-    copies: tuple[tuple[int, int], ...] = ()
 
 
 # (reply without its id; the counter cell; if it rotates or ages, its maker: a function that makes the reply, or gives

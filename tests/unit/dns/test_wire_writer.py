@@ -1,4 +1,5 @@
 import struct
+from itertools import pairwise
 
 import pytest
 
@@ -167,6 +168,54 @@ def test_glue_is_owned_by_pointers_into_the_srv_records(targets: tuple[str, ...]
 def test_srv_targets_themselves_are_never_compressed() -> None:
     data = sent(ask("svc1.example.", RRType.SRV), Response(answer=(srv("svc1.example."),)))
     assert data.endswith(b"\x04svc1\x07example\0")  # RFC 2782
+
+
+HOST = name_wire(parse_name("web.svc1.example."))
+UNDER_THE_QUESTION = b"\x03web\xc0\x0c"
+
+
+@pytest.mark.parametrize(
+    ("rtype", "rdata", "compressed"),
+    [
+        (RRType.CNAME, HOST, UNDER_THE_QUESTION),
+        (RRType.NS, HOST, UNDER_THE_QUESTION),
+        (RRType.PTR, HOST, UNDER_THE_QUESTION),
+        (RRType.MB, HOST, UNDER_THE_QUESTION),
+        (RRType.MX, b"\0\x0a" + HOST, b"\0\x0a" + UNDER_THE_QUESTION),
+        (RRType.SOA, HOST + HOST + bytes(20), UNDER_THE_QUESTION + b"\xc0\x2a" + bytes(20)),
+        (RRType.MINFO, HOST + b"\0", UNDER_THE_QUESTION + b"\0"),
+        (RRType.SRV, bytes(6) + HOST, bytes(6) + HOST),
+        (RRType.DNAME, HOST, HOST),
+        (RRType.AFSDB, b"\0\1" + HOST, b"\0\1" + HOST),
+        (RRType.HTTPS, b"\0\1" + HOST, b"\0\1" + HOST),
+    ],
+)
+def test_names_in_rdata_are_compressed_in_the_types_of_rfc_1035_alone(
+    rtype: int, rdata: bytes, compressed: bytes
+) -> None:
+    """RFC 3597 section 4: receivers need not know the layout of later types."""
+    query = ask("svc1.example.", rtype)
+    data = sent(query, Response(answer=(RRset(b"", rtype, 5, (rdata,)),)))
+    head = struct.pack("!HHHIH", 0xC00C, rtype, 1, 5, len(compressed))
+    assert data[HEADER_SIZE + len(query.spelling) + 4 :] == head + compressed
+
+
+def test_a_chain_of_eight_aliases_and_its_address_fit_in_512_octets() -> None:
+    """coredns/coredns#6149: musl takes no address from a reply with TC."""
+    hosts = [b""] + [name_wire(parse_name(f"a{number}.edge.content-delivery.example.net.")) for number in range(8)]
+    chain = tuple(RRset(owner, RRType.CNAME, 60, (target,)) for owner, target in pairwise(hosts))
+    response = Response(answer=(*chain, a_records("192.0.2.1", owner=hosts[-1])))
+    reply = reply_to(ask("www.example.com."), response, 512)
+    assert len(reply.wire) < 250
+    assert "tc" not in reply.flag_names
+    assert reply.answer[-1] == "a7.edge.content-delivery.example.net. 5 IN A 192.0.2.1"
+
+
+def test_names_in_rdata_that_are_spelled_otherwise_keep_their_spelling() -> None:
+    reply = reply_to(
+        ask("svc1.example.", RRType.PTR), Response(answer=(RRset(b"", RRType.PTR, 5, (b"\x03web\x07EXAMPLE\0",)),))
+    )
+    assert reply.answer == ["svc1.example. 5 IN PTR web.EXAMPLE."]
 
 
 def test_no_pointer_reaches_beyond_its_14_bits() -> None:

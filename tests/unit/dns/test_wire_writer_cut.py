@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.support.query_builders import ask
 from topodns.dns.message import Edns, Flag, Query, Response, RRset
-from topodns.dns.name import label_wire
+from topodns.dns.name import is_below_wire, label_wire
 from topodns.dns.rrtype import RRType
 from topodns.dns.wire_writer import write_response
 
@@ -26,13 +26,24 @@ TARGETS = st.integers(0, 400).map(lambda number: name(f"db-{number}", "Db", "def
 SRV_RDATAS = st.lists(TARGETS.map(lambda target: pack("!HHH", 0, 1, 80) + target), max_size=120, unique=True)
 A_RDATAS = st.lists(st.binary(min_size=4, max_size=4), max_size=120)
 TXT_RDATAS = st.lists(st.binary(max_size=300), max_size=5)
+NAMES = TARGETS | st.sampled_from((name(), name("local"), name("Db", "default"), name("x", "CLUSTER", "local")))
+PTR_RDATAS = st.lists(NAMES, max_size=60)
+MX_RDATAS = st.lists(NAMES.map(lambda exchange: pack("!H", 10) + exchange), max_size=60)
+SOA_RDATAS = st.lists(st.tuples(NAMES, NAMES, st.binary(min_size=20, max_size=20)).map(b"".join), max_size=2)
 
 
 def rrsets(owners: st.SearchStrategy[bytes]) -> st.SearchStrategy[RRset]:
     def of_type(rtype: int, rdatas: st.SearchStrategy[list[bytes]]) -> st.SearchStrategy[RRset]:
         return st.builds(RRset, owners, st.just(rtype), st.just(5), rdatas.map(tuple), st.just(1))
 
-    return st.one_of(of_type(RRType.SRV, SRV_RDATAS), of_type(RRType.A, A_RDATAS), of_type(RRType.TXT, TXT_RDATAS))
+    return st.one_of(
+        of_type(RRType.SRV, SRV_RDATAS),
+        of_type(RRType.A, A_RDATAS),
+        of_type(RRType.TXT, TXT_RDATAS),
+        of_type(RRType.PTR, PTR_RDATAS),
+        of_type(RRType.MX, MX_RDATAS),
+        of_type(RRType.SOA, SOA_RDATAS),
+    )
 
 
 class Literal:
@@ -51,28 +62,48 @@ class Literal:
             for rdata in rdatas:
                 if self.full:
                     return count
-                head = self.owner(owner) + pack("!HHIH", rtype, rclass, ttl, len(rdata))
-                if len(self.message) + len(head) + len(rdata) > self.limit:
-                    self.full = True
+                before = self.message
+                self.name(owner)
+                head = self.message + pack("!HHI", rtype, rclass, ttl)
+                self.message = head + bytes(2)
+                self.rdata(rtype, rdata)
+                octets = self.message[len(head) + 2 :]
+                self.message = head + pack("!H", len(octets)) + octets
+                if len(self.message) > self.limit:
+                    self.message, self.full = before, True
                     return count
-                self.message += head + rdata
                 count += 1
-                if rtype == RRType.SRV:
-                    self.know(rdata[6:], len(self.message) - len(rdata) + 6, whole=True)
         return count
 
-    def owner(self, owner: bytes) -> bytes:
-        if not owner:
-            return b"\xc0\x0c"
-        if self.spelling.endswith(owner):
-            return pack("!H", 0xC000 | 12 + len(self.spelling) - len(owner))
+    def rdata(self, rtype: int, rdata: bytes) -> None:
+        if rtype == RRType.SRV:  # RFC 2782: not compressed
+            self.know(rdata[6:], len(self.message) + 6, whole=True)
+            self.message += rdata
+            return
+        before, names = {RRType.PTR: (0, 1), RRType.MX: (2, 1), RRType.SOA: (0, 2)}.get(rtype, (0, 0))
+        self.message, rest = self.message + rdata[:before], rdata[before:]
+        for _ in range(names):
+            end = 0
+            while rest[end]:
+                end += 1 + rest[end]
+            self.name(rest[: end + 1])
+            rest = rest[end + 1 :]
+        self.message += rest
+
+    def name(self, wire: bytes) -> None:
+        if not wire:
+            self.message += b"\xc0\x0c"
+            return
+        if is_below_wire(self.spelling, wire) and len(wire) > 1:
+            self.message += pack("!H", 0xC000 | 12 + len(self.spelling) - len(wire))
+            return
         self.know(self.spelling, 12)
         at = 0
-        while owner[at] and owner[at:] not in self.names:
-            at += 1 + owner[at]
-        pointer = pack("!H", 0xC000 | self.names[owner[at:]]) if owner[at] else b"\0"
-        self.know(owner, len(self.message), until=at)
-        return owner[:at] + pointer
+        while wire[at] and wire[at:] not in self.names:
+            at += 1 + wire[at]
+        pointer = pack("!H", 0xC000 | self.names[wire[at:]]) if wire[at] else b"\0"
+        self.know(wire, len(self.message), until=at)
+        self.message += wire[:at] + pointer
 
     def know(self, wire: bytes, offset: int, until: int = 255, whole: bool = False) -> None:
         at = 0

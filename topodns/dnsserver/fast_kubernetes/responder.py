@@ -231,9 +231,8 @@ def _reply(
 
 
 def _negative(name_end: int, served: FastZone, left: int) -> _Records | None:
-    """The SOA record, whose owner is the end of the question's name; None if it does not fit."""
-    owner = POINTER | name_end - len(served.wire)
-    record = owner.to_bytes(2, "big") + served.answers.negative_tail()
+    """The SOA record, whose names end where the question's does; None if it does not fit."""
+    record = served.answers.negative_record(POINTER | name_end - len(served.wire))
     return (record, False, 0, 1, 0) if len(record) <= left else None
 
 

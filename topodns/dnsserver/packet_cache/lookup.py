@@ -99,4 +99,4 @@ def variant_entry(table: PacketCache, message: bytes, address: bytes) -> Entry |
         tail = maker()
     if tail is None:
         return None
-    return respelled(tail, name, variants) if respell else tail, cell, None, None
+    return respelled(tail, name) if respell else tail, cell, None, None

@@ -10,9 +10,9 @@ from topodns.dns.rrtype import ADDRESS_TYPES
 from topodns.dns.wire_format import (
     COUNTS_AT,
     HEADER_SIZE,
-    POINTER_OCTET,
     QUESTION_TAIL_SIZE,
     RECORD_HEAD_SIZE,
+    end_of_name,
     unpack_record_counts,
     unpack_record_head,
 )
@@ -37,15 +37,6 @@ def record_places(reply: bytes) -> Iterator[Place]:
         rdata_at = at + RECORD_HEAD_SIZE
         yield Place(rtype, ttl, at + 4, rdata_at, rdata_at + rdlength)
         at = rdata_at + rdlength
-
-
-def end_of_name(message: bytes, at: int) -> int:
-    """The offset after the name at `at`, compressed or not."""
-    while (octet := message[at]) != 0:
-        if octet >= POINTER_OCTET:
-            return at + 2
-        at += 1 + octet
-    return at + 1
 
 
 _OBJECT: Final = 48  # octets of memory for a bytes object beside its content

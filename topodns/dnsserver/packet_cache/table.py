@@ -250,4 +250,4 @@ def _reply_to_plain_form(message: bytes, key: bytes, reply: bytes, variants: Var
     name = name_in(key, key)
     if message.startswith(name, NAME_AT):
         return reply
-    return reply[:2] + respelled(reply[2:], name, variants) if variants.spellings else None
+    return reply[:2] + respelled(reply[2:], name) if variants.spellings else None

@@ -10,10 +10,10 @@ from functools import lru_cache
 from typing import Final
 
 from topodns.dns.rrtype import RRType
-from topodns.dns.soa import MAILBOX, PRIMARY
-from topodns.dns.wire_format import HEADER_SIZE, POINTER, QUESTION_TAIL_SIZE
+from topodns.dns.soa import MAILBOX, PRIMARY, SHARED_WITH_NAMES
+from topodns.dns.wire_format import HEADER_SIZE, POINTER, POINTER_OCTET, QUESTION_TAIL_SIZE, end_of_name
 from topodns.dnsserver.packet_cache.key import NAME_AT
-from topodns.dnsserver.packet_cache.rotation import end_of_name, record_places
+from topodns.dnsserver.packet_cache.rotation import record_places
 from topodns.plugins.block import ServerBlock
 from topodns.plugins.order import ORDER, load
 from topodns.plugins.plugin import Reads
@@ -41,12 +41,12 @@ def _spelled_types(plugin: str) -> frozenset[int]:
 
 
 def variants_of(reply: bytes, resolution: Resolution, allowed: Variants) -> Variants:
-    """The variants of `allowed` that hold for this reply: options always, spellings if the reply repeats the query's
-    spelling only at known places.
+    """The variants of `allowed` that hold for this reply: options always, spellings if all of the reply's names that
+    follow the query's spelling are pointers into the question.
 
     That is so if all records are addresses of the query's name, from a plugin that spells no other name (`spells`), or
-    if the only record is the SOA of a cluster's origin, which repeats the origin in the query's spelling, as in
-    CoreDNS. The owners are pointers into the question.
+    if the only record is the SOA of a cluster's origin, whose names end in the query's spelling of the origin, as in
+    CoreDNS.
     """
     spelled = _spelled_types(resolution.plugin) if allowed.spellings else None
     if not spelled:
@@ -68,35 +68,16 @@ def _of_soa(reply: bytes) -> Variants:
     if len([record for record in records if record.rtype != RRType.OPT]) != 1 or records[0].rtype != RRType.SOA:
         return OF_OPTIONS
     owner_at = name_end + QUESTION_TAIL_SIZE
-    target = int.from_bytes(reply[owner_at : owner_at + 2], "big") - POINTER
-    if not HEADER_SIZE <= target < name_end:
+    owner = reply[owner_at : owner_at + 2]
+    if owner[0] < POINTER_OCTET:
         return OF_OPTIONS
-    return _with_copies(reply, reply[target:name_end], records[0].rdata_at)
+    # MNAME and RNAME, as `soa.soa_rrset` makes them, end in pointers to the origin, too, unless more of them is the
+    # question's.
+    front = reply[HEADER_SIZE : int.from_bytes(owner, "big") - POINTER].lower()
+    spelled = reply.startswith(PRIMARY + owner + MAILBOX + owner, records[0].rdata_at)
+    return OF_SPELLINGS if spelled and not front.endswith(SHARED_WITH_NAMES) else OF_OPTIONS
 
 
-def _with_copies(reply: bytes, origin: bytes, rdata_at: int) -> Variants:
-    """Variants with spellings, if MNAME and RNAME end in this origin, as `soa.soa_rrset` writes them; else without.
-
-    `rdata_at`: offset of the SOA's RDATA in `reply`, which includes the id.
-    """
-    if not reply.startswith(PRIMARY + origin + MAILBOX + origin, rdata_at):
-        return OF_OPTIONS
-    first = rdata_at + len(PRIMARY) - 2
-    return _shared(first, first + len(origin) + len(MAILBOX), len(origin))
-
-
-@lru_cache(maxsize=4096)
-def _shared(first: int, second: int, length: int) -> Variants:
-    """Variants with spellings and two copies of the origin, of `length` octets at these offsets of a reply without id.
-
-    The same object for all entries with these arguments, to save memory: there are few different ones.
-    """
-    return Variants(spellings=True, copies=((first, length), (second, length)))
-
-
-def respelled(tail: bytes, name: bytes, variants: Variants) -> bytes:
-    """A reply without its id, with the question's name and its copies spelled as `name`, which is the same name."""
-    made = tail[:NAME_AT] + name + tail[NAME_AT + len(name) :]
-    for at, length in variants.copies:
-        made = made[:at] + name[-length:] + made[at + length :]
-    return made
+def respelled(tail: bytes, name: bytes) -> bytes:
+    """A reply without its id, with the question's name spelled as `name`, which is the same name."""
+    return tail[:NAME_AT] + name + tail[NAME_AT + len(name) :]

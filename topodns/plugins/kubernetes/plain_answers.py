@@ -19,8 +19,8 @@ from topodns.cluster.model import ANY_KEY, EndpointPort, ObjectKey, Policy, Serv
 from topodns.dns.message import RRset
 from topodns.dns.name import is_subdomain, label_wire
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.dns.soa import soa_rrset
-from topodns.dns.wire_format import pack_record_head
+from topodns.dns.soa import SHARED_WITH_NAMES, soa_rrset
+from topodns.dns.wire_format import COMPRESSIBLE, pack_record_head
 from topodns.plugins.kubernetes.endpoints import FAMILIES
 from topodns.plugins.kubernetes.parse import ServiceName, matching
 from topodns.plugins.kubernetes.pods import pod_address
@@ -40,8 +40,9 @@ _FAMILY_OF_TYPE: Final[dict[int, tuple[int, int]]] = {
 }
 _ANY_FIRST: Final = (ANY_KEY,)
 _ANY, _UNFILTERED, _UNKNOWN_CLIENT_ALL = Reason.ANY, Reason.UNFILTERED, Reason.UNKNOWN_CLIENT_ALL
-# Last labels before the origin under which there are names; `svc` has rules of its own.
-_OTHER_BRANCHES: Final = frozenset(map(label_wire, ("dns", "dns-version")))
+# Last labels before the origin under which there are names, or to which more of the SOA is compressed than the origin;
+# `svc` has rules of its own.
+_OTHER_BRANCHES: Final = frozenset((label_wire("dns-version"), *SHARED_WITH_NAMES))
 
 
 class PlainAnswer(NamedTuple):
@@ -102,7 +103,7 @@ class PlainZone:
         self._services = kubernetes.state.services
         self._denied = kubernetes.state.denied
         self._short = kubernetes.state.left_out.namespaces
-        self._negative = (-1, b"")  # serial, and what `negative_tail` returns for it
+        self._negative: tuple[int, dict[int, bytes]] = (-1, {})  # serial, and what `negative_record` returns for it
 
     def service(
         self, service: str, namespace: str, qtype: int, address: bytes, limit: int, claim: Claim | None = None
@@ -187,17 +188,26 @@ class PlainZone:
             return NO_DATA
         return PlainAnswer(Rcode.NOERROR, (address,), self._kubernetes.settings.ttl)
 
-    def negative_tail(self) -> bytes:
-        """The SOA record of the origin without its owner, as the only record of a negative answer."""
+    def negative_record(self, pointer: int) -> bytes:
+        """The SOA record of the origin, as the only record of a negative answer.
+
+        `pointer`: to where the question's name ends in the origin, as a compressed name.
+        """
         kubernetes = self._kubernetes
-        serial, made = self._negative
+        serial, records = self._negative
         if serial != kubernetes.state.serial:
-            serial = kubernetes.state.serial
-            rrset = soa_rrset(self._origin.wire, serial, kubernetes.settings.ttl)
-            (rdata,) = rrset.rdatas
-            made = pack_record_head(rrset.rtype, rrset.rclass, rrset.ttl, len(rdata)) + rdata
-            self._negative = serial, made
+            serial, records = self._negative = kubernetes.state.serial, {}
+        made = records.get(pointer)
+        if made is None:
+            made = records[pointer] = self._negative_record(pointer.to_bytes(2, "big"), serial)
         return made
+
+    def _negative_record(self, pointer: bytes, serial: int) -> bytes:
+        origin = self._origin.wire
+        _, rtype, ttl, (rdata,), rclass = soa_rrset(origin, serial, self._kubernetes.settings.ttl)
+        numbers_at = len(rdata) - COMPRESSIBLE[RRType.SOA].after
+        rdata = rdata[:numbers_at].replace(origin, pointer) + rdata[numbers_at:]
+        return pointer + pack_record_head(rtype, rclass, ttl, len(rdata)) + rdata
 
     def _cluster_ips(self, service: Service, length: int) -> PlainAnswer | None:
         addresses = service.cluster_ips
