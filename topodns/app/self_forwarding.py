@@ -8,6 +8,7 @@ from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 from topodns.corefile.errors import ConfigError
+from topodns.dns.addresses import packed_address
 from topodns.dns.name import Name, is_subdomain
 from topodns.plugins.block import ServerBlock, Settings
 from topodns.plugins.forward.settings import Forward, UpstreamAddress, UpstreamTransport
@@ -122,12 +123,12 @@ class _Listening:
 
     def __init__(self, settings: Settings, own_addresses: Collection[bytes]) -> None:
         self._own_addresses = own_addresses
-        self._at: dict[tuple[bytes, int], _Origins] = {}  # b"" for all addresses of the machine
+        self._at: dict[tuple[bytes, str, int], _Origins] = {}  # b"" for all addresses of the machine
         for block in settings.blocks:
-            hosts = {_packed(host) if host else b"" for host in block.bound_hosts}
+            hosts = {_place(host) if host else (b"", "") for host in block.bound_hosts}
             for key in block.keys:
-                for host in hosts:
-                    self._at.setdefault((host, key.port), _Origins()).add(block, key.origin)
+                for packed, scope in hosts:
+                    self._at.setdefault((packed, scope, key.port), _Origins()).add(block, key.origin)
 
     def at(self, upstream: UpstreamAddress) -> _Listener | None:
         """The listener at this address, or None; one bound to the address goes before one on all addresses.
@@ -136,16 +137,18 @@ class _Listening:
         """
         if upstream.transport is UpstreamTransport.TLS:
             return None
-        address = ip_address(upstream.host.partition("%")[0])
-        bound = self._at.get((address.packed, upstream.port))
+        packed, scope = _place(upstream.host)
+        address = ip_address(packed)
+        bound = self._at.get((packed, scope, upstream.port))
         if bound is not None:
             return _Listener(bound, bound=not address.is_unspecified)
-        if not (address.is_loopback or address.is_unspecified or address.packed in self._own_addresses):
+        if not (address.is_loopback or address.is_unspecified or packed in self._own_addresses):
             return None
-        unspecified = bytes(len(address.packed))
-        wild = self._at.get((b"", upstream.port)) or self._at.get((unspecified, upstream.port))
+        unspecified = bytes(len(packed))
+        wild = self._at.get((b"", "", upstream.port)) or self._at.get((unspecified, "", upstream.port))
         return _Listener(wild, bound=False) if wild is not None else None
 
 
-def _packed(host: str) -> bytes:
-    return ip_address(host.partition("%")[0]).packed
+def _place(host: str) -> tuple[bytes, str]:
+    """The packed address and its interface, "" for none: a link-local one may be another machine's on another link."""
+    return packed_address(host), host.partition("%")[2]

@@ -1,13 +1,12 @@
 """Forwarding to ourselves, refused before anything is served."""
 
-from ipaddress import IPv4Address, IPv6Address, ip_address
-
 import pytest
 
 from tests.support.corefile_settings import settings
 from tests.support.model_builders import packed
 from topodns.app.self_forwarding import refuse_circles
 from topodns.corefile.errors import ConfigError
+from topodns.dns.addresses import packed_address
 
 OWN = {packed("10.1.2.3"), packed("fd00::3")}
 
@@ -20,6 +19,8 @@ OWN = {packed("10.1.2.3"), packed("fd00::3")}
         ".:53 {\nbind 192.0.2.9 fd00::3\nforward . fd00::3 192.0.2.9\n}",
         ".:5300 {\nbind 127.0.0.1\nforward . 127.0.0.1:5300\n}",
         "example:53 {\nbind 127.0.0.1\nforward example 127.0.0.1\n}",
+        ".:53 {\nbind 127.0.0.1\nforward . ::ffff:127.0.0.1\n}",
+        ".:53 {\nbind fe80::3%eth0\nforward . fe80::3%eth0\n}",
         "example:53 {\nbind 127.0.0.1\nwhoami\n}\n.:53 {\nbind 127.0.0.1\nforward . 127.0.0.1\n}",
         ".:53 {\nbind 127.0.0.1\nforward example 127.0.0.1\n}",
         "example:53 {\nbind 127.0.0.1\nforward . 127.0.0.1\n}\n.:53 {\nwhoami\n}",
@@ -64,6 +65,7 @@ def test_n16_one_that_may_be_the_block_itself_is_warned_of(corefile: str) -> Non
         ".:53 {\nforward . 192.0.2.1\n}",
         ".:53 {\nforward . 127.0.0.1:5300\n}",
         ".:53 {\nbind 192.0.2.9\nforward . 127.0.0.53\n}",
+        ".:53 {\nbind fe80::3%eth0\nforward . fe80::3%eth1\n}",
         ".:53 {\nforward . 127.0.0.1:5300\n}\n.:5300 {\nwhoami\n}",
         "example:53 {\nwhoami\n}\n.:53 {\nforward example 127.0.0.1\n}",
         "example:53 {\nforward other 127.0.0.1\n}",
@@ -90,11 +92,11 @@ def test_each_block_is_looked_at_once_however_many_there_are(monkeypatch: pytest
     """A ConfigMap may have a thousand stub domains."""
     looked: list[str] = []
 
-    def look(text: str) -> IPv4Address | IPv6Address:
+    def look(text: str) -> bytes:
         looked.append(text)
-        return ip_address(text)
+        return packed_address(text)
 
-    monkeypatch.setattr("topodns.app.self_forwarding.ip_address", look)
+    monkeypatch.setattr("topodns.app.self_forwarding.packed_address", look)
     blocks = [f"d{number}.test:53 {{\nbind 192.0.2.9\nforward . 192.0.2.1\n}}" for number in range(100)]
     refuse_circles(settings("\n".join(blocks)), OWN)
     assert len(looked) <= 2 * len(blocks)
