@@ -65,7 +65,8 @@ def test_a_tentative_address_is_listened_on_and_answers_once_it_is_usable(pods: 
     with pods.entered():
         assert is_tentative(TENTATIVE)
         assert TENTATIVE in (addresses_of("pods0") or ())
-        with serving(tmp_path, COREFILE.format(words="pods0"), port=53):
+        with serving(tmp_path, COREFILE.format(words="pods0"), port=53) as server:
+            assert server.lines(f"[INFO] listen [{TENTATIVE}]:53: a tentative address")
             assert dig(pods, "10.77.0.1") == "10.9.9.9"
             until(lambda: dig(pods, TENTATIVE) == "10.9.9.9", "an answer at the address that was tentative", 20)
 

@@ -1,12 +1,15 @@
 """Opens listening sockets: their options, and the error if one cannot be opened. No DNS in here."""
 
 import errno
+import logging
 import os
 import socket
 from typing import Final
 
 from topodns.net.reuseport import Binding, Sharing
 from topodns.netlink.route import is_tentative
+
+log = logging.getLogger(__name__)
 
 RECEIVE_BUFFER: Final = 4 << 20  # octets; the kernel allows no more than net.core.rmem_max
 
@@ -89,6 +92,8 @@ def _bind(sock: socket.socket, host: str, port: int, binding: Binding) -> None:
             raise
         sock.setsockopt(*_FREEBIND[sock.family], 1)
         sock.bind(address)
+        if sock.type == socket.SOCK_DGRAM:
+            log.info("listen [%s]:%d: a tentative address, which answers once no other machine has it", host, port)
     if (
         binding.sharing is Sharing.FIRST
     ):  # set after bind, which must fail if the port is in use, even by sockets with SO_REUSEPORT

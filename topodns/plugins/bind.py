@@ -1,7 +1,7 @@
 """The `bind` directive: the addresses that a server block listens on, given as such or by interface name."""
 
 from collections.abc import Callable, Collection, Iterator
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv4Address, ip_address
 from typing import Final
 
 from topodns.corefile.arguments import some_args, unknown_option, wrong
@@ -16,7 +16,8 @@ from topodns.plugins.plugin import FastPath, Plugin
 def parse_bind(directive: Directive, context: Context) -> tuple[str, ...]:
     """The addresses of one `bind`, those of its interfaces included, without those under `except`.
 
-    Raises ConfigError if none is left, or for a word that is neither an address nor an interface.
+    Under `except`, a link-local address without its interface is that of every interface. Raises ConfigError if none is
+    left, or for a word that is neither an address nor an interface.
     """
     if not directive.args:
         raise wrong(directive, "addresses or interfaces")
@@ -25,7 +26,11 @@ def parse_bind(directive: Directive, context: Context) -> tuple[str, ...]:
         if option.name != "except":
             raise unknown_option(option, "bind", ("except",))
         excepted.update(_addresses(option, some_args(option, "addresses or interfaces"), context))
-    bound = tuple(address for address in _addresses(directive, directive.args, context) if address not in excepted)
+    bound = tuple(
+        address
+        for address in _addresses(directive, directive.args, context)
+        if excepted.isdisjoint((address, address.partition("%")[0]))
+    )
     if not bound:
         raise directive.error("'bind' has no address left, expected at least one that is not under 'except'")
     return bound
@@ -41,8 +46,12 @@ def _resolve(directive: Directive, word: str, context: Context) -> tuple[str, ..
     except ValueError:
         pass
     else:
-        mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-        return (str(mapped or address),)
+        if isinstance(address, IPv4Address):
+            return (str(address),)
+        if address.is_link_local and address.scope_id is None and directive.name == "bind":
+            # The same address may be on several links, so the kernel refuses it (RFC 4007 section 6).
+            raise directive.error(f"'bind' has {shown(word)}, expected its interface behind it, as in {word}%eth0")
+        return (str(address.ipv4_mapped or address),)
     try:
         addresses = context.interface_addresses(word)
     except OSError as problem:

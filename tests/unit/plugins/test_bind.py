@@ -8,7 +8,12 @@ from topodns.corefile.parser import Directive
 from topodns.plugins.bind import parse_bind
 from topodns.plugins.context import Context
 
-INTERFACES = {"eth0": ("10.0.0.5", "fd00::5", "fe80::5%eth0"), "lo": ("127.0.0.1", "::1"), "down0": ()}
+INTERFACES = {
+    "eth0": ("10.0.0.5", "fd00::5", "fe80::5%eth0"),
+    "eth1": ("fe80::5%eth1",),
+    "lo": ("127.0.0.1", "::1"),
+    "down0": (),
+}
 
 
 MACHINE = Context(((),), interface_addresses=INTERFACES.get)
@@ -31,6 +36,8 @@ def bind(arguments: str, excepted: str = "") -> tuple[str, ...]:
         ("lo", "", ["127.0.0.1", "::1"]),
         ("lo 127.0.0.1", "", ["127.0.0.1", "::1"]),
         ("lo eth0", "::1 fe80::5%eth0", ["127.0.0.1", "10.0.0.5", "fd00::5"]),
+        ("eth0 eth1", "fe80::5%eth0", ["10.0.0.5", "fd00::5", "fe80::5%eth1"]),
+        ("eth0 eth1", "fe80::5", ["10.0.0.5", "fd00::5"]),
         ("lo 10.0.0.9", "lo", ["10.0.0.9"]),
         ("down0 lo", "", ["127.0.0.1", "::1"]),
     ],
@@ -48,6 +55,7 @@ def test_bind_takes_addresses_and_interfaces(arguments: str, excepted: str, addr
             "",
             "Corefile:2: 'bind' has '10.0.0.256', expected an IP address or an interface of this machine",
         ),
+        ("fe80::5", "", "Corefile:2: 'bind' has 'fe80::5', expected its interface behind it, as in fe80::5%eth0"),
         ("lo", "eth9", "Corefile:3: 'except' has 'eth9', expected an IP address or an interface of this machine"),
         ("lo", "lo", "Corefile:2: 'bind' has no address left, expected at least one that is not under 'except'"),
         ("down0", "", "Corefile:2: 'bind' has no address left, expected at least one that is not under 'except'"),
