@@ -14,7 +14,6 @@ from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
 from topodns.corefile.zones import BlockKey, parse_keys
 from topodns.dns.name import name_text
 from topodns.plugins.block import ExpandedCorefile, ServerBlock, Settings
-from topodns.plugins.cache.settings import AS_COREDNS, Cache
 from topodns.plugins.compatibility import unknown_problem
 from topodns.plugins.context import Context
 from topodns.plugins.order import ORDER, load
@@ -87,6 +86,7 @@ def _overlap(one: ServerBlock, other: ServerBlock) -> bool:
 Warn = Callable[[str], object]
 """Takes a log line about a valid Corefile that may not have the intended meaning."""
 
+_HOST: Final = Context(())
 _NO_BLOCK: Final = "found no server block, expected at least one: a line '. {', a line 'whoami' and a line '}'"
 
 
@@ -118,18 +118,18 @@ def settings_from_text(
     default_port: int,
     environment: Mapping[str, str],
     warn: Warn = str,
-    cache: Cache = AS_COREDNS,
+    host: Context = _HOST,
 ) -> Settings:
     """The settings of the Corefile `text`. `file` is its name in messages; imports and paths are relative to it.
 
-    `default_port` is that of keys without one; `environment` has the values of `{$NAME}`; `cache` has the defaults of
-    the directive `cache`. Raises ConfigError.
+    `default_port` is that of keys without one; `environment` has the values of `{$NAME}`; `host` has the interfaces and
+    the defaults of the directive `cache`. Raises ConfigError.
     """
     importer = Importer(environment)
     try:
         tokens = tuple(importer.read(text, file))
         expanded = ExpandedCorefile(tokens, file, default_port, importer.digest, tuple(importer.files))
-        settings = settings_from_tokens(expanded, cache, warn)
+        settings = settings_from_tokens(expanded, replace(host, warn=warn))
     except ConfigError as problem:
         raise importer.explained(problem) from None
     _warn_of(importer, warn)
@@ -144,13 +144,13 @@ def _warn_of(importer: Importer, warn: Warn) -> None:
             warn(f"The environment variable {shown_word(name)} is not set, so it is empty ({file}:{line})")
 
 
-def settings_from_tokens(expanded: ExpandedCorefile, cache: Cache = AS_COREDNS, warn: Warn = str) -> Settings:
+def settings_from_tokens(expanded: ExpandedCorefile, host: Context = _HOST) -> Settings:
     """The settings of a Corefile whose imports are expanded. Raises ConfigError."""
     parsed = parse_blocks(expanded.tokens)
     if not parsed:
         raise ConfigError(expanded.file, 0, _NO_BLOCK)
     served: list[tuple[Token, BlockKey, ServerBlock]] = []
-    host = Context((), os.path.dirname(expanded.file), cache=cache, warn=warn)
+    host = replace(host, directory=os.path.dirname(expanded.file))
     blocks = tuple(_build(block, host, expanded.default_port, served) for block in parsed)
     check_overlaps(served)
     several = any("multisocket" in block.settings for block in blocks)

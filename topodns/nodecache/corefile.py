@@ -7,6 +7,7 @@ from typing import Final
 from topodns.app.load import settings_from_text
 from topodns.corefile.errors import ConfigError
 from topodns.corefile.files import read_text, reason
+from topodns.netlink.route import addresses_of
 from topodns.nodecache.kube_dns import (
     STUB_DOMAINS,
     UPSTREAM_NAMESERVERS,
@@ -18,6 +19,7 @@ from topodns.nodecache.settings import FileText, NodeCacheFlags, NodeConfigTexts
 from topodns.nodecache.template import RESOLV_CONF, TemplateValues, fill, find_cluster_dns
 from topodns.plugins.block import Settings
 from topodns.plugins.cache.settings import Cache, ServeStale, Share
+from topodns.plugins.context import Context
 
 _MAX_STALE: Final = 86_400.0  # seconds beyond the TTL, as RFC 8767 section 5 allows: one day to three
 
@@ -100,7 +102,15 @@ class NodeCorefile:
 
     def settings(self, text: str) -> Settings:
         """The settings of a rendered Corefile. Raises ConfigError."""
-        return settings_from_text(text, self._name, self._flags.port, self._environment, cache=NODE_CACHE)
+        host = Context((), cache=NODE_CACHE, interface_addresses=self._interface_addresses)
+        return settings_from_text(text, self._name, self._flags.port, self._environment, host=host)
+
+    def _interface_addresses(self, name: str) -> tuple[str, ...] | None:
+        """As `addresses_of`; for the node cache's own link, which is made after the Corefile is read, those it gets."""
+        flags = self._flags
+        if flags.setup_interface and name == flags.interface_name:
+            return tuple(map(str, flags.local_ips))
+        return addresses_of(name)
 
     @property
     def _name(self) -> str:

@@ -70,6 +70,15 @@ def test_the_template_of_nodelocal_dnscache_can_be_served_in_each_family(tmp_pat
     assert [block.settings.get("health") for block in blocks] == [Health(Address(first, 8080)), None, None, None]
 
 
+def test_bind_may_name_the_link_that_the_node_cache_is_to_make(tmp_path: Path) -> None:
+    """NodeLocal DNSCache makes it before it reads the Corefile."""
+    files = Files(tmp_path, ".:53 {\n    bind dns0 ::1\n    whoami\n}\n")
+    (block,) = files.blocks("-interfacename=dns0")
+    assert block.bound_hosts == ("169.254.20.10", "10.96.0.10", "::1")
+    expected = "Corefile.base:2: 'bind' has 'dns0', expected an IP address or an interface of this machine"
+    assert files.problems("-interfacename=dns0", "-setupinterface=false") == files.problems() == (expected,)
+
+
 def test_only_names_of_the_cluster_go_to_the_cluster_dns(tmp_path: Path) -> None:
     *inside, outside = Files(tmp_path).blocks()
     for block in inside:
