@@ -56,42 +56,6 @@ def test_the_arguments_of_the_manifest_of_nodelocal_dnscache_are_taken() -> None
     assert (found.conf, found.upstream_service, found.pid_file) == ("/etc/Corefile", "kube-dns-upstream", "/tmp/n.pid")
 
 
-# The arguments of node-cache in public installers, with example addresses.
-INSTALLERS = {
-    "kubernetes, cluster/addons/dns/nodelocaldns": (
-        "-localip 169.254.20.10,10.96.0.10 -conf /etc/Corefile -upstreamsvc kube-dns-upstream"
-    ),
-    "kubernetes, kube-proxy in IPVS mode": "-localip 169.254.20.10 -conf /etc/Corefile -upstreamsvc kube-dns-upstream",
-    "kubespray": "-localip 169.254.25.10 -conf /etc/Corefile -upstreamsvc coredns",
-    "kubespray, the secondary of two": "-localip 169.254.25.10 -conf /etc/Corefile -upstreamsvc coredns -skipteardown",
-    "kubespray before 2.13, KubeKey": "-localip 169.254.25.10 -conf /etc/coredns/Corefile -upstreamsvc coredns",
-    "kOps": "-localip=169.254.20.10 -conf=/etc/Corefile -upstreamsvc=kube-dns-upstream -setupiptables=false",
-    "Gardener": "-localip 169.254.20.10,10.4.0.10 -conf /etc/Corefile -upstreamsvc kube-dns-upstream -health-port 8099",
-    "Cilium's local redirect policy, rancher's chart": (
-        "-localip 169.254.20.10,10.43.0.10 -conf /etc/Corefile -upstreamsvc kube-dns-upstream -skipteardown=true "
-        "-setupinterface=false -setupiptables=false"
-    ),
-    "deliveryhero/node-local-dns": (
-        "-localip 169.254.20.25,10.96.0.10 -conf /etc/Corefile -upstreamsvc node-local-dns-upstream "
-        "-skipteardown=false -setupinterface=true -setupiptables=true"
-    ),
-    "lablabs/node-local-dns": (
-        "-localip 169.254.20.11 -skipteardown=true -setupinterface=true -setupiptables=false -quiet -health-port 8080 "
-        "-upstreamsvc kube-dns -conf /etc/Corefile -syncinterval 1ns -interfacename nodelocaldns "
-        "-metrics-listen-address 0.0.0.0:9353"
-    ),
-    "node-cache before 1.17": "-localip 169.254.20.10 -conf /etc/Corefile -setupebtables=false -initialdelay 10ns",
-}
-
-
-@pytest.mark.parametrize("line", INSTALLERS.values(), ids=INSTALLERS)
-def test_the_arguments_of_public_installers_are_taken(line: str) -> None:
-    found = parse_flags(line.split(), {})
-    assert found.conf in ("/etc/Corefile", "/etc/coredns/Corefile")
-    assert found.base_corefile == "/etc/coredns/Corefile.base"
-    assert found.sync_interval in (1, 60)
-
-
 @pytest.mark.parametrize(
     ("line", "field", "expected"),
     [
