@@ -12,13 +12,13 @@ from typing import Final
 
 from topodns.app.load import settings_from_text
 from topodns.app.self_forwarding import refuse_circles
-from topodns.corefile.errors import ConfigError, shown
+from topodns.corefile.errors import ConfigError, shown, unshown
 from topodns.corefile.imports import Importer
 from topodns.corefile.lexer import Token
 from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
 from topodns.corefile.zones import parse_keys
 from topodns.dns.name import ROOT
-from topodns.plugins.compatibility import OURS, TRANSPORTS, DirectiveVerdict, Row, unknown_row
+from topodns.plugins.compatibility import OURS, TRANSPORTS, DirectiveVerdict, Row, is_known, unknown_row
 from topodns.plugins.context import Context
 from topodns.plugins.order import ORDER, load
 
@@ -96,6 +96,15 @@ def examine(text: str, file: str, default_port: int, environment: Mapping[str, s
 
 
 def _explained(finding: DirectiveFinding, importer: Importer) -> DirectiveFinding:
+    """The finding with the unset variables of its line, without a word that is all of an imported file.
+
+    Words that CoreDNS knows are shown in any case.
+    """
+    if finding.verdict in _GOOD:
+        return finding
+    word = importer.lone_word(finding.file, finding.line)
+    if word and not is_known(word):
+        finding = replace(finding, subject=finding.subject.replace(_word(word), unshown(word)))
     if finding.verdict is not DirectiveVerdict.REFUSED:
         return finding
     problem = importer.explained(ConfigError(finding.file, finding.line, finding.text))

@@ -62,11 +62,15 @@ class Importer:
         A word that is all of an imported file is not shown: the file may be no Corefile, but a password.
         """
         place, text = (problem.file, problem.line), problem.problem
-        if (word := self._lone.get(place)) is not None:
+        if word := self.lone_word(*place):
             text = text.replace(shown(word), unshown(word))
         if names := self.unset.get(place):
             text = f"{text}; not set in the environment: {', '.join(map(shown_word, names))}"
         return ConfigError(problem.file, problem.line, text)
+
+    def lone_word(self, file: str, line: int) -> str:
+        """The word at this place that is all of an imported file; "" without."""
+        return self._lone.get((file, line), "")
 
     def _tokenize(self, text: str, file: str) -> Iterator[Token]:
         self._hash.update(text.encode("utf-8", "surrogatepass"))

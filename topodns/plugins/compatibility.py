@@ -121,5 +121,10 @@ def unknown_row(name: str) -> Row:
     return unsupported(f"CoreDNS itself has no such directive, so it is an external plugin or a slip{guess}")
 
 
+def is_known(name: str) -> bool:
+    """Whether this is the name of a directive of topodns, of CoreDNS, or of a well-known external plugin."""
+    return name in ORDER or name in COREDNS_ONLY or name in ELSEWHERE
+
+
 def _nearest_directive(name: str) -> str | None:
     return nearest(name, (*ORDER, *COREDNS_ONLY))

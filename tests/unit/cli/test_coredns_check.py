@@ -140,6 +140,18 @@ def test_a_refusal_is_the_same_as_of_check_alone() -> None:
     assert f"{found.file}:{found.line}: {found.text}" == block_problem("    forward . https://192.0.2.1")
 
 
+@pytest.mark.parametrize("around", [". {\n    import one\n}\n", ". {\n    cache {\n        import one\n    }\n}\n"])
+def test_a_word_that_is_all_of_an_imported_file_is_not_in_the_report(tmp_path: Path, around: str) -> None:
+    """It may be a password, unless CoreDNS has a directive of that name."""
+    report = {}
+    for text in ("hunter2", "route53"):
+        (tmp_path / "one").write_text(text)
+        report[text] = examine(around, str(tmp_path / "Corefile"), 53, {}).report(readable=True)
+    assert "hunter2" not in report["hunter2"]
+    assert "'…' (7 characters, not shown)" in report["hunter2"]
+    assert "route53" in report["route53"]
+
+
 def test_a_misspelt_directive_comes_with_the_nearest_word() -> None:
     (*_, found) = examined(". {\n    whoamy\n}\n").findings
     assert found.text.endswith("; did you mean 'whoami'?")
