@@ -27,9 +27,11 @@ from tests.differential.comparison import (
     TTL,
     Case,
 )
-from tests.differential.corefiles import LONG_ORIGIN
-from tests.differential.names import CLUSTER, CLUSTERSET
-from tests.differential.replies import Record, Reply
+from tests.differential.corefiles import KUBERNETES, LONG_ORIGIN
+from tests.differential.names import CLUSTER, CLUSTERSET, Labels
+from tests.differential.odd_names import CLUSTER_OF_TWO_LABELS, of_dotted_pods, of_mixed_slices, of_shared_zones
+from tests.differential.questions import Question
+from tests.differential.replies import Record, Reply, wire_labels
 from tests.differential.upstream import MINIMUM
 from tests.support.dns_messages import DO, ECS, EDE, KEEPALIVE
 
@@ -58,6 +60,9 @@ _RESPELLING: Final = (
     "external",
     "external headless",
 )
+_BY_POD: Final = [title for title, one in KUBERNETES.items() if "endpoint_pod_names" in one.text]
+_DOTTED: Final = (b"\x10static-web-node1\x07example", b"\x03two\x06labels", b"\x05node1\x07example")  # of targetRefs
+_MAX_NAME: Final = 255  # octets
 _MOMENT: Final = 10  # seconds that a trial of the cache may take
 _IP6_LABELS: Final = 34  # of a whole address's reverse name
 
@@ -155,7 +160,7 @@ def _copies(case: Case, theirs: Reply, ours: Reply) -> bool:
 
 
 def _weightless(record: Record) -> Record:
-    return record._replace(rdata=record.rdata[:2] + record.rdata[4:])
+    return record._replace(rdata=record.rdata[:2] + record.rdata[4:]) if record.rtype == _SRV else record
 
 
 @_difference(
@@ -316,9 +321,15 @@ def _existing(case: Case, theirs: Reply, ours: Reply) -> bool:
     labels = case.question.lowered
     if case.question.is_below((b"arpa",)) or not labels:
         return True
-    below = next((labels[: -len(each)] for each in _ORIGINS if labels[-len(each) :] == each), labels)
+    below = _below_origin(case.question)
     skeleton = not below or below in _SKELETON or (len(below) == 2 and below[1] in (b"svc", b"pod"))
     return skeleton or below[0].lstrip(b"_") in _BETWEEN or (case.corefile.startswith("external") and len(below) == 5)
+
+
+def _below_origin(question: Question) -> Labels:
+    """The labels in front of the origin, in lower case; all of them if it is below none."""
+    labels = question.lowered
+    return next((labels[: -len(each)] for each in _ORIGINS if labels[-len(each) :] == each), labels)
 
 
 @_difference("repeated records", "RFC 2181 section 5: a record is there once", ANSWER)
@@ -365,9 +376,6 @@ def _ttls(reply: Reply) -> list[int]:
     return sorted(record.ttl for record in (*reply.answer, *reply.authority, *reply.additional))
 
 
-_DOTTED: Final = (b"\x10static-web-node1\x07example", b"\x03two\x06labels", b"\x05node1\x07example")  # of targetRefs
-
-
 @_difference(
     "Pods whose names have dots",
     "an endpoint's name is one label: it is the dashed address, as for names of more than 63 octets",
@@ -375,18 +383,59 @@ _DOTTED: Final = (b"\x10static-web-node1\x07example", b"\x03two\x06labels", b"\x
 )
 def _dotted(case: Case, theirs: Reply, ours: Reply) -> bool:
     """In SRV and PTR, and in the endpoint's own name, which CoreDNS denies."""
-    records = (*theirs.answer, *theirs.additional)
-    if any(dotted in record.owner + record.rdata for record in records for dotted in _DOTTED):
-        return True
-    dashed = case.question.labels[:1] and case.question.labels[0].count(b"-") >= 2
-    return bool(dashed) and case.corefile == "endpoint_pod_names" and theirs.rcode == _NXDOMAIN and ours.rcode == 0
+    if case.corefile not in _BY_POD:
+        return False
+    if theirs.rcode == _NXDOMAIN:
+        return ours.rcode == 0 and case.question.lowered[:3] in of_dotted_pods()
+    return _undotted(theirs) == _undotted(ours)
+
+
+def _undotted(reply: Reply) -> set[Record]:
+    """The records about other endpoints."""
+    return {_weightless(one) for one in (*reply.answer, *reply.additional) if not _is_about_dotted(one)}
+
+
+def _is_about_dotted(record: Record) -> bool:
+    name = {_SRV: record.rdata[6:], _PTR: record.rdata}.get(record.rtype, record.owner)
+    return name.startswith(_DOTTED) or wire_labels(name)[:3] in of_dotted_pods()
+
+
+@_difference(
+    "cluster ids of several labels",
+    "KEP-2149 allows them, and the names are in SRV answers",
+    *(RCODE, *SECTIONS, OPTIONS),
+)
+def _dotted_clusters(case: Case, theirs: Reply, ours: Reply) -> bool:
+    own = case.corefile == "multicluster" and case.question.lowered[1:3] == CLUSTER_OF_TWO_LABELS
+    return own and theirs.rcode == _NXDOMAIN and ours.rcode == 0
+
+
+@_difference("zones of one address", "an endpoint's zone is its own", RCODE, *SECTIONS)
+def _shared_zones(case: Case, theirs: Reply, ours: Reply) -> bool:
+    labels = case.question.lowered
+    at = labels.index(b"_zone") + 1 if b"_zone" in labels else len(labels)
+    return case.corefile == "zonal" and labels[at : at + 2] in of_shared_zones()
+
+
+@_difference("CNAME of several slices", "which slice comes first is chance", ANSWER, AUTHORITY)
+def _some_cname(case: Case, theirs: Reply, ours: Reply) -> bool:
+    owner = _below_origin(case.question)[-3:-1]
+    return case.question.qtype == _CNAME and owner in of_mixed_slices() and len(ours.answer) == 1
 
 
 def _too_long(case: Case) -> bool:
-    """No reply, or one with a target that is no name."""
-    if case.corefile != "long zone" or case.question.qtype not in (_SRV, _PTR):
+    """No reply, or one with targets that are no names and which ours lacks."""
+    theirs, ours = case.theirs, case.ours
+    if case.corefile != "long zone" or case.question.qtype not in (_SRV, _PTR) or ours is None:
         return False
-    return case.theirs is None or any(len(one.rdata) > 255 for one in case.theirs.answer)
+    if theirs is None:
+        return True
+    kept = [one for one in theirs.answer if len(_target(one)) <= _MAX_NAME]
+    return len(kept) < len(theirs.answer) and set(map(_weightless, kept)) == set(map(_weightless, ours.answer))
+
+
+def _target(record: Record) -> bytes:
+    return record.rdata[6:] if record.rtype == _SRV else record.rdata
 
 
 def _notify(case: Case) -> bool:
@@ -434,10 +483,13 @@ DIFFERENCES: Final = (
     _external_ttl,
     _external_aliases,
     _dotted,
+    _dotted_clusters,
+    _shared_zones,
+    _some_cname,
     Difference(
         "names over 255 octets",
         "RFC 1035 section 2.3.4: the rest of the reply stays",
-        frozenset((REPLY, ANSWER, ADDITIONAL)),
+        frozenset((REPLY, RCODE, *SECTIONS)),
         _too_long,
     ),
     Difference("NOTIFY", "nothing here is a secondary", frozenset((REPLY, *ASPECTS)), _notify),

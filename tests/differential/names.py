@@ -113,11 +113,11 @@ def _some(endpoints: Sequence[Object]) -> Sequence[Object]:
 def _endpoint_labels(endpoint: Object) -> list[bytes]:
     """All that the endpoint could be called, whatever it is called."""
     named = [endpoint.get("hostname", ""), endpoint.get("targetRef", {}).get("name", "")]
-    labels = [*named, *map(_dashed, endpoint["addresses"])]
+    labels = [*named, *map(dashed, endpoint["addresses"])]
     return [label.encode() for label in labels if 0 < len(label) < 64]
 
 
-def _dashed(address: str) -> str:
+def dashed(address: str) -> str:
     label = address.replace(".", "-").replace(":", "-")
     return f"{label}0" if label.endswith("-") else label
 
@@ -129,7 +129,7 @@ def _zonal_names(key: tuple[bytes, bytes]) -> list[Labels]:
 
 def _pod_names(pod: Object) -> list[Labels]:
     below = (pod["metadata"]["namespace"].encode(), b"pod", *CLUSTER)
-    own = [_dashed(ip["ip"]).encode() for ip in pod["status"]["podIPs"]]
+    own = [dashed(ip["ip"]).encode() for ip in pod["status"]["podIPs"]]
     odd = (b"1-2-3-4", b"fd00--1", b"--1", b"1-2-3", b"--ffff-1-2-3-4", b"01-2-3-4", b"1-2-3-256", b"a--b--c", b"--")
     return [(label, *below) for label in (*own, *odd)]
 

@@ -32,6 +32,11 @@ _USUAL_OF: Final[Mapping[str, Sequence[int]]] = {
     "types": (*range(1, 66), *range(99, 110), *range(256, 262), 32768, 32769, 65280),
 }
 
+_EACH_OF: Final[Mapping[str, Sequence[int]]] = {
+    "reverse": (_PTR, _A),
+    "services": (_A, _AAAA, _SRV, _CNAME),
+}
+
 _CLASSES: Final = (3, 4, 255, 254, 0, 2, 65280)  # CH, HS, ANY, NONE, none, the former CS, private
 _FLAGS: Final = (0, RD | 0x20, RD | 0x10, RD | 0x30, RD | 0x40, RD | 0x0400, RD | 0x0200, RD | 0x80, RD | 0x0F)
 _OPCODES: Final = (1, 2, 4, 5, 6, 15)
@@ -106,7 +111,7 @@ def each_of(names: Mapping[str, Sequence[Labels]]) -> Iterator[Question]:
         if sort == "zonal":
             continue
         for labels in dict.fromkeys(found):
-            for qtype in sorted(set(_USUAL_OF.get(sort, (_A, _AAAA, _SRV)))):
+            for qtype in _EACH_OF.get(sort, (_A, _AAAA, _SRV)):
                 yield Question(labels, qtype, opts=(Opt(4096),), tcp=True)
 
 

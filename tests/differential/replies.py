@@ -130,3 +130,12 @@ def _options(rdata: bytes) -> list[tuple[int, bytes]]:
         options.append((code, rdata[at + 4 : at + 4 + size]))
         at += 4 + size
     return options
+
+
+def wire_labels(name: bytes) -> tuple[bytes, ...]:
+    """Of a name without compression, leaf first, without the root."""
+    labels, at = [], 0
+    while length := name[at]:
+        labels.append(name[at + 1 : at + 1 + length])
+        at += 1 + length
+    return tuple(labels)
