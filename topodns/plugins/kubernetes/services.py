@@ -129,7 +129,7 @@ def _is_above_others(
         return True
     if service.imported and _is_above_clusters(qname[: len(qname) - len(origin)], backends_of(kubernetes, service)):
         return True
-    protocol = name.endpoint.removeprefix("_")
+    protocol = "" if name.cluster else name.endpoint.removeprefix("_")
     return protocol in _PROTOCOLS and _has_ports(kubernetes, name._replace(endpoint="", protocol=protocol), service)
 
 

@@ -121,6 +121,9 @@ IMPORTED = {
     "c.deep.testns.svc.clusterset.local. TXT": "NODATA clusterset.local. 5",
     "b.deep.testns.svc.clusterset.local. A": "NXDOMAIN clusterset.local. 5",
     "d.b.c.deep.testns.svc.clusterset.local. A": "NXDOMAIN clusterset.local. 5",
+    "_tcp.db.testns.svc.clusterset.local. A": "NODATA clusterset.local. 5",
+    "tcp.west.db.testns.svc.clusterset.local. A": "NXDOMAIN clusterset.local. 5",
+    "_tcp._http._tcp.db.testns.svc.clusterset.local. A": "NXDOMAIN clusterset.local. 5",
     "db-0.west.db.testns.svc.clusterset.local. SRV": """
         db-0.west.db.testns.svc.clusterset.local. 5 IN SRV 0 100 80 db-0.west.db.testns.svc.clusterset.local.
         + db-0.west.db.testns.svc.clusterset.local. 5 IN A 172.0.0.3
