@@ -17,7 +17,7 @@ CLUSTER_SORTS: Final = ("nodes", "services", "ports", "endpoints", "pods", "reve
 class Corefile:
     """`count` questions are asked: for names of the cluster of these sorts (see names.py), and for its own `names`.
 
-    `each`: plain questions for each name of these sorts come before. `origin` is in place of CLUSTER in all names.
+    Plain questions for each name of the sorts `each` come before. `origin` is in place of CLUSTER in all names.
     SOURCE is the API server for CoreDNS, and files with the same objects for topodns.
     """
 
@@ -25,7 +25,7 @@ class Corefile:
     count: int = 1500
     names: Mapping[str, Sequence[Labels]] = field(default_factory=dict)
     sorts: Sequence[str] = CLUSTER_SORTS
-    each: bool = False
+    each: Sequence[str] = ()
     origin: Labels = CLUSTER
 
     def filled(self, words: Mapping[str, str]) -> str:
@@ -63,7 +63,7 @@ KUBERNETES: Final[Mapping[str, Corefile]] = {
 """,
         6000,
         sorts=(*CLUSTER_SORTS, "zonal"),
-        each=True,
+        each=CLUSTER_SORTS,
     ),
     "endpoint_pod_names": Corefile(
         """\
@@ -76,7 +76,7 @@ KUBERNETES: Final[Mapping[str, Corefile]] = {
     }
 }
 """,
-        each=True,
+        each=CLUSTER_SORTS,
     ),
     "manifests": Corefile(
         """\
@@ -89,7 +89,7 @@ KUBERNETES: Final[Mapping[str, Corefile]] = {
     }
 }
 """,
-        each=True,
+        each=CLUSTER_SORTS,
     ),
     "long zone": Corefile(
         """\
@@ -101,7 +101,7 @@ KUBERNETES: Final[Mapping[str, Corefile]] = {
     }
 }
 """.replace("LONG", _LONG),
-        each=True,
+        each=CLUSTER_SORTS,
         origin=LONG_ORIGIN,
     ),
     "defaults": Corefile(
@@ -186,6 +186,7 @@ KUBERNETES: Final[Mapping[str, Corefile]] = {
 """,
         2000,
         sorts=("zonal", "zonal", "services", "ports"),
+        each=("zonal",),
     ),
     "multicluster": Corefile(
         """\
@@ -199,7 +200,7 @@ KUBERNETES: Final[Mapping[str, Corefile]] = {
 """,
         2500,
         sorts=(*CLUSTER_SORTS, "imports"),
-        each=True,
+        each=(*CLUSTER_SORTS, "imports"),
     ),
     "several blocks": Corefile(
         """\

@@ -294,7 +294,7 @@ DIRECTIVES: Final[Mapping[str, Corefile]] = {
 """,
         names={"some external": _EXTERNAL},
         sorts=(*CLUSTER_SORTS, "external", "external"),
-        each=True,
+        each=(*CLUSTER_SORTS, "external"),
     ),
     "external headless": Corefile(
         """\
@@ -309,6 +309,6 @@ DIRECTIVES: Final[Mapping[str, Corefile]] = {
 }
 """,
         sorts=("external",),
-        each=True,
+        each=("external",),
     ),
 }

@@ -104,12 +104,8 @@ class Question:
 
 
 def each_of(names: Mapping[str, Sequence[Labels]]) -> Iterator[Question]:
-    """Plain questions over TCP, which no reply is too long for, for each name and usual type; not of zonal names, of
-    which there are eight for each Service.
-    """
+    """Plain questions over TCP, which no reply is too long for, for each name and usual type."""
     for sort, found in names.items():
-        if sort == "zonal":
-            continue
         for labels in dict.fromkeys(found):
             for qtype in _EACH_OF.get(sort, (_A, _AAAA, _SRV)):
                 yield Question(labels, qtype, opts=(Opt(4096),), tcp=True)

@@ -59,7 +59,7 @@ class Trials:
     def _try(self, title: str) -> Sequence[Case]:
         corefile = COREFILES[title]
         names = {sort: under(self._names[sort], corefile.origin) for sort in corefile.sorts}
-        questions = list(each_of(names)) if corefile.each else []
+        questions = list(each_of({sort: names[sort] for sort in corefile.each}))
         random = Questions({**names, **corefile.names}, zlib.crc32(title.encode()))
         questions += random.take(corefile.count)
         with self._both(corefile) as servers, ThreadPoolExecutor(len(servers)) as pool:
