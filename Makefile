@@ -54,11 +54,11 @@ test-conformance: kubelab ## run Kubernetes' own tests of cluster DNS against th
 	@$(BIN)/python -m tests.support.kube.kubernetes_tests
 	@$(BIN)/python -m pytest tests/conformance
 
-test-differential: $(VENV)/.dev ## ask topodns and CoreDNS the same 150,000 questions (the first run builds CoreDNS with Go)
+test-differential: $(VENV)/.dev ## ask topodns and CoreDNS the same 190,000 questions (the first run builds CoreDNS with Go)
 	@$(BIN)/python -m tests.support.coredns
 	@$(BIN)/python -m pytest tests/differential
 
-test-differential-short: $(VENV)/.dev ## of these only what CI runs: manifests (1 minute)
+test-differential-short: $(VENV)/.dev ## of these only what CI runs: manifests (half a minute)
 	@$(BIN)/python -m tests.support.coredns
 	@$(BIN)/python -m pytest tests/differential/test_beside_coredns.py -k manifests
 
