@@ -192,7 +192,7 @@ def _imported(case: Case, theirs: Reply, ours: Reply) -> bool:
 
 
 @_difference(
-    "reverse names with labels before", "they are no address's name", AA, RA, RCODE, ANSWER, AUTHORITY, OPTIONS
+    "reverse names with labels before", "they are no address's name", AA, TC, RA, RCODE, ANSWER, AUTHORITY, OPTIONS
 )
 def _long_reverse(case: Case, theirs: Reply, ours: Reply) -> bool:
     labels = case.question.labels
@@ -453,13 +453,15 @@ def _some_cname(case: Case, theirs: Reply, ours: Reply) -> bool:
 
 
 def _too_long(case: Case) -> bool:
-    """No reply, or one with targets that are no names and which ours lacks."""
+    """No reply, or one with targets that are no names and which ours lacks; or a truncated one where ours fits."""
     theirs, ours = case.theirs, case.ours
     if case.corefile != "long zone" or case.question.qtype not in (_SRV, _PTR) or ours is None:
         return False
     if theirs is None:
         return True
     kept = [one for one in theirs.answer if len(_target(one)) <= _MAX_NAME]
+    if theirs.truncated and not ours.truncated:
+        return _weightless_set(kept) <= _weightless_set(ours.answer)
     return len(kept) < len(theirs.answer) and _weightless_set(kept) == _weightless_set(ours.answer)
 
 
@@ -518,7 +520,7 @@ DIFFERENCES: Final = (
     Difference(
         "names over 255 octets",
         "RFC 1035 section 2.3.4: the rest of the reply stays",
-        frozenset((REPLY, RCODE, *SECTIONS)),
+        frozenset((REPLY, RCODE, TC, *SECTIONS)),
         _too_long,
     ),
     Difference("NOTIFY", "nothing here is a secondary", frozenset((REPLY, *ASPECTS)), _notify),
