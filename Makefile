@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-hostile test-tenants test-node test-cluster test-e2e test-e2e-short test-crowd test-conformance test-differential test-differential-short test-chart test-dashboards test-release test-interpreters test-site test-page page-screenshot test-ci kubelab manifests dist sbom image image-tools site site-serve audit test-all lint format bench bench-compare bench-node-cache bench-push bench-resolver bench-scale bench-memory bench-guard lock clean
+.PHONY: help install run test test-unit test-stories test-hostile test-tenants test-node test-cluster test-e2e test-e2e-short test-crowd test-conformance test-differential test-chart test-dashboards test-release test-interpreters test-site test-page page-screenshot test-ci kubelab manifests dist sbom image image-tools site site-serve audit test-all lint format bench bench-compare bench-node-cache bench-push bench-resolver bench-scale bench-memory bench-guard lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,13 +54,9 @@ test-conformance: kubelab ## run Kubernetes' own tests of cluster DNS against th
 	@$(BIN)/python -m tests.support.kube.kubernetes_tests
 	@$(BIN)/python -m pytest tests/conformance
 
-test-differential: $(VENV)/.dev ## ask topodns and CoreDNS the same 190,000 questions (the first run builds CoreDNS with Go)
+test-differential: $(VENV)/.dev ## ask topodns and CoreDNS the same 190,000 questions (5 minutes; the first run builds CoreDNS with Go)
 	@$(BIN)/python -m tests.support.coredns
 	@$(BIN)/python -m pytest tests/differential
-
-test-differential-short: $(VENV)/.dev ## of these only what CI runs: manifests (half a minute)
-	@$(BIN)/python -m tests.support.coredns
-	@$(BIN)/python -m pytest tests/differential/test_beside_coredns.py -k manifests
 
 test-chart: $(VENV)/.dev ## render the Helm chart in all its shapes (the first run builds helm with Go)
 	@$(BIN)/python -m tests.support.chart.helm
@@ -90,7 +86,7 @@ test-page: $(VENV)/.dev ## use the topology page in Debian's Chromium: mouse, ke
 page-screenshot: $(VENV)/.dev ## write docs/operate/topology-page.png (Debian's Chromium)
 	@$(BIN)/python -m tests.support.page_screenshot
 
-test-ci: test bench-guard test-page test-site test-release test-interpreters test-node test-differential-short test-e2e-short test-chart ## run what CI runs
+test-ci: test bench-guard test-page test-site test-release test-interpreters test-node test-differential test-e2e-short test-chart ## run what CI runs
 
 test-all: test test-tenants bench-guard test-page test-site test-chart test-dashboards test-release test-interpreters test-node test-differential test-cluster test-e2e ## run everything but test-conformance
 

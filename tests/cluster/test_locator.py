@@ -143,7 +143,8 @@ def test_while_pods_come_and_go_each_node_is_written_seldom_and_all_is_right_in_
     if replaced < KEEPS_UP * RATE or max(took) > REPLACED_WITHIN:
         load = f"at a load of {os.getloadavg()[0]:.1f} of {os.cpu_count()} cores"
         pytest.skip(f"no bound on the lag: {load} {replaced:.1f} of {RATE} Pods a second are replaced in {shown(took)}")
-    assert (middle(lags) < LAG[0], max(lags) < LAG[1]) == (True, True), shown(lags)
+    # A write waits for two requests, as a replacement does: what those took at most is the machine's share.
+    assert (middle(lags) < LAG[0], max(lags) < LAG[1] + max(took)) == (True, True), shown(lags)
 
 
 @pytest.fixture
