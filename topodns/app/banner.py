@@ -1,8 +1,6 @@
-"""Shared by the serving commands: banner, version text, and signal handling before the event loop runs."""
+"""Shared by the serving commands: the banner and version text."""
 
 import platform
-import signal
-import sys
 from collections.abc import Mapping
 
 from topodns import __version__
@@ -46,13 +44,3 @@ def _pages(settings: Settings) -> list[str]:
 
 def print_nothing(ports: Mapping[tuple[str, int], int], settings: Settings) -> None:
     """The banner of `-quiet`: none."""
-
-
-def mind_signals() -> None:
-    """Handle signals until the server does: SIGTERM exits with 0, and SIGHUP, SIGUSR1 and SIGUSR2 are ignored.
-
-    By default, each of these would kill a server that is about to start.
-    """
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
-    for ignored in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
-        signal.signal(ignored, signal.SIG_IGN)

@@ -17,6 +17,7 @@ A node-cache imports this module before it blocks signals, so no import here is 
 
 import os
 import signal
+import sys
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -30,6 +31,16 @@ SIGNALS: Final = (
     signal.SIGUSR1,
     signal.SIGUSR2,
 )
+
+
+def handle_signals_at_start() -> None:
+    """Handle signals until `handle_signals`: SIGTERM exits with 0, and SIGHUP, SIGUSR1 and SIGUSR2 are ignored.
+
+    By default, each of these would kill a server that is about to start. A node-cache blocks them instead.
+    """
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
+    for ignored in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(ignored, signal.SIG_IGN)
 
 
 def block_signals() -> None:

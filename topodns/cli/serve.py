@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from topodns.app.banner import mind_signals, plugins_text, print_banner, print_nothing, version_text
+from topodns.app.banner import plugins_text, print_banner, print_nothing, version_text
+from topodns.app.signals import handle_signals_at_start
 from topodns.cli.audit import audit
 from topodns.cli.check import check
 from topodns.cli.explain import explain
@@ -46,7 +47,7 @@ def _serve(arguments: Sequence[str]) -> int:
 
 
 def _run(flags: argparse.Namespace) -> int:
-    mind_signals()
+    handle_signals_at_start()
     # Imported here: `check` and `-version` need no sockets and no event loop.
     from topodns.app.hooks import Options
     from topodns.app.server import STOP_ERRORS, Announcement, run

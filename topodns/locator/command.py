@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from topodns.app.banner import mind_signals
+from topodns.app.signals import handle_signals_at_start
 from topodns.cluster.model import ObjectKey
 from topodns.corefile.arguments import MAX_PORT, Address
 from topodns.corefile.errors import shown
@@ -39,7 +39,7 @@ class LocatorFlags:
 def locator(arguments: Sequence[str]) -> int:
     """Run the command until a signal. Returns the exit status: 0 stopped, 1 failure. Wrong usage exits with 2."""
     flags = parse_locator_flags(arguments)
-    mind_signals()
+    handle_signals_at_start()
     try:
         with package_needed("topodns locator"):
             from topodns.locator.process import run  # deferred: imports the kubernetes package

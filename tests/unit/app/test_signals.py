@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from topodns.app.signals import SIGNALS, block_signals, handle_signals, unblock_signals
+from topodns.app.signals import SIGNALS, block_signals, handle_signals, handle_signals_at_start, unblock_signals
 
 
 @pytest.fixture(autouse=True)
@@ -79,3 +79,11 @@ def test_the_second_interrupt_exits_at_once_with_status_2(monkeypatch: pytest.Mo
     assert statuses == []
     assert asyncio.run(effects(signal.SIGINT, signal.SIGQUIT)) == {"stop", "at once"}
     assert statuses == [2]
+
+
+def test_before_the_server_runs_sigterm_exits_with_0_and_the_other_signals_do_nothing() -> None:
+    handle_signals_at_start()
+    with pytest.raises(SystemExit) as ended:
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+    assert ended.value.code == 0
+    assert {signal.getsignal(each) for each in (signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)} == {signal.SIG_IGN}
