@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 
 from topodns.cluster.model import Node
 from topodns.cluster.state import ClusterState
-from topodns.files.time_slices import do_at_once
 from topodns.inspect.audit.report import AuditReport, AuditRules, audit_steps
 from topodns.inspect.cluster_view import ServiceView
 from topodns.inspect.coverage import Coverage, FamilyAnswer, coverage_steps
 from topodns.inspect.node_groups import NodeGroups
 from topodns.inspect.what_if import Scenario, WhatIf
+from topodns.time_slices import do_at_once
 from topodns.topology.select import OnInvalid, UnknownClient
 
 

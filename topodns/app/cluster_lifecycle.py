@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 from topodns.app.generation import Generation
 from topodns.app.problem_log import ProblemLog
 from topodns.dependency import EVERYTHING, Fact
-from topodns.files.time_slices import in_slices
 from topodns.memory.budget import cluster_octets
 from topodns.memory.cgroup import memory_limit
 from topodns.plugins.multisocket import process_count
+from topodns.time_slices import in_slices
 
 if TYPE_CHECKING:
     from topodns.app.clusters import Cluster, Feed

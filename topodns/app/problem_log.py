@@ -8,7 +8,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from topodns.files.time_slices import in_slices
+from topodns.time_slices import in_slices
 
 if TYPE_CHECKING:
     from topodns.app.clusters import Cluster

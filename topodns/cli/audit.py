@@ -115,10 +115,10 @@ def print_report(document: Mapping[str, object], as_json: bool, fail_on: str) ->
 
 def _document(flags: argparse.Namespace) -> Mapping[str, object]:
     """The document of `inspect.audit.document`, of the source that the flags name."""
-    from topodns.files.time_slices import do_at_once
     from topodns.inspect.audit.document import document_steps
     from topodns.inspect.what_if import parse_changes
     from topodns.logs import warnings_to
+    from topodns.time_slices import do_at_once
 
     changes = flags.what_if or []
     parse_changes(changes)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from topodns.files.regular import FileState, file_state
 from topodns.files.text import BadText
-from topodns.files.time_slices import in_slices
+from topodns.time_slices import in_slices
 
 
 class FilePoller:

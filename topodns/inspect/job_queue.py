@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
-from topodns.files.time_slices import Job, do_in_slices
+from topodns.time_slices import Job, do_in_slices
 
 log = logging.getLogger(__name__)
 

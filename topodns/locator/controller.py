@@ -14,7 +14,6 @@ from random import Random
 from typing import Any, Final
 
 from topodns.cluster.model import ObjectKey
-from topodns.files.time_slices import in_slices
 from topodns.kube.client.contract import ApiError
 from topodns.kube.client.official_client import (
     OfficialClient,
@@ -40,6 +39,7 @@ from topodns.locator.objects import (
 from topodns.locator.pending import LocatorWrite, PendingWrites
 from topodns.locator.projection import Projection, key_of, placed_node, placed_pod
 from topodns.locator.refusals import Refusals
+from topodns.time_slices import in_slices
 
 log = logging.getLogger(__name__)
 

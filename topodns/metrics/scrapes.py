@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from topodns.files.time_slices import in_slices
+from topodns.time_slices import in_slices
 
 log = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from topodns.files.time_slices import Job
 from topodns.inspect.job_queue import MAX_WAITING, JobQueue, Refused
+from topodns.time_slices import Job
 
 
 def job(steps: list[str], name: str, count: int = 3) -> Job[str]:

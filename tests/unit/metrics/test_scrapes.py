@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from topodns.files.time_slices import SLICE
 from topodns.metrics.scrapes import EVERY, Scrapes
+from topodns.time_slices import SLICE
 
 
 class Clock:

@@ -15,9 +15,9 @@ from topodns.app.workers.link import WorkerLink
 from topodns.app.workers.messages import GenerationOrder, MessageType, message, numbered_message, order_message
 from topodns.app.workers.metric_sums import Families, totals
 from topodns.app.workers.resources import resource_readings
-from topodns.files.time_slices import SLICE
 from topodns.metrics.registry import Published, Reading
 from topodns.query.counters import QueryCounters
+from topodns.time_slices import SLICE
 
 if TYPE_CHECKING:
     from topodns.app.clusters import Feed

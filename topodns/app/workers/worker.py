@@ -32,7 +32,6 @@ from topodns.app.workers.messages import (
 from topodns.app.workers.metric_sums import family_octets
 from topodns.corefile.errors import ConfigError
 from topodns.dependency import EVERYTHING, Fact
-from topodns.files.time_slices import SLICE, in_slices
 from topodns.logs import LineWriter
 from topodns.memory.budget import SERVER
 from topodns.net.descriptors import raise_limit
@@ -42,6 +41,7 @@ from topodns.netlink.route import own_addresses
 from topodns.plugins.debug import PLUGIN as DEBUG
 from topodns.plugins.forward.counts import ForwardShared
 from topodns.plugins.setup import FILE_ERRORS, MetricsSource
+from topodns.time_slices import SLICE, in_slices
 
 if TYPE_CHECKING:
     from topodns.app.workers.copies import Copies

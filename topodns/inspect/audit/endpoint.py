@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Final
 
-from topodns.files.time_slices import Job
 from topodns.inspect.job_queue import MAX_WAITING, JobQueue, Refused
 from topodns.inspect.local_access import refusal
 from topodns.net.http_server.messages import HttpReply, HttpRequest
+from topodns.time_slices import Job
 
 if TYPE_CHECKING:
     from topodns.app.clusters import Cluster

@@ -8,10 +8,10 @@ import json
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from topodns.files.time_slices import Job
 from topodns.inspect.job_queue import JobQueue, Refused
 from topodns.inspect.local_access import refusal
 from topodns.net.http_server.messages import HttpReply, HttpRequest, Route
+from topodns.time_slices import Job
 
 if TYPE_CHECKING:
     from topodns.app.clusters import Cluster

@@ -14,7 +14,6 @@ from topodns.dns.message import Edns, Query
 from topodns.dns.name import is_subdomain, name_text, name_wire
 from topodns.dns.rrtype import RRClass, rcode_text, type_text
 from topodns.dns.wire_format import MAX_MESSAGE
-from topodns.files.time_slices import Job, do_at_once
 from topodns.inspect.explain.explanation import Explanation
 from topodns.inspect.explain.question import ExplainQuestion, Unexplained
 from topodns.inspect.explain.reasons import answer_reason, missing_object, operator_hint, unknown_node
@@ -25,6 +24,7 @@ from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.settings import View
 from topodns.query.plugin import Client, Resolution
+from topodns.time_slices import Job, do_at_once
 from topodns.topology.claim_trust import Claim
 from topodns.topology.client_locator import ClientLocator
 from topodns.topology.select import Location

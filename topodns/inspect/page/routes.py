@@ -10,7 +10,6 @@ from typing import Final
 from topodns.app.clusters import Cluster
 from topodns.cluster.model import ObjectKey
 from topodns.dns.name import name_text
-from topodns.files.time_slices import Job
 from topodns.inspect.explain.endpoint import explanation_object
 from topodns.inspect.job_queue import JobQueue, Refused
 from topodns.inspect.local_access import refusal
@@ -21,6 +20,7 @@ from topodns.inspect.page.snapshot import ClusterNotes, Snapshot, SnapshotMaker
 from topodns.inspect.page.what_if import what_if
 from topodns.net.http_server.messages import HttpReply, HttpRequest, HttpStream, Route
 from topodns.plugins.topology import PageSettings
+from topodns.time_slices import Job
 
 MAX_STREAMS: Final = 16  # of one page: browsers that show it live
 MAX_STREAMS_OF_ONE: Final = 8  # of one client's address; all that come through a port-forward or a proxy share one

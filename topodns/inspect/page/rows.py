@@ -8,11 +8,11 @@ from heapq import nsmallest
 from typing import Final, NamedTuple
 
 from topodns.cluster.model import ANY_KEY, ZONE_LABEL, Node, ObjectKey, Policy
-from topodns.files.time_slices import Job
 from topodns.inspect.cluster_view import ServiceView
 from topodns.inspect.coverage import Coverage, FamilyAnswer, coverage_steps, free_steps, parts_of
 from topodns.inspect.node_groups import NodeGroups
 from topodns.plugins.topology import TopologySettings
+from topodns.time_slices import Job
 from topodns.topology.findings import key_findings
 from topodns.topology.select import OnInvalid, UnknownClient
 

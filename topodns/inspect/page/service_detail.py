@@ -7,13 +7,13 @@ from ipaddress import ip_address
 from typing import Final
 
 from topodns.cluster.model import ZONE_LABEL, Endpoint, Node, ObjectKey
-from topodns.files.time_slices import Job
 from topodns.inspect.cluster_view import service_view
 from topodns.inspect.coverage import ClientGroup, Coverage, free_steps, parts_of
 from topodns.inspect.coverage_findings import coverage_findings
 from topodns.inspect.job_queue import Refused
 from topodns.inspect.page.rows import is_near, row_of, view_coverage, zone_cells
 from topodns.inspect.page.snapshot import SnapshotMaker
+from topodns.time_slices import Job
 
 MAX_ENDPOINTS: Final = 500  # shown
 MAX_GROUPS: Final = 500  # groups of Nodes shown

@@ -4,13 +4,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from topodns.files.time_slices import Job
 from topodns.inspect.cluster_view import service_view
 from topodns.inspect.job_queue import Refused
 from topodns.inspect.node_groups import NodeGroups
 from topodns.inspect.page.rows import MAX_ROWS, ServiceRow, ZoneCell, service_row
 from topodns.inspect.page.snapshot import SnapshotMaker
 from topodns.inspect.what_if import BadWhatIf, WhatIf, parse_changes, scenario_steps
+from topodns.time_slices import Job
 
 _NO_CELL: Final = ZoneCell(0, 0, 0, 0)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
-from topodns.files.time_slices import SLICE
+from topodns.time_slices import SLICE
 
 PIECE: Final = SLICE / 5  # seconds; decoding an EndpointSlice takes as long, and applying it about twice as long
 MUCH: Final = 200  # full slices before gc.freeze: fewer than the 77,000 new objects that trigger a full collection

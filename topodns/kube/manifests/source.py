@@ -11,9 +11,9 @@ from typing import Final
 from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import Change, ClusterObject, Kind, Replaced, Upserted
 from topodns.files.regular import FileState, file_state, read_regular
-from topodns.files.time_slices import in_slices
 from topodns.kube.manifests.documents import MAX_BYTES
 from topodns.kube.manifests.objects import ManifestSet, read_contents
+from topodns.time_slices import in_slices
 
 log = logging.getLogger(__name__)
 

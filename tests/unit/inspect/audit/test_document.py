@@ -14,11 +14,11 @@ from tests.support.generation_builder import assembly
 from tests.support.model_builders import endpoint, endpoint_slice, node, service
 from topodns.cluster.model import ClusterObject, KeySource, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.files.time_slices import do_at_once
 from topodns.inspect.audit import document
 from topodns.inspect.audit.document import AuditSubject, document_steps, rules_of, subjects
 from topodns.inspect.what_if import BadWhatIf
 from topodns.plugins.topology import TopologySettings
+from topodns.time_slices import do_at_once
 from topodns.topology.keys import key_reader
 
 Z = "topology.kubernetes.io/zone"

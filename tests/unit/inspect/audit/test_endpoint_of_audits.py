@@ -11,7 +11,6 @@ from tests.support.demo import Demo
 from tests.support.model_builders import endpoint, endpoint_slice, node, service
 from topodns.cluster.model import ClusterObject, KeySource, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.files.time_slices import Job, do_in_slices
 from topodns.inspect import job_queue
 from topodns.inspect.audit import document
 from topodns.inspect.audit.document import AuditSubject, rules_of
@@ -19,6 +18,7 @@ from topodns.inspect.audit.endpoint import audit_route
 from topodns.inspect.job_queue import MAX_WAITING
 from topodns.net.http_server.messages import HttpReply, HttpRequest
 from topodns.plugins.topology import TopologySettings
+from topodns.time_slices import Job, do_in_slices
 from topodns.topology.keys import key_reader
 
 T = TypeVar("T")

@@ -6,9 +6,9 @@ from tests.support.audits import run_audit
 from tests.support.model_builders import endpoint, endpoint_slice, node, node_locator, pod, service
 from topodns.cluster.model import ClusterObject, Deleted, KeySource, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.files.time_slices import do_at_once
 from topodns.inspect.audit.report import STEP, AuditReport, AuditRules, ServiceDifference, audit_steps, difference
 from topodns.inspect.what_if import BadWhatIf, parse_changes
+from topodns.time_slices import do_at_once
 from topodns.topology.client_locator import Method
 from topodns.topology.findings import Severity
 from topodns.topology.keys import key_reader

@@ -7,7 +7,6 @@ import pytest
 
 from tests.support.model_builders import node, packed
 from topodns.cluster.model import ZONE_LABEL, Endpoint, InvalidPolicy, KeySource, ObjectKey, Policy
-from topodns.files.time_slices import do_at_once
 from topodns.inspect.cluster_view import ServiceView
 from topodns.inspect.node_groups import NodeGroups
 from topodns.inspect.page.rows import (
@@ -20,6 +19,7 @@ from topodns.inspect.page.rows import (
     service_row,
 )
 from topodns.plugins.topology import TopologySettings
+from topodns.time_slices import do_at_once
 from topodns.topology.select import OnInvalid
 
 KEY = ObjectKey("shop", "cache")

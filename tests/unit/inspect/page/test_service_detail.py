@@ -8,10 +8,10 @@ import pytest
 from tests.support.demo import Demo
 from tests.support.page_cluster import maker_of
 from topodns.cluster.model import ObjectKey
-from topodns.files.time_slices import do_at_once
 from topodns.inspect.job_queue import Refused
 from topodns.inspect.page import service_detail as module
 from topodns.inspect.page.service_detail import service_detail
+from topodns.time_slices import do_at_once
 
 
 @pytest.fixture(scope="module")

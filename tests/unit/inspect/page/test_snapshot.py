@@ -9,12 +9,12 @@ import pytest
 from tests.support.model_builders import node, node_locator
 from tests.support.page_cluster import DemoPage, demo_page
 from topodns.cluster.model import ZONE_LABEL, Deleted, ObjectKey, Upserted
-from topodns.files.time_slices import do_at_once
 from topodns.inspect import coverage
 from topodns.inspect.job_queue import JobQueue
 from topodns.inspect.page import rows, snapshot
 from topodns.inspect.page.snapshot import ClusterNotes, Snapshot, SnapshotMaker, unknown_of
 from topodns.inspect.page.what_if import what_if
+from topodns.time_slices import do_at_once
 
 NOTHING = ClusterNotes({}, {}, ())
 

@@ -9,11 +9,11 @@ import pytest
 from tests.support.demo import Demo
 from tests.support.page_cluster import maker_of
 from topodns.cluster.model import ObjectKey
-from topodns.files.time_slices import do_at_once
 from topodns.inspect.job_queue import Refused
 from topodns.inspect.page import rows, snapshot
 from topodns.inspect.page import what_if as module
 from topodns.inspect.page.what_if import what_if
+from topodns.time_slices import do_at_once
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodns.cluster.model import ObjectKey
-from topodns.files.time_slices import do_at_once
 from topodns.kube.events.recorder import DENIED, PER_MINUTE, REPEATED, Due, EventSchedule
+from topodns.time_slices import do_at_once
 from topodns.topology.findings import Finding
 
 

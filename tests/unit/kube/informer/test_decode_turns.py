@@ -9,9 +9,9 @@ from itertools import count
 import pytest
 
 from tests.support.virtual_event_loop import run_virtually
-from topodns.files.time_slices import SLICE
 from topodns.kube.informer.decode_turns import AT_ONCE, MUCH, PIECE, TimeSlices
 from topodns.kube.informer.retry import RetryGate
+from topodns.time_slices import SLICE
 
 
 def ticking(step: float) -> Iterator[float]:

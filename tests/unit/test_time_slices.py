@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import count
 
 from tests.support.virtual_event_loop import run_virtually
-from topodns.files.time_slices import SLICE, Job, do_at_once, do_in_slices, in_slices
+from topodns.time_slices import SLICE, Job, do_at_once, do_in_slices, in_slices
 
 
 def ticking(step: float) -> Iterator[float]:
