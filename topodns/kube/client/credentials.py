@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from topodns.clock import boot_clock
 from topodns.files.regular import FileState, file_state, read_regular
 from topodns.kube.client.contract import ApiError, ApiSettings, RequestDeadlines
-from topodns.net.loop_timers import boot_clock
 from topodns.net.tls_client import client_context
 
 if TYPE_CHECKING:

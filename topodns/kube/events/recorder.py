@@ -9,12 +9,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple, TypeVar
 
+from topodns.clock import boot_clock
 from topodns.cluster.model import ObjectKey
 from topodns.kube.client.contract import ApiError, KubeApi, read_body
 from topodns.kube.events.bodies import REASONS, decode_uid, event_body
 from topodns.kube.events.lease import Lease
 from topodns.memory.bounded import TTLCache
-from topodns.net.loop_timers import boot_clock
 from topodns.time_slices import Job, do_in_slices
 from topodns.topology.findings import Finding
 
