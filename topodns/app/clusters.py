@@ -24,7 +24,7 @@ from topodns.kube.client.contract import ApiError, KubeApi
 from topodns.kube.client.counters import RequestCounters
 from topodns.kube.client.credentials import OURS
 from topodns.kube.events.lease import NAMESPACE
-from topodns.kube.events.recorder import EventWriter
+from topodns.kube.events.recorder import EventRecorder
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.manifests.source import ManifestSource
 from topodns.net.loop_timers import LoopTimers
@@ -57,7 +57,7 @@ class Feed:
         settings: FeedSettings,
         rng: Random,
         connecting: Callable[[], Awaitable[KubeApi]] | None = None,
-        event_writer: EventWriter | None = None,
+        event_recorder: EventRecorder | None = None,
     ) -> None:
         self.settings = settings
         self.state = ClusterState(
@@ -73,7 +73,7 @@ class Feed:
         self.locator_contradictions = LocatorContradictions(self.state)
         self.pod_wait = PodWait(LoopTimers(), self._may_learn_of_pods)
         self.subscribe()
-        self.event_writer = event_writer  # writes Events about invalid topology keys; None without an API server
+        self.event_recorder = event_recorder  # None without an API server
         self.source: ManifestSource | ApiSource
         if connecting is None:
             self.source = ManifestSource(settings.manifests, self.published.take, settings.labels)
@@ -103,8 +103,8 @@ class Feed:
         """The background work after `begin`: (name of the task, coroutine) pairs."""
         if isinstance(self.source, ApiSource):
             yield "api", self.source.run()
-            if self.event_writer is not None:
-                yield "service events", self.event_writer.run()
+            if self.event_recorder is not None:
+                yield "service events", self.event_recorder.run()
         else:
             yield "manifests", self.source.run(watch_files(self.source.paths))
 
@@ -265,7 +265,7 @@ class ClusterMaker:
         if settings.api is None:
             return Feed(settings, self._rng)
         connecting = partial(connect, settings.api, socket_counters=self.requests)
-        event_writer = None
+        event_recorder = None
         if settings.writes_events:
-            event_writer = EventWriter(connecting, OURS.namespace or NAMESPACE, self._holder, self.service_events)
-        return Feed(settings, self._rng, connecting, event_writer)
+            event_recorder = EventRecorder(connecting, OURS.namespace or NAMESPACE, self._holder, self.service_events)
+        return Feed(settings, self._rng, connecting, event_recorder)

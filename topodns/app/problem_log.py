@@ -60,8 +60,8 @@ class ProblemLog:
             for line in cluster.notices():
                 self._note(line)
                 yield
-            if cluster.feed.event_writer is not None:
-                cluster.feed.event_writer.report(findings)
+            if cluster.feed.event_recorder is not None:
+                cluster.feed.event_recorder.report(findings)
         yield from self._forget_the_fixed()
 
     def _note(self, line: str) -> None:

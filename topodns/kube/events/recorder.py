@@ -115,7 +115,7 @@ _PASSING: Final = (401, 408, 429)  # the transient statuses among 400 to 499
 T = TypeVar("T")
 
 
-class EventWriter:
+class EventRecorder:
     """Writes Events to one API server.
 
     `counts` is by outcome: `written`, `present` (the same Event exists), `gone` (no such Service), `denied`, `failed`.

@@ -20,7 +20,7 @@ from tests.support.state_with_fake_api import until
 from tests.support.virtual_event_loop import run_virtually
 from topodns.cluster.model import ObjectKey
 from topodns.kube.events.lease import DURATION, NAME, SURE
-from topodns.kube.events.recorder import DENIED, LIMIT, REPEATED, TROUBLED, EventWriter
+from topodns.kube.events.recorder import DENIED, LIMIT, REPEATED, TROUBLED, EventRecorder
 from topodns.topology.findings import Finding
 
 BAD = Finding(ObjectKey("default", "bad"), "invalid", "a key is empty")
@@ -39,7 +39,7 @@ class Replica:
         async def connect() -> MemoryClient:
             return MemoryClient(front)
 
-        self._writer = EventWriter(connect, "kube-system", name, self.counts, asyncio.get_running_loop().time)
+        self._writer = EventRecorder(connect, "kube-system", name, self.counts, asyncio.get_running_loop().time)
         self._task = asyncio.create_task(self._writer.run(), name=name)
 
     def report(self, *findings: Finding) -> None:
