@@ -24,7 +24,7 @@ OF_CLUSTERS: Final = (
         "cli.check",
         "cli.serve",
     ),
-    *("inspect.explain.client_location", "inspect.explain.location_text", "inspect.explain.location_evidence"),
+    *("inspect.explain.client_location", "inspect.explain.who_text", "inspect.explain.location_evidence"),
     *("inspect.audit.document", "inspect.audit.text", "inspect.audit.states", "inspect.audit.report"),
     *("inspect.coverage", "inspect.page.page", "inspect.explain.explainer", "inspect.explain.explanation"),
     *("inspect.explain.question", "inspect.explain.reasons"),

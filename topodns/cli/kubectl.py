@@ -134,7 +134,7 @@ def _explain(flags: argparse.Namespace) -> int:
 
 
 def _who(flags: argparse.Namespace) -> int:
-    from topodns.inspect.explain.location_text import pod_text, who_text
+    from topodns.inspect.explain.who_text import pod_text, who_text
 
     kubectl = _kubectl(flags)
     pod = None if _is_address(flags.client) else read_pod(kubectl, flags.client)

@@ -24,7 +24,7 @@ def who(arguments: Sequence[str]) -> int:
 
 
 def _print_location(flags: argparse.Namespace) -> int:
-    from topodns.inspect.explain.location_text import who_text
+    from topodns.inspect.explain.who_text import who_text
 
     question = {"client": flags.address}
 

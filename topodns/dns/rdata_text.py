@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
-from topodns.dns.location_text import location
+from topodns.dns.loc_rdata import loc_rdata
 from topodns.dns.name import MAX_LABEL, MAX_WIRE, Name
 from topodns.dns.rrtype import RRType, type_text
 from topodns.dns.svc_params import parameters
@@ -414,7 +414,7 @@ _REST: Final[Mapping[str, _Rest]] = {
     "hip": _hip,
     "host": _host,
     "ipseckey": _ipseckey,
-    "location": lambda words, _: location([word.text for word in words]),
+    "location": lambda words, _: loc_rdata([word.text for word in words]),
     "parameters": parameters,
     "ports": _ports,
     "prefixes": _prefixes,

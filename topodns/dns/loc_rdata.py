@@ -15,7 +15,7 @@ _ALTITUDE_OF_ZERO: Final = 10_000_000  # centimetres below the reference
 _MIDDLE: Final = 1 << 31  # the equator, and the prime meridian
 
 
-def location(texts: Sequence[str]) -> bytes:
+def loc_rdata(texts: Sequence[str]) -> bytes:
     """Latitude, longitude, altitude, and perhaps size and precisions in metres. Raises BadRecord."""
     latitude, after = _angle(texts, ("N", "S"), 90)
     longitude, lengths = _angle(after, ("E", "W"), 180)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from topodns.dns.location_text import location
+from topodns.dns.loc_rdata import loc_rdata
 from topodns.dns.text_fields import BadRecord
 
 
@@ -18,7 +18,7 @@ from topodns.dns.text_fields import BadRecord
     ],
 )
 def test_a_location(text: str, wire: str) -> None:
-    assert location(text.split()).hex() == wire.replace(" ", "")
+    assert loc_rdata(text.split()).hex() == wire.replace(" ", "")
 
 
 @pytest.mark.parametrize(
@@ -45,4 +45,4 @@ def test_a_location(text: str, wire: str) -> None:
 )
 def test_other_text_is_refused(text: str, problem: str) -> None:
     with pytest.raises(BadRecord, match=problem):
-        location(text.split())
+        loc_rdata(text.split())

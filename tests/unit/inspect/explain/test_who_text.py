@@ -4,7 +4,7 @@ import pytest
 
 from topodns.inspect.explain.client_location import who_reply
 from topodns.inspect.explain.explainer import manifest_clusters
-from topodns.inspect.explain.location_text import pod_text, who_text
+from topodns.inspect.explain.who_text import pod_text, who_text
 from topodns.plugins.block import Settings
 
 
