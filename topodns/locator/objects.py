@@ -100,9 +100,9 @@ def read_locator(kind: LocatorKind, item: Mapping[str, Any]) -> tuple[ObjectKey,
     found = LocatorContent(
         key,
         next((str(owner.get("uid", "")) for owner in _dicts(metadata.get("ownerReferences"))), ""),
-        _legible(spec.get(kind.ips)),
+        _readable(spec.get(kind.ips)),
         str(spec.get("nodeName", "")),
-        _legible(spec.get("addresses")),
+        _readable(spec.get("addresses")),
         _labels(spec.get("labels")),
     )
     ours = spec == _spec(kind, found) and metadata.get("ownerReferences") == [_owner(kind, found)]
@@ -142,7 +142,7 @@ def _texts(addresses: Iterable[bytes]) -> list[str]:
     return [str(ip_address(address)) for address in addresses]
 
 
-def _legible(texts: object) -> tuple[bytes, ...]:
+def _readable(texts: object) -> tuple[bytes, ...]:
     found = []
     for text in texts if isinstance(texts, list) else ():
         try:

@@ -6,8 +6,8 @@ from sys import intern
 from types import MappingProxyType
 from typing import Final, TypeVar
 
-from topodns.cluster.decode.legible import LeftOutElements
 from topodns.cluster.decode.structs import ApiMetadata, ApiPort
+from topodns.cluster.decode.unreadable_elements import LeftOutElements
 from topodns.cluster.port_index import MAX_PORTS
 from topodns.dns.addresses import packed_address, unmapped_network
 

@@ -10,8 +10,8 @@ from sys import intern
 from typing import Final
 
 from topodns.cluster.decode.fields import NO_LABELS, interned, namespace_of, parse_address, version_of
-from topodns.cluster.decode.legible import LeftOutElements
 from topodns.cluster.decode.structs import ApiNodeLocator, ApiNodeLocatorSpec, ApiPodLocator, ApiPodLocatorSpec
+from topodns.cluster.decode.unreadable_elements import LeftOutElements
 from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION, NodeLocator, PodLocator, RefusedAddresses
 
 LOCATOR_VERSIONS: Final = frozenset((f"{LOCATOR_GROUP}/{LOCATOR_VERSION}",))

@@ -20,7 +20,6 @@ from topodns.cluster.decode.fields import (
     parse_prefix,
     version_of,
 )
-from topodns.cluster.decode.legible import LeftOutElements
 from topodns.cluster.decode.locators import LOCATOR_VERSIONS, decode_node_locator, decode_pod_locator
 from topodns.cluster.decode.slices import decode_endpoints, decode_slice
 from topodns.cluster.decode.structs import (
@@ -50,6 +49,7 @@ from topodns.cluster.decode.structs import (
     StructReader,
     read_identity,
 )
+from topodns.cluster.decode.unreadable_elements import LeftOutElements
 from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import (
     MAX_KEYS_TEXT,
@@ -129,7 +129,7 @@ def decode_whole(kind: str, source: Source, selector: Selector | None = None) ->
         return None
     left_out = LeftOutElements()
     try:
-        read = rule.reader.read_legible(source, left_out)
+        read = rule.reader.read_leaving_out(source, left_out)
         if read.api_version and read.api_version not in rule.api_versions:
             return None
         objects = tuple(rule.decode(read, left_out)) if _selected(read, selector) else ()

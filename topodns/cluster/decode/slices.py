@@ -19,7 +19,6 @@ from topodns.cluster.decode.fields import (
     subdomain,
     version_of,
 )
-from topodns.cluster.decode.legible import LeftOutElements
 from topodns.cluster.decode.structs import (
     ApiConditions,
     ApiEndpoint,
@@ -30,6 +29,7 @@ from topodns.cluster.decode.structs import (
     ApiPort,
     ApiTarget,
 )
+from topodns.cluster.decode.unreadable_elements import LeftOutElements
 from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Alias, Endpoint, EndpointPort, EndpointSlice
 from topodns.cluster.owned_slices import MOST_MIRRORED
 

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar, get_args, get_type_hints
 
 import msgspec
 
-from topodns.cluster.decode.legible import LeftOutElements, without_illegible
+from topodns.cluster.decode.unreadable_elements import LeftOutElements, without_unreadable
 
 # The errors of StructReader: for what is no UTF-8 and for too deep nesting msgspec raises Python's own.
 UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
@@ -310,7 +310,7 @@ class StructReader(Generic[T]):
         msgspec.json.encode(found)
         return found
 
-    def read_legible(self, source: Source, left_out: LeftOutElements) -> T:
+    def read_leaving_out(self, source: Source, left_out: LeftOutElements) -> T:
         """As `read`, but elements of lists that cannot be read are only left out; `left_out` gets them.
 
         Only an object with such an element is read in a second, slower way, which builds all of its values.
@@ -321,7 +321,7 @@ class StructReader(Generic[T]):
             plain = _plain(source)
             if not isinstance(plain, Mapping):
                 raise error
-        return self.read(without_illegible(plain, self._struct, left_out))
+        return self.read(without_unreadable(plain, self._struct, left_out))
 
 
 def _plain(source: Source) -> Any:

@@ -1,8 +1,8 @@
 """Objects from the API server that cannot be decoded, wholly or in part: each is counted, and logged once.
 
 One that is undecodable as a whole is skipped, and its last version stays; of one with undecodable elements the others
-count (`cluster.decode.legible`). So one bad object costs neither the others their updates, nor its own clients the
-answers from the version before it.
+count (`cluster.decode.unreadable_elements`). So one bad object costs neither the others their updates, nor its own
+clients the answers from the version before it.
 """
 
 import logging

@@ -436,7 +436,7 @@ def test_a_broken_object_is_refused_by_name_with_the_field(source: Document, nam
         assert re.search(problem, error.problem)
 
 
-def test_a_parsed_document_with_half_of_a_surrogate_pair_is_refused_by_its_legible_name() -> None:
+def test_a_parsed_document_with_half_of_a_surrogate_pair_is_refused_by_its_readable_name() -> None:
     error = problem_of(document("Service", metadata={"annotations": {"topodns.io/topology-keys": "\ud800"}}))
     assert (error.name, error.problem.rpartition(": ")[2]) == ("shop/web", "surrogates not allowed")
     assert problem_of({"metadata": {"name": "\ud800"}}, "Namespace").name == ""

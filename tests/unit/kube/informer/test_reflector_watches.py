@@ -87,7 +87,7 @@ def test_a_watch_that_ends_in_time_goes_on_at_once_from_the_last_version() -> No
         pytest.param(event("MODIFIED", service("a"), 120), "120", id="an object's"),
         pytest.param(event("DELETED", service("a"), 121), "121", id="a deletion's"),
         pytest.param(bookmark(122), "122", id="a bookmark's"),
-        pytest.param(event("ADDED", {**BAD, "metadata": {"name": 5}}, 123), "100", id="an illegible object has none"),
+        pytest.param(event("ADDED", {**BAD, "metadata": {"name": 5}}, 123), "100", id="an unreadable object has none"),
     ],
 )
 def test_the_next_watch_begins_where_the_last_one_was(line: bytes, version: str) -> None:

@@ -124,7 +124,7 @@ FIELDS = (
         )
     )
 )
-def test_an_object_reads_as_without_its_illegible_elements(drawn: tuple[ListField, list[Any], Any]) -> None:
+def test_an_object_reads_as_without_its_unreadable_elements(drawn: tuple[ListField, list[Any], Any]) -> None:
     found, bad, chance = drawn
     elements = [*((value, True) for value in found.valid), *((value, False) for value in bad)]
     chance.shuffle(elements)
@@ -140,7 +140,7 @@ def test_an_object_reads_as_without_its_illegible_elements(drawn: tuple[ListFiel
 
 
 def without_refusals(value: Any) -> Any:
-    """The value of a locator reports its illegible addresses itself."""
+    """The value of a locator reports its unreadable addresses itself."""
     return {name: getattr(value, name) for name in value.__slots__ if name not in ("refused", "version")}
 
 

@@ -1,7 +1,7 @@
 """Elements of lists that cannot be read: each is left out of its object, with a problem, and costs no other element.
 
 The API server validates its own kinds, but stored objects keep what older versions accepted, and manifests and custom
-resources may hold anything. `fields` leaves out elements with a bad text or number; `without_illegible` those whose
+resources may hold anything. `fields` leaves out elements with a bad text or number; `without_unreadable` those whose
 JSON has another type than the API's. An error outside of any list still makes the whole object unreadable.
 """
 
@@ -35,15 +35,15 @@ class LeftOutElements:
         return f"left out {self.first}{more}"
 
 
-class _Illegible(Exception):
+class _Unreadable(Exception):
     """A value that is not of the type of its field."""
 
 
-def without_illegible(value: Mapping[str, Any], struct: type, left_out: LeftOutElements) -> Mapping[str, Any]:
+def without_unreadable(value: Mapping[str, Any], struct: type, left_out: LeftOutElements) -> Mapping[str, Any]:
     """A parsed JSON object without the elements of its lists that the types of `struct` do not allow.
 
-    An element is left out where any of its fields is illegible; in lists within each other that is the innermost one.
-    What is illegible outside of any list stays, and is refused when `struct` is made.
+    An element is left out where any of its fields is unreadable; in lists within each other that is the innermost one.
+    What is unreadable outside of any list stays, and is refused when `struct` is made.
     """
     return _fields(value, struct, "", left_out, within=False)
 
@@ -57,8 +57,8 @@ def _fields(
         if name not in value:
             continue
         try:
-            found[name] = _legible(value[name], expected, f"{place}.{name}" if place else name, left_out, within)
-        except _Illegible:
+            found[name] = _readable(value[name], expected, f"{place}.{name}" if place else name, left_out, within)
+        except _Unreadable:
             if within:
                 raise
             found[name] = value[name]
@@ -75,8 +75,8 @@ def _types(struct: Any) -> Mapping[str, Any]:
     }
 
 
-def _legible(value: Any, expected: Any, place: str, left_out: LeftOutElements, within: bool) -> Any:
-    """The value, its lists without illegible elements. Raises _Illegible where it is of another type itself."""
+def _readable(value: Any, expected: Any, place: str, left_out: LeftOutElements, within: bool) -> Any:
+    """The value, its lists without unreadable elements. Raises _Unreadable where it is of another type itself."""
     types = [each for each in get_args(expected) or (expected,) if each is not type(None)]
     kind = types[0] if len(types) == 1 else expected  # `X | None` is X: every field may be null
     if value is None:
@@ -99,9 +99,9 @@ def _elements(values: list[Any], expected: Any, place: str, left_out: LeftOutEle
         own = f"{place}[{at}]"
         try:
             if value is None:
-                raise _Illegible(own, "found null")
-            found.append(_legible(value, expected, own, left_out, within=True))
-        except _Illegible as error:
+                raise _Unreadable(own, "found null")
+            found.append(_readable(value, expected, own, left_out, within=True))
+        except _Unreadable as error:
             left_out.add(*error.args)
     return found
 
@@ -112,7 +112,7 @@ def _scalar(value: Any, kind: type, place: str) -> Any:
     if kind is int and isinstance(value, float) and value.is_integer():
         return int(value)  # 80.0 is 80, in JSON and to the fast way
     if type(value) is not kind:
-        raise _Illegible(place, f"expected {_NAMES[kind]}, found {_described(value)}")
+        raise _Unreadable(place, f"expected {_NAMES[kind]}, found {_described(value)}")
     return value
 
 
@@ -122,13 +122,13 @@ def _text(value: Any, place: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise _Illegible(place, "found octets that are no UTF-8, expected text") from None
+        raise _Unreadable(place, "found octets that are no UTF-8, expected text") from None
     return text
 
 
 def _checked(value: Any, kind: type, place: str, name: str) -> Any:
     if not isinstance(value, kind):
-        raise _Illegible(place, f"expected {name}, found {_described(value)}")
+        raise _Unreadable(place, f"expected {name}, found {_described(value)}")
     return value
 
 
