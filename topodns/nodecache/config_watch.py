@@ -56,7 +56,7 @@ class NodeConfigWatch:
                 return bare
             self._refuse(rendered.problems, "starting without the kube-dns ConfigMap")
             rendered = bare
-        if self._seen.finished:
+        if self._seen.without_template:
             log.info("node-cache: there is no template, so %s is served as it is", self._seen.template.path)
         self._accept(rendered.text)
         return rendered
@@ -98,7 +98,7 @@ class NodeConfigWatch:
 
     def _accept(self, text: str) -> None:
         self.text, self.accepted_at = text, time.time()
-        if self._copy and self._seen is not None and not self._seen.finished:
+        if self._copy and self._seen is not None and not self._seen.without_template:
             self._write_copy(text)
 
     def _write_copy(self, text: str) -> None:

@@ -84,7 +84,7 @@ class NodeCorefile:
             template if own.text is None else own,
             stub_domains=_read(os.path.join(directory, STUB_DOMAINS)),
             upstream_nameservers=_read(os.path.join(directory, UPSTREAM_NAMESERVERS)),
-            finished=own.text is not None,
+            without_template=own.text is not None,
         )
 
     def render(self, texts: NodeConfigTexts) -> RenderedCorefile:
@@ -120,8 +120,9 @@ class NodeCorefile:
     def _fill(self, texts: NodeConfigTexts) -> tuple[str, tuple[str, ...]]:
         flags, template = self._flags, texts.template
         if not template.text or not template.text.strip():
-            raise ConfigError(template.path, 0, template.problem or (_NO_COREFILE if texts.finished else _NO_TEMPLATE))
-        if texts.finished:
+            empty = _NO_COREFILE if texts.without_template else _NO_TEMPLATE
+            raise ConfigError(template.path, 0, template.problem or empty)
+        if texts.without_template:
             return template.text, ()
         upstreams = parse_upstream_nameservers(texts.upstream_nameservers)
         stubs = parse_stub_domains(texts.stub_domains)

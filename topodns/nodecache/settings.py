@@ -58,13 +58,13 @@ class FileText:
 class NodeConfigTexts:
     """All files of node-cache's configuration, read at one time.
 
-    `finished`: there is no template, and the Corefile of -conf is served as it is.
+    `without_template`: there is no template, and the Corefile of -conf is served as it is.
     """
 
     template: FileText
     stub_domains: FileText
     upstream_nameservers: FileText
-    finished: bool = False
+    without_template: bool = False
 
     def without_kube_dns(self) -> "NodeConfigTexts":
         """These texts without those of the kube-dns ConfigMap."""
