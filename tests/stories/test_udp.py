@@ -22,7 +22,7 @@ from topodns.net.sockets import open_udp
 from topodns.net.udp import Lookup, UdpListener
 from topodns.query.counters import Cell
 from topodns.query.deferred import Outcome
-from topodns.query.packet import Entry
+from topodns.query.packet_entry import Entry
 
 BATCHES: dict[str, Callable[[socket.socket], Batch]] = {"mmsg": MmsgBatch, "plain": PlainBatch}
 

@@ -28,7 +28,7 @@ from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.topology import TopologySettings
 from topodns.query.counters import QueryCounters, ReplyKind
 from topodns.query.networks import NetworkList
-from topodns.query.packet import Variants
+from topodns.query.packet_entry import Variants
 from topodns.query.plugin import Client, ExchangeLog, Resolution, Scope, Step
 from topodns.topology.client_locator import ClientLocator
 from topodns.topology.keys import key_reader

@@ -59,7 +59,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "plugins.k8s_external.nameservers": "asked through the handler: tests/unit/plugins/k8s_external/test_handler.py",
     "plugins.k8s_external.services": "asked through the handler: tests/unit/plugins/k8s_external/test_handler.py",
     "plugins.k8s_external.zone": "asked through the handler: tests/unit/plugins/k8s_external/test_handler.py",
-    "query.packet": "values without code",
+    "query.packet_entry": "values without code",
     "query.session": "a contract and its values without code",
     "query.upstream": "a contract and its values without code",
 }

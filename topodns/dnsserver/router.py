@@ -10,7 +10,7 @@ from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.wire_format import MIN_UDP_PAYLOAD
 from topodns.dnsserver.chain import Chain
 from topodns.dnsserver.fast_forward.eligibility import FastRoute, FastRoutes
-from topodns.query.packet import Variants
+from topodns.query.packet_entry import Variants
 from topodns.query.plugin import BlockSelector, Client, ExchangeLog
 from topodns.query.session import PushedZones
 

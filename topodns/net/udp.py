@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from topodns.dns.addresses import IPV4_MAPPED, IPV4_SIZE
 from topodns.query.counters import Cell
 from topodns.query.deferred import DeferredReply
-from topodns.query.packet import Slice2Bytes
+from topodns.query.packet_entry import Slice2Bytes
 
 DRAIN_LIMIT: Final = 1.0  # seconds that closing may continue to read under a load that never stops
 

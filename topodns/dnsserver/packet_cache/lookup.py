@@ -10,7 +10,7 @@ from topodns.dnsserver.packet_cache.key import BEHIND_NAME, NAME_AT, name_in, pl
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.dnsserver.packet_cache.variants import respelled
 from topodns.query.counters import Cell
-from topodns.query.packet import Entry, Slice2Bytes
+from topodns.query.packet_entry import Entry, Slice2Bytes
 
 
 def answer_batch(

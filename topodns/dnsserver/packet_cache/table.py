@@ -20,7 +20,7 @@ from topodns.dnsserver.packet_cache.variants import respelled, variants_of
 from topodns.memory.bounded import ReadLRU
 from topodns.memory.budget import SERVER, Budget
 from topodns.query.counters import Cell
-from topodns.query.packet import Entry, Variants, View
+from topodns.query.packet_entry import Entry, Variants, View
 from topodns.query.plugin import Resolution, Scope
 
 MAX_STORED: Final = 32_768  # entries since the table was last cleared

@@ -17,7 +17,7 @@ from topodns.dnsserver.packet_cache.rotation import record_places
 from topodns.plugins.block import ServerBlock
 from topodns.plugins.order import ORDER, load
 from topodns.plugins.plugin import Reads
-from topodns.query.packet import Variants
+from topodns.query.packet_entry import Variants
 from topodns.query.plugin import Resolution
 
 OF_OPTIONS: Final = Variants(spellings=False)

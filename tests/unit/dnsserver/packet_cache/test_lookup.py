@@ -6,7 +6,7 @@ from typing import Any
 from tests.support.dns_messages import query
 from tests.support.model_builders import packed
 from topodns.dnsserver.packet_cache.lookup import answer_batch, ready_reply
-from topodns.query.packet import Variants
+from topodns.query.packet_entry import Variants
 
 ADDRESS = packed("10.240.0.1")
 COMMON, LOCAL, OTHER, EXPIRED = (query(f"{name}.example. A", ident=7)[2:] for name in ("one", "two", "three", "gone"))

@@ -23,7 +23,7 @@ from topodns.dnsserver.packet_cache.variants import (
     OF_SPELLINGS,
     block_variants,
 )
-from topodns.query.packet import Variants
+from topodns.query.packet_entry import Variants
 from topodns.query.plugin import Client, Resolution
 
 CHAIN = 13
