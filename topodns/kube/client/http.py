@@ -25,7 +25,7 @@ from topodns import __version__
 from topodns.kube.client.contract import ApiError, RequestDeadlines
 from topodns.kube.client.counters import NO_RESPONSE, RequestCounters
 from topodns.kube.client.credentials import Access, Login, tls_context
-from topodns.kube.client.refusals import MAX_BODY, refusal
+from topodns.kube.client.error_responses import MAX_BODY, api_error
 from topodns.logs import one_line
 
 TRANSPORT_ERRORS: Final = (aiohttp.ClientError, OSError)  # of a connection; a timeout is an OSError
@@ -243,7 +243,7 @@ class ApiConnection:
             body = b""
         if response.status >= 500:
             self._tls = None  # force a new connection: a load balancer may choose a healthy server
-        return refusal(response.status, response.headers.get("Retry-After", ""), body, time.time())
+        return api_error(response.status, response.headers.get("Retry-After", ""), body, time.time())
 
     def _reason(self, problem: Exception) -> str:
         """The reason for a missing or incomplete response, in words."""

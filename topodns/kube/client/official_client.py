@@ -45,7 +45,7 @@ from topodns.kube.client.credentials import (
     tls_context,
 )
 from topodns.kube.client.http import TRANSPORT_ERRORS
-from topodns.kube.client.refusals import MAX_BODY, refusal
+from topodns.kube.client.error_responses import MAX_BODY, api_error
 
 # For the modules that need them, since only this one imports the package.
 __all__ = [
@@ -308,7 +308,7 @@ def _refused(problem: Any) -> ApiError:
     if not body and problem.reason:
         return ApiError(status, str(problem.reason))
     headers = problem.headers or {}
-    return refusal(status, headers.get("Retry-After", ""), body[:MAX_BODY], time.time())
+    return api_error(status, headers.get("Retry-After", ""), body[:MAX_BODY], time.time())
 
 
 def _peer(access: Access) -> tuple[object, ...]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodns.kube.client.refusals import MAX_BODY, refusal
+from topodns.kube.client.error_responses import MAX_BODY, api_error
 
 NOW = 1_596_758_400.0  # Fri, 07 Aug 2020 00:00:00 GMT
 
@@ -27,7 +27,7 @@ NOW = 1_596_758_400.0  # Fri, 07 Aug 2020 00:00:00 GMT
     ],
 )
 def test_the_text_is_the_status_object_s_or_the_proxy_s(status: int, body: str, text: str) -> None:
-    assert str(refusal(status, "", body.encode(), NOW)) == text
+    assert str(api_error(status, "", body.encode(), NOW)) == text
 
 
 @pytest.mark.parametrize(
@@ -53,12 +53,12 @@ def test_the_text_is_the_status_object_s_or_the_proxy_s(status: int, body: str, 
 def test_how_long_to_wait_is_said_by_the_header_or_by_the_status_object(
     header: str, body: str, seconds: float | None
 ) -> None:
-    assert refusal(429, header, body.encode(), NOW).retry_after == seconds
+    assert api_error(429, header, body.encode(), NOW).retry_after == seconds
 
 
 @given(st.integers(300, 599), st.text(max_size=40), st.binary(max_size=200))
 def test_any_response_is_one_short_line(status: int, header: str, body: bytes) -> None:
-    found = refusal(status, header, body, NOW)
+    found = api_error(status, header, body, NOW)
     assert found.status == status
     assert str(found).isprintable()
     assert len(str(found)) <= 500
@@ -66,4 +66,4 @@ def test_any_response_is_one_short_line(status: int, header: str, body: bytes) -
 
 
 def test_a_long_body_is_looked_at_no_further_than_it_is_shown() -> None:
-    assert len(str(refusal(500, "", b"x" * MAX_BODY, NOW))) == 500
+    assert len(str(api_error(500, "", b"x" * MAX_BODY, NOW))) == 500

@@ -16,7 +16,7 @@ _SECONDS: Final = re.compile(r"[0-9]{1,9}")
 _MAX_SECONDS: Final = 10**9
 
 
-def refusal(status: int, retry_after: str, body: bytes, now: float) -> ApiError:
+def api_error(status: int, retry_after: str, body: bytes, now: float) -> ApiError:
     """The error for a response. `retry_after` is its header, "" for none; `now` in seconds since the epoch.
 
     An API server sends its reason in an object of kind Status; a proxy or load balancer in between sends plain text or
