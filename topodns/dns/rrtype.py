@@ -151,12 +151,9 @@ def rcode_text(rcode: int) -> str:
     return RCODE_NAMES.get(rcode) or str(rcode)
 
 
-OTHER_RCODE: Final = "other"
-
-
 def rcode_label(rcode: int) -> str:
-    """The value of a label `rcode`: the mnemonic, or OTHER_RCODE, since an upstream may send 4,096 different ones."""
-    return RCODE_NAMES.get(rcode, OTHER_RCODE)
+    """The value of a label `rcode`: the mnemonic, or "other", since an upstream may send 4,096 different ones."""
+    return RCODE_NAMES.get(rcode, "other")
 
 
 def parse_rcode(text: str) -> int | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from topodns.dns.message import DEFAULT_UDP_SIZE, Option, Query, Response
 from topodns.dns.name import Name, name_text
-from topodns.dns.rrtype import OTHER_RCODE, RCODE_NAMES, Rcode, RRType
+from topodns.dns.rrtype import Rcode, RRType, rcode_label
 from topodns.dns.wire_format import HEADER_SIZE, reply_limit
 from topodns.dns.wire_reader import WireError, read_query
 from topodns.dns.wire_writer import write_error, write_response
@@ -231,7 +231,7 @@ class Handler:
         kind = ReplyKind(
             block.label if block is not None else _DROPPED,
             TYPE_LABELS.get(query.qtype, "other"),
-            RCODE_NAMES.get(rcode, OTHER_RCODE),
+            rcode_label(rcode),
             resolution.plugin,
             query.edns is not None and query.edns.dnssec_ok,
             selection.reason if selection is not None else "",
@@ -282,7 +282,7 @@ class Handler:
     def _refuse_unread(self, data: bytes, rcode: int, started: float) -> bytes:
         reply = write_error(data, rcode)
         sizes = size_bucket(len(data)), size_bucket(len(reply))
-        kind = ReplyKind(_DROPPED, "other", RCODE_NAMES[rcode], "", False, "", "", *sizes)
+        kind = ReplyKind(_DROPPED, "other", rcode_label(rcode), "", False, "", "", *sizes)
         self.socket_counters.count_kind(kind, self._clock() - started, len(data), len(reply))
         return reply
 

@@ -44,8 +44,8 @@ from topodns.kube.client.credentials import (
     source_of,
     tls_context,
 )
-from topodns.kube.client.http import TRANSPORT_ERRORS
 from topodns.kube.client.error_responses import MAX_BODY, api_error
+from topodns.kube.client.http import TRANSPORT_ERRORS
 
 # For the modules that need them, since only this one imports the package.
 __all__ = [

@@ -3,52 +3,45 @@
 from bisect import bisect_left
 from collections import defaultdict
 from math import inf
-from typing import Final
 
-from topodns.dns.rrtype import RCODE_NAMES, rcode_label
+from topodns.dns.rrtype import rcode_label
 from topodns.net.upstream.address import Counts, UdpSockets
 from topodns.net.upstream.client import Connections
 from topodns.plugins.forward.limits import InFlight
 from topodns.query.counters import DURATION_BUCKETS
 from topodns.query.histogram import Histogram
 
-_UNKNOWN: Final = -1  # key of the replies whose rcodes have no mnemonic
-
 
 class UpstreamCounts:
     """Counters of one upstream address, shared by all directives that forward to it.
 
-    `durations`: reply times in seconds by rcode label.
+    `durations`: reply times in seconds by `rcode_label`.
     """
 
-    __slots__ = ("_by_rcode", "checked", "healthcheck_failures", "reachable", "replies")
+    __slots__ = ("checked", "durations", "healthcheck_failures", "reachable", "replies")
 
     def __init__(self) -> None:
         self.healthcheck_failures = 0
         self.reachable: bool | None = None  # by the latest reply or failed probe; None: neither so far
         self.replies = 0  # total at the latest `replied_since`
         self.checked = -inf  # time of the latest `replied_since`, in monotonic seconds
-        self._by_rcode: dict[int, Histogram] = {}
+        self.durations: dict[str, Histogram] = {}
 
     def replied(self, rcode: int, seconds: float) -> None:
         """Count a reply with this rcode that took `seconds`."""
-        durations = self._by_rcode.get(rcode)
+        label = rcode_label(rcode)
+        durations = self.durations.get(label)
         if durations is None:
-            known = rcode if rcode in RCODE_NAMES else _UNKNOWN
-            durations = self._by_rcode.setdefault(known, Histogram(DURATION_BUCKETS))
+            durations = self.durations[label] = Histogram(DURATION_BUCKETS)
         # `Histogram.observe`, written out because each forwarded query is counted here.
         durations.counts[bisect_left(DURATION_BUCKETS, seconds)] += 1
         durations.sum += seconds
 
     def replied_since(self, now: float) -> bool:
         """Whether replies to any directive have arrived since the previous call by any. `now` becomes `checked`."""
-        replies = sum(durations.count() for durations in self._by_rcode.values())
+        replies = sum(durations.count() for durations in self.durations.values())
         replied, self.replies, self.checked = replies != self.replies, replies, now
         return replied
-
-    @property
-    def durations(self) -> dict[str, Histogram]:
-        return {rcode_label(rcode): durations for rcode, durations in self._by_rcode.items()}
 
 
 class ForwardCounts:
