@@ -1,1 +1,1 @@
-"""How a release is made: distributions, image, bill of materials, audit. Not part of what is installed."""
+"""How a release is made: distributions, image, bill of materials, advisories. Not part of what is installed."""

@@ -3,12 +3,12 @@
 import argparse
 import sys
 
-from release.audit import report
 from release.distributions import build_sdist, build_wheel
 from release.image import make_image
 from release.sbom import IMAGE_LOCK, LOCK, write_sbom
 from release.site import build_site
 from release.source import DIST, VERSION
+from release.vulnerabilities import report
 
 
 def main() -> int:
@@ -22,7 +22,7 @@ def main() -> int:
     image.add_argument("--tools", action="store_true", help="with the package kubernetes, which reads kubeconfigs")
     image.add_argument("--assemble", action="store_true", help="ask neither docker nor buildah")
     audit = commands.add_parser("audit", help="known vulnerabilities of what is pinned")
-    audit.add_argument("--strict", action="store_true", help="fail where nobody can be asked")
+    audit.add_argument("--strict", action="store_true", help="fail where the vulnerability database cannot be reached")
     commands.add_parser("site", help="the documents as a site, into dist/site")
     flags = parser.parse_args()
     if flags.command == "audit":

@@ -1,4 +1,8 @@
-"""Known vulnerabilities of what requirements.lock installs, by pip-audit in an environment of its own."""
+"""Advisories about the libraries of requirements.lock: PyPI's vulnerability database, asked by pip-audit.
+
+pip-audit runs in an environment of its own. Without access to the database no library counts as free of advisories:
+the output says that none was looked up. `make audit` is the command.
+"""
 
 import json
 import subprocess
@@ -14,8 +18,8 @@ from release.source import ROOT
 PIP_AUDIT: Final = ROOT / "requirements-audit.lock"
 
 
-def audit() -> tuple[int, list[str]]:
-    """How many libraries were looked up; a line for each vulnerability. Raises OSError where nobody can be asked."""
+def look_up() -> tuple[int, list[str]]:
+    """(libraries looked up, a line for each vulnerability). Raises OSError if the database cannot be asked."""
     with TemporaryDirectory(prefix="topodns-audit-") as folder:
         python = str(Path(folder, "bin/python"))
         venv.create(folder, with_pip=True)
@@ -27,7 +31,10 @@ def audit() -> tuple[int, list[str]]:
 
 
 def found(report: dict[str, Any]) -> tuple[int, list[str]]:
-    """The same of pip-audit's report. What the index does not know was not looked up."""
+    """As `look_up`, from pip-audit's report. A library that the database does not know was not looked up.
+
+    Raises OSError if it knows none.
+    """
     looked_up = [each for each in report["dependencies"] if "skip_reason" not in each]
     if not looked_up:
         raise OSError("PyPI's vulnerability service knows none of the libraries (a mirror without it?)")
@@ -41,14 +48,17 @@ def found(report: dict[str, Any]) -> tuple[int, list[str]]:
 def _run(command: list[str], may_find: bool = False) -> str:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode and not (may_find and done.stdout.startswith("{")):
-        raise OSError((done.stderr.strip() or "no word of why").splitlines()[-1])
+        raise OSError((done.stderr.strip() or "pip gave no reason").splitlines()[-1])
     return done.stdout
 
 
 def report(strict: bool) -> int:
-    """Print what was found; the exit status. Where nobody can be asked, that is a failure only if it is `strict`."""
+    """Print the result of `look_up`. Returns the exit status: 1 if there is a vulnerability.
+
+    If the database cannot be asked, a line on standard error says so, and the status is 1 only with `strict`.
+    """
     try:
-        count, vulnerabilities = audit()
+        count, vulnerabilities = look_up()
     except (OSError, subprocess.CalledProcessError) as problem:
         print(
             f"NOT AUDITED: no library of {LOCK.name} was looked up for known vulnerabilities: {problem}; "
