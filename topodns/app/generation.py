@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from topodns.app.self_forwarding import refuse_circles
+from topodns.app.self_forwarding import refuse_self_forwarding
 from topodns.corefile.zones import BlockKey
 from topodns.dns.message import DEFAULT_UDP_SIZE, Query
 from topodns.dns.name import Name, name_text
@@ -105,7 +105,7 @@ class Assembly:
         The state of the other clusters is empty: `app.clusters.load_manifests` or `app.cluster_lifecycle` fills it. No
         feed is changed. Raises ConfigError, or one of `plugins.setup.FILE_ERRORS`.
         """
-        for line in refuse_circles(settings, self._machine.addresses):
+        for line in refuse_self_forwarding(settings, self._machine.addresses):
             log.warning("%s", line)
         generation, spare = Generation(settings), list(feeds)
         rows: dict[ListenAt, list[Block]] = {}

@@ -1,14 +1,13 @@
 """Refuses server blocks that are certain to forward to themselves, and warns of those that may.
 
-CoreDNS serves both, and finds a loop by `loop` while it serves.
+CoreDNS serves both, and finds a loop by `loop` while it serves (`plugins.loop`).
 """
 
 from collections.abc import Collection, Iterator
-from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 from topodns.corefile.errors import ConfigError
-from topodns.dns.addresses import packed_address
+from topodns.dns.addresses import is_of_machine, packed_address
 from topodns.dns.name import Name, is_subdomain
 from topodns.plugins.block import ServerBlock, Settings
 from topodns.plugins.forward.settings import Forward, UpstreamAddress, UpstreamTransport
@@ -18,7 +17,7 @@ _DECIDING: Final = ("acl", "file", "template", "view")
 """Directives that may drop, answer or pass on a query when it comes back."""
 
 
-class _Circle(NamedTuple):
+class _SelfForwarding(NamedTuple):
     """An upstream that has the address of its own server block."""
 
     block: ServerBlock
@@ -27,7 +26,7 @@ class _Circle(NamedTuple):
     certain: bool  # whether each query to the directive's upstreams comes back to it as it was
 
 
-def refuse_circles(settings: Settings, own_addresses: Collection[bytes]) -> tuple[str, ...]:
+def refuse_self_forwarding(settings: Settings, own_addresses: Collection[bytes]) -> tuple[str, ...]:
     """Log lines about upstreams that may be the forwarding block itself. Raises ConfigError for the first that is.
 
     `own_addresses` are those of the machine, packed. An upstream is the block itself where the block has the address in
@@ -36,7 +35,7 @@ def refuse_circles(settings: Settings, own_addresses: Collection[bytes]) -> tupl
     answer.
     """
     warnings = []
-    for block, forward, upstream, certain in _circles(settings, own_addresses):
+    for block, forward, upstream, certain in _self_forwardings(settings, own_addresses):
         if certain:
             problem = f"'forward' has {upstream.name}, which is this server block itself: a loop"
             raise ConfigError(forward.file, forward.line, problem)
@@ -50,7 +49,7 @@ def refuse_circles(settings: Settings, own_addresses: Collection[bytes]) -> tupl
     return tuple(warnings)
 
 
-def _circles(settings: Settings, own_addresses: Collection[bytes]) -> Iterator[_Circle]:
+def _self_forwardings(settings: Settings, own_addresses: Collection[bytes]) -> Iterator[_SelfForwarding]:
     listening = _Listening(settings, own_addresses)
     for block in settings.blocks:
         for forward in block.get(FORWARD) or ():
@@ -67,7 +66,7 @@ def _circles(settings: Settings, own_addresses: Collection[bytes]) -> Iterator[_
                 and not _renames(block)
             )
             for upstream, _ in found:
-                yield _Circle(block, forward, upstream, certain)
+                yield _SelfForwarding(block, forward, upstream, certain)
 
 
 def _renames(block: ServerBlock) -> bool:
@@ -138,11 +137,10 @@ class _Listening:
         if upstream.transport is UpstreamTransport.TLS:
             return None
         packed, scope = _place(upstream.host)
-        address = ip_address(packed)
         bound = self._at.get((packed, scope, upstream.port))
         if bound is not None:
-            return _Listener(bound, bound=not address.is_unspecified)
-        if not (address.is_loopback or address.is_unspecified or packed in self._own_addresses):
+            return _Listener(bound, bound=any(packed))
+        if not is_of_machine(packed, self._own_addresses):
             return None
         unspecified = bytes(len(packed))
         wild = self._at.get((b"", "", upstream.port)) or self._at.get((unspecified, "", upstream.port))

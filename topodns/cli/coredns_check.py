@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from topodns.app.load import settings_from_text
-from topodns.app.self_forwarding import refuse_circles
+from topodns.app.self_forwarding import refuse_self_forwarding
 from topodns.corefile.errors import ConfigError, shown, unshown
 from topodns.corefile.imports import Importer
 from topodns.corefile.lexer import Token
@@ -141,7 +141,7 @@ def _between_blocks(
 ) -> Iterator[DirectiveFinding]:
     """The first problem between lines, such as two blocks for the same names, or a block that forwards to itself."""
     try:
-        refuse_circles(settings_from_text(text, file, default_port, environment), ())
+        refuse_self_forwarding(settings_from_text(text, file, default_port, environment), ())
     except ConfigError as problem:
         yield _refusal(problem)
 

@@ -2,8 +2,11 @@
 
 A client has one address by whatever socket its query arrives, and Go's net.ParseIP and net.ParseCIDR, which the API
 server and CoreDNS use, do the same with texts.
+
+Leading zeros in addresses of API objects: `cluster.decode.fields.parse_address`.
 """
 
+from collections.abc import Collection
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Final
 
@@ -23,6 +26,15 @@ def packed_address(text: str) -> bytes:
     Raises ValueError for a text that is no address.
     """
     return unmapped(ip_address(text).packed)
+
+
+def is_of_machine(address: bytes, own_addresses: Collection[bytes]) -> bool:
+    """Whether packets to this address stay on the machine, which has `own_addresses`. All are packed and unmapped.
+
+    Linux has all of 127.0.0.0/8, and the unspecified address is all of its family.
+    """
+    found = ip_address(address)
+    return found.is_loopback or found.is_unspecified or address in own_addresses
 
 
 def unmapped_network(text: str) -> IPv4Network | IPv6Network:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from topodns.app.banner import plugins_text, print_banner, print_nothing, version_text
-from topodns.app.self_forwarding import refuse_circles
+from topodns.app.self_forwarding import refuse_self_forwarding
 from topodns.corefile.errors import ConfigError
 from topodns.hostnet.commands import HostNetworkError
 from topodns.hostnet.firewall import Firewall
@@ -58,7 +58,7 @@ def _serve(flags: NodeCacheFlags, arguments: Sequence[str]) -> int:
         log.warning("node-cache: %s", remark)
     # A forwarding loop is refused before its use: the previous configuration stays, and the refusal is counted (N16).
     own = own_addresses()
-    corefile = NodeCorefile(flags, os.environ, refuse=lambda settings: refuse_circles(settings, own))
+    corefile = NodeCorefile(flags, os.environ, refuse=lambda settings: refuse_self_forwarding(settings, own))
     node_network = NodeNetwork(flags, corefile)
     if problems := node_network.watch.load().problems:
         _remove_leftovers(flags, node_network)

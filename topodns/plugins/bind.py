@@ -1,4 +1,7 @@
-"""The `bind` directive: the addresses that a server block listens on, given as such or by interface name."""
+"""The `bind` directive: the addresses that a server block listens on, given as such or by interface name.
+
+Tentative addresses (IPv6 duplicate address detection): `net.sockets`, which opens the sockets.
+"""
 
 from collections.abc import Callable, Collection, Iterator
 from ipaddress import IPv4Address, ip_address
@@ -7,6 +10,7 @@ from typing import Final
 from topodns.corefile.arguments import some_args, unknown_option, wrong
 from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
+from topodns.dns.addresses import is_of_machine, packed_address
 from topodns.plugins.block import Settings
 from topodns.plugins.compatibility import same
 from topodns.plugins.context import Context
@@ -71,9 +75,7 @@ def foreign_warnings(settings: Settings, own_addresses: Callable[[], Collection[
     bound = [(block, host) for block in settings.blocks if "bind" in block.settings for host in block.bound_hosts]
     own = own_addresses() if bound else ()
     for block, host in bound:
-        address = ip_address(host.partition("%")[0])
-        # Linux listens on all of 127.0.0.0/8, and the unspecified address is all of its family.
-        if not (address.is_loopback or address.is_unspecified or address.packed in own):
+        if not is_of_machine(packed_address(host), own):
             yield f"{host} is no address of this machine, which cannot serve the block at {block.source}:{block.line}"
 
 

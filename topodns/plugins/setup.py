@@ -10,6 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from topodns.dependency import Fact
+from topodns.dns.addresses import packed_address
 from topodns.dns.name import Name
 from topodns.files.text import BadText
 from topodns.memory.budget import SERVER, MemoryLimits
@@ -203,7 +204,7 @@ class BlockListener:
     @property
     def bound(self) -> bytes:
         """The listen address, packed; b"" for all addresses."""
-        return ip_address(self.host.partition("%")[0]).packed if self.host else b""
+        return packed_address(self.host) if self.host else b""
 
     @property
     def addresses(self) -> tuple[bytes, ...]:

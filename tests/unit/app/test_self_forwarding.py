@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.corefile_settings import settings
 from tests.support.model_builders import packed
-from topodns.app.self_forwarding import refuse_circles
+from topodns.app.self_forwarding import refuse_self_forwarding
 from topodns.corefile.errors import ConfigError
 from topodns.dns.addresses import packed_address
 
@@ -29,7 +29,7 @@ OWN = {packed("10.1.2.3"), packed("fd00::3")}
 )
 def test_n16_an_upstream_that_is_the_block_itself_is_refused(corefile: str) -> None:
     with pytest.raises(ConfigError, match="which is this server block itself: a loop"):
-        refuse_circles(settings(corefile), OWN)
+        refuse_self_forwarding(settings(corefile), OWN)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_n16_an_upstream_that_is_the_block_itself_is_refused(corefile: str) -> N
     ],
 )
 def test_n16_one_that_may_be_the_block_itself_is_warned_of(corefile: str) -> None:
-    (line,) = refuse_circles(settings(corefile), OWN)
+    (line,) = refuse_self_forwarding(settings(corefile), OWN)
     assert "may be this server block itself, a loop: `loop` would find out, which the block does not have" in line
 
 
@@ -75,15 +75,15 @@ def test_n16_one_that_may_be_the_block_itself_is_warned_of(corefile: str) -> Non
     ],
 )
 def test_n16_another_server_or_another_block_may_be_asked(corefile: str) -> None:
-    assert refuse_circles(settings(corefile), OWN) == ()
+    assert refuse_self_forwarding(settings(corefile), OWN) == ()
 
 
 def test_n16_the_error_and_the_warning_have_the_line_of_the_forward() -> None:
     before = "example {\nwhoami\n}\n. {\nerrors\nloop\n"
     with pytest.raises(ConfigError) as caught:
-        refuse_circles(settings(f"{before}bind 127.0.0.1\nforward . 127.0.0.1\n}}"), OWN)
+        refuse_self_forwarding(settings(f"{before}bind 127.0.0.1\nforward . 127.0.0.1\n}}"), OWN)
     assert str(caught.value) == "Corefile:8: 'forward' has 127.0.0.1:53, which is this server block itself: a loop"
-    assert refuse_circles(settings(f"{before}forward . 127.0.0.1\n}}"), OWN) == (
+    assert refuse_self_forwarding(settings(f"{before}forward . 127.0.0.1\n}}"), OWN) == (
         "plugin/forward: 127.0.0.1:53 may be this server block itself, a loop: `loop` finds out (Corefile:7)",
     )
 
@@ -98,5 +98,5 @@ def test_each_block_is_looked_at_once_however_many_there_are(monkeypatch: pytest
 
     monkeypatch.setattr("topodns.app.self_forwarding.packed_address", look)
     blocks = [f"d{number}.test:53 {{\nbind 192.0.2.9\nforward . 192.0.2.1\n}}" for number in range(100)]
-    refuse_circles(settings("\n".join(blocks)), OWN)
+    refuse_self_forwarding(settings("\n".join(blocks)), OWN)
     assert len(looked) <= 2 * len(blocks)

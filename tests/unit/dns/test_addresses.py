@@ -4,7 +4,7 @@ from ipaddress import ip_address
 
 import pytest
 
-from topodns.dns.addresses import packed_address, unmapped, unmapped_network
+from topodns.dns.addresses import is_of_machine, packed_address, unmapped, unmapped_network
 
 
 @pytest.mark.parametrize(
@@ -56,3 +56,19 @@ def test_a_length_above_that_of_the_written_address_is_an_error() -> None:
     for text in ("::ffff:10.0.0.0/129", "10.0.0.0/33"):
         with pytest.raises(ValueError, match="does not appear"):
             unmapped_network(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.53", True),
+        ("::1", True),
+        ("0.0.0.0", True),
+        ("::", True),
+        ("192.0.2.1", True),
+        ("192.0.2.2", False),
+        ("2001:db8::1", False),
+    ],
+)
+def test_loopback_unspecified_and_own_addresses_are_of_the_machine(text: str, expected: bool) -> None:
+    assert is_of_machine(packed_address(text), {packed_address("192.0.2.1")}) is expected

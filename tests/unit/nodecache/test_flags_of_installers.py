@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.node_cache_template import node_template
-from topodns.app.self_forwarding import refuse_circles
+from topodns.app.self_forwarding import refuse_self_forwarding
 from topodns.nodecache.corefile import NodeCorefile
 from topodns.nodecache.flags import parse_flags
 
@@ -104,7 +104,7 @@ def test_what_a_public_installer_passes_and_mounts_is_served(installer: Installe
     rendered = corefile.render(corefile.read())
     assert rendered.problems == ()
     settings = corefile.settings(rendered.text)
-    assert refuse_circles(settings, ()) == ()
+    assert refuse_self_forwarding(settings, ()) == ()
     assert {block.bound_hosts for block in settings.blocks} == {installer.bind}
     assert {
         block.keys[0].origin: [upstream.name for upstream in block.settings["forward"][0].upstreams]
