@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from topodns.cluster.api_names import is_label_key, is_label_value
+
 _TOKEN: Final = re.compile(r"\s*(==|!=|[=!<>(),]|[^\s=!<>(),]+)")
 _SYMBOLS: Final = frozenset(("==", "!=", "=", "!", "<", ">", "(", ")", ","))
 _END: Final = "the end"  # cannot be a token: words contain no space
-
-_NAME: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_PREFIX: Final = re.compile(r"(?=.{1,253}$)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 
 
 class BadSelector(ValueError):
@@ -104,8 +103,7 @@ def _parse_requirement(tokens: _Tokens) -> Requirement:
 
 def _parse_key(tokens: _Tokens) -> str:
     key = tokens.take_word("a label key")
-    prefix, slash, name = key.rpartition("/")
-    if not _NAME.fullmatch(name) or (slash and not _PREFIX.fullmatch(prefix)):
+    if not is_label_key(key):
         raise BadSelector(f"{_shown(key)} is no label key")
     return key
 
@@ -115,7 +113,7 @@ def _parse_value(tokens: _Tokens) -> str:
     if not tokens.at_word:
         return ""
     value = tokens.take()
-    if not _NAME.fullmatch(value):
+    if not is_label_value(value):
         raise BadSelector(f"{_shown(value)} is no label value")
     return value
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from topodns.app.signals import handle_signals_at_start
+from topodns.cluster.api_names import is_label_key
 from topodns.cluster.model import ObjectKey
 from topodns.corefile.arguments import MAX_PORT, Address
 from topodns.corefile.errors import shown
@@ -14,7 +15,6 @@ from topodns.kube.client.contract import ApiError
 from topodns.kube.client.credentials import OURS, package_needed
 from topodns.locator.objects import KINDS, NODE_LOCATORS, LocatorKind
 from topodns.locator.projection import LABELS
-from topodns.topology.keys import is_label_key
 
 LEASE_NAMESPACE: Final = "kube-system"  # outside of a Pod; in one, its namespace
 LEASE_NAME: Final = "topodns-locator"

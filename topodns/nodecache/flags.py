@@ -1,6 +1,7 @@
 """node-cache's flags: those of NodeLocal DNSCache and CoreDNS, and some of topodns. Command line in, settings out.
 
-Values are checked by the parsers of directives, so that error messages are the same.
+Values are checked by the parsers of directives, so that error messages are the same. -conf without a template:
+`nodecache.corefile`.
 """
 
 import os
@@ -9,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv6Address, ip_address
 from typing import Final
 
+from topodns.cluster.api_names import is_subdomain
 from topodns.corefile.arguments import MAX_PORT, Address, choice, duration, listen_address, whole
 from topodns.corefile.errors import ConfigError, shown
 from topodns.corefile.parser import Directive
@@ -24,9 +26,6 @@ NODE_NAME: Final = "NODE_NAME"  # the environment variable that the DaemonSet fi
 
 _ANY: Final = Address("", 0)
 _LONGEST_INTERFACE: Final = 15  # octets: IFNAMSIZ less the final NUL
-_LONGEST_NODE_NAME: Final = 253
-# A Node's name is a DNS-1123 subdomain.
-_NODE_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
 _SERVICE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _MIN_CACHE: Final = 1 << 20  # octets: fewer hold less than about two thousand names
 _MAX_CACHE: Final = 1 << 30
@@ -238,7 +237,7 @@ def _interval(given: ParsedFlags) -> float:
 def _node_name(given: ParsedFlags, environment: Mapping[str, str]) -> str:
     is_given = "nodename" in given.texts
     name = given.texts["nodename"] if is_given else environment.get(NODE_NAME, "")
-    if name and (len(name) > _LONGEST_NODE_NAME or not _NODE_NAME.fullmatch(name)):
+    if name and not is_subdomain(name):
         where = "'-nodename'" if is_given else f"the environment variable {NODE_NAME}"
         raise _error(f"{where} has {shown(name)}, expected the name of a Node, such as worker-1.example.org")
     return name

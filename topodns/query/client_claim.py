@@ -3,17 +3,16 @@
 Reads the claims and echoes the subnet; `topology.claim_trust` decides which claims count.
 """
 
-import re
 from typing import Final
 
+from topodns.cluster.api_names import MAX_SUBDOMAIN, is_subdomain
 from topodns.dns.message import Edns, Option
 from topodns.query.plugin import BadOption
 from topodns.topology.claim_trust import Claim
 
 NO_CLAIM: Final = Claim()
 
-MAX_NODE_NAME: Final = 253  # octets
-_NODE_NAME: Final = re.compile(rb"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
+MAX_NODE_NAME: Final = MAX_SUBDOMAIN
 
 _ADDRESS_BITS: Final = {1: 32, 2: 128}  # by FAMILY, the IANA address family number
 _NO_FAMILY: Final = 0  # with no address: `dig +subnet=0` sends it to disclose no subnet
@@ -55,10 +54,8 @@ def _node_name(edns: Edns) -> str | None:
     claimed = {data for code, data in edns.options if code == Option.NODE_IDENTITY}
     if len(claimed) != 1:
         return None
-    data = claimed.pop()
-    if len(data) > MAX_NODE_NAME or not _NODE_NAME.fullmatch(data):
-        return None
-    return data.decode("ascii")
+    name = claimed.pop().decode("latin-1")  # so that octets that are no ASCII are none of a name either
+    return name if is_subdomain(name) else None
 
 
 def _subnet(data: bytes) -> tuple[bytes, int] | None:

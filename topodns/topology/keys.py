@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from topodns.cluster.api_names import is_label_key
 from topodns.cluster.model import (
     ANY_KEY,
     HOSTNAME_LABEL,
@@ -32,9 +33,6 @@ MAX_TTL: Final = 300
 _TOO_LONG: Final = f"expected at most {MAX_KEYS_TEXT} characters"
 _SWITCHED_OFF: Final = ("none",)
 _SHOWN_CHARACTERS: Final = 80  # of an annotation quoted in a message: an annotation may have 256 KiB
-_LABEL_NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
-_LABEL_PREFIX: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
-_MAX_PREFIX: Final = 253
 _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -216,16 +214,6 @@ def _problem(keys: tuple[str, ...]) -> str | None:
         ),
         None,
     )
-
-
-def is_label_key(key: str) -> bool:
-    """Whether this is a qualified label name, which is an optional DNS subdomain and "/", then 1 to 63 of
-    alphanumerics and `-_.`, the first and the last one alphanumeric.
-    """
-    prefix, slash, name = key.rpartition("/")
-    if slash and (len(prefix) > _MAX_PREFIX or not _LABEL_PREFIX.fullmatch(prefix)):
-        return False
-    return _LABEL_NAME.fullmatch(name) is not None
 
 
 def _mended(source: KeySource, keys: tuple[str, ...]) -> Policy:

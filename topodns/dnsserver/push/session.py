@@ -7,6 +7,7 @@ the publisher gives the time.
 import logging
 from typing import TYPE_CHECKING, Final
 
+from topodns.cluster.api_names import is_subdomain
 from topodns.dns.dso import (
     DsoMessage,
     DsoType,
@@ -37,7 +38,6 @@ log = logging.getLogger(__name__)
 TIMEOUTS: Final = SessionTimeouts(inactivity=15_000, keepalive=15_000)  # milliseconds
 PATIENCE: Final = 2 * TIMEOUTS.keepalive / 1000  # seconds, of the server (RFC 8490 sections 6.4.1, 6.5.1)
 
-_MAX_NODE_NAME: Final = 253
 _MINUTE: Final = 60_000  # milliseconds
 _RCODES: Final = {
     PushRefusal.MALFORMED: (Rcode.FORMERR, 5 * _MINUTE),
@@ -234,7 +234,7 @@ class PushSession:
     def _is_of_the_viewer(self, additional: tuple[Tlv, ...]) -> bool:
         """Take the Node's name of the session's first SUBSCRIBE. False for a later one with another name."""
         named = [data for kind, data in additional if kind == DsoType.NODE_NAME]
-        node_name = named[0] if len(named) == 1 and len(named[0]) <= _MAX_NODE_NAME else b""
+        node_name = named[0] if len(named) == 1 and is_subdomain(named[0].decode("latin-1")) else b""
         if not self._named:
             self._named = True
             self.viewer = self.viewer._replace(node_name=node_name)
