@@ -7,9 +7,9 @@ from struct import Struct
 from typing import Final
 
 from topodns.cluster.model import Alias, Endpoint
+from topodns.dns.addresses import OCTETS
 from topodns.dns.name import MAX_LABEL
 
-_DECIMALS: Final = frozenset(map(str, range(256)))  # without leading zeros, so that an address has one label
 _HEXTETS: Final = Struct("!8H")
 _ZEROS: Final = tuple("-" + "0-" * run for run in range(8, 1, -1))  # zero runs, longest first, for RFC 5952's "::"
 
@@ -101,8 +101,8 @@ def _dashed(address: bytes) -> str:
 def undashed(label: str) -> bytes:
     """The packed address for which `_dashed` gives exactly this label; b"" if there is none."""
     parts = label.split("-")
-    if len(parts) == 4 and _DECIMALS.issuperset(parts):
-        return bytes(map(int, parts))
+    if len(parts) == 4 and OCTETS.keys() >= set(parts):
+        return bytes([OCTETS[part] for part in parts])
     try:
         address = IPv6Address(label.replace("-", ":")).packed
     except AddressValueError:

@@ -6,12 +6,15 @@ server and CoreDNS use, do the same with texts.
 Leading zeros in addresses of API objects: `cluster.decode.fields.parse_address`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Final
 
 IPV4_SIZE: Final = 4  # octets
 IPV4_MAPPED: Final = bytes(10) + b"\xff\xff"  # the prefix of RFC 4291 section 2.5.5.2
+OCTETS: Final[Mapping[str, int]] = {str(number): number for number in range(256)}
+"""An octet of an IPv4 address by its decimal text in ASCII digits, without leading zeros: each has one text."""
+
 _MAPPED_LENGTH: Final = 8 * len(IPV4_MAPPED)
 
 

@@ -7,6 +7,8 @@ names are never compared as dotted text. The root is the empty tuple.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from topodns.dns.addresses import OCTETS
+
 Name = tuple[str, ...]
 
 ROOT: Final[Name] = ()
@@ -18,7 +20,6 @@ IP6_ARPA: Final[Name] = ("ip6", "arpa")
 
 _DIGITS: Final = "0123456789"
 _NIBBLES: Final = "0123456789abcdef"
-_OCTETS: Final = frozenset(map(str, range(256)))  # without leading zeros, so that an address has one reverse name
 # The ASCII letters only (RFC 4343): str.lower would also fold the upper half of latin-1.
 _LOWER: Final = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
@@ -171,11 +172,11 @@ def is_part_of_reverse(name: Name) -> bool:
     False for the root.
     """
     if name[-2:] == IN_ADDR_ARPA:
-        return len(name) < 6 and all(label in _OCTETS for label in name[:-2])
+        return len(name) < 6 and all(label in OCTETS for label in name[:-2])
     if name[-2:] == IP6_ARPA:
         return len(name) < 34 and all(label in _NIBBLES for label in name[:-2])
     return name == IP6_ARPA[1:]
 
 
 def _octets_of(labels: Name) -> bytes | None:
-    return bytes(map(int, labels)) if all(label in _OCTETS for label in labels) else None
+    return bytes([OCTETS[label] for label in labels]) if all(label in OCTETS for label in labels) else None

@@ -9,14 +9,13 @@ from typing import Final, TypeVar
 from topodns.cluster.decode.structs import ApiMetadata, ApiPort
 from topodns.cluster.decode.unreadable_elements import LeftOutElements
 from topodns.cluster.port_index import MAX_PORTS
-from topodns.dns.addresses import packed_address, unmapped_network
+from topodns.dns.addresses import OCTETS, packed_address, unmapped_network
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})  # shared: most endpoints have no topology map
 
-_OCTETS: Final = {str(number): number for number in range(256)}  # ASCII digits only
 _LEADING_ZEROS: Final = re.compile(r"(?<![0-9A-Fa-f])0+(?=[0-9A-Fa-f])")
 MAX_LISTED: Final = 1000  # addresses of one field of an object other than a slice; more are ignored
 _MAX_PORT: Final = 65535
@@ -34,7 +33,7 @@ def parse_address(text: str) -> bytes:
     """
     try:
         first, second, third, fourth = text.split(".")
-        return bytes((_OCTETS[first], _OCTETS[second], _OCTETS[third], _OCTETS[fourth]))
+        return bytes((OCTETS[first], OCTETS[second], OCTETS[third], OCTETS[fourth]))
     except (ValueError, KeyError):
         return _parse_address_slowly(text)
 
