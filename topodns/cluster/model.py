@@ -144,8 +144,8 @@ class Policy:
         return tuple(key for key in keys if key != ANY_KEY)
 
     @property
-    def asks_nothing(self) -> bool:
-        """Whether it has no keys (not even `*`) and follows no hints, so that every client gets all endpoints.
+    def is_empty(self) -> bool:
+        """Whether the policy has no keys (not even `*`) and follows no hints: every client gets all endpoints.
 
         `policy_of` returns None instead of such a policy.
         """

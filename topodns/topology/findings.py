@@ -128,5 +128,5 @@ def key_findings(
         return
     for warning in policy.warnings:
         yield Finding(key, "mended", f"topology {policy.source.value}: {warning}")
-    if governing and not policy.asks_nothing:
+    if governing and not policy.is_empty:
         yield Finding(key, "governing", _GOVERNING)

@@ -55,10 +55,10 @@ def policy_of(service: Service, sources: Sequence[KeySource]) -> Policy | Invali
     value (the hints themselves are on the endpoints), so sources after it are never read.
     Only headless Services have a policy: traffic to a ClusterIP is routed by kube-proxy.
     """
-    wish = _first_wish(service.topology, sources) if service.headless else None
-    if not isinstance(wish, Policy):
-        return wish
-    return None if wish.asks_nothing else _with_ttl(wish, service.topology.ttl)
+    policy = _of_first_source(service.topology, sources) if service.headless else None
+    if not isinstance(policy, Policy):
+        return policy
+    return None if policy.is_empty else _with_ttl(policy, service.topology.ttl)
 
 
 def misplaced(service: Service, sources: Sequence[KeySource]) -> str | None:
@@ -68,8 +68,8 @@ def misplaced(service: Service, sources: Sequence[KeySource]) -> str | None:
     """
     if service.headless or KeySource.ANNOTATION not in sources:
         return None
-    wish = _from_annotation(service.topology)
-    if wish is None or (isinstance(wish, Policy) and wish.asks_nothing):
+    policy = _from_annotation(service.topology)
+    if policy is None or (isinstance(policy, Policy) and policy.is_empty):
         return None
     return "topology keys have no effect here: the Service is not headless"
 
@@ -90,11 +90,12 @@ def overridden(service: Service, sources: Sequence[KeySource]) -> str | None:
     )
 
 
-def _first_wish(inputs: TopologyInputs, sources: Sequence[KeySource]) -> Policy | InvalidPolicy | None:
+def _of_first_source(inputs: TopologyInputs, sources: Sequence[KeySource]) -> Policy | InvalidPolicy | None:
+    """The value of the first source that has one, valid or not."""
     for source in sources:
-        wish = _READERS[source](inputs)
-        if wish is not None:
-            return wish
+        policy = _READERS[source](inputs)
+        if policy is not None:
+            return policy
     return None
 
 

@@ -90,7 +90,7 @@ def select(
     """
     if isinstance(policy, InvalidPolicy):
         return _select_invalid(pool, on_invalid)
-    if policy is None or (not policy.keys and policy.asks_nothing):
+    if policy is None or (not policy.keys and policy.is_empty):
         return Selection(pool.everyone, Reason.UNFILTERED)
     if not location.node_name:
         return _select_unlocated(pool, policy, unknown_client)
@@ -116,7 +116,7 @@ def select_while_denied(
     the missing permission is the operator's mistake and must not cost clients their answers. All other clients get the
     same as with the permission. kubernetes.io/hostname needs no labels: the Node's name is its value.
     """
-    if not isinstance(policy, Policy) or policy.asks_nothing:
+    if not isinstance(policy, Policy) or policy.is_empty:
         return select(pool, policy, location, unknown_client, on_invalid)
     if not location.node_name:
         return Selection(pool.everyone, Reason.NOT_PERMITTED)
