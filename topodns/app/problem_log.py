@@ -1,6 +1,7 @@
-"""The log of what is wrong with topology keys, EndpointSlices and locators, and the Events about keys.
+"""The log of problems of the clusters' objects: topology keys, EndpointSlices, locators, and objects left out.
 
-It imports no cluster module at run time: a Corefile may have no cluster.
+Problems that users should see at their Service also go to `kube.events`. Cluster modules are not imported at run time,
+as a Corefile may have no cluster.
 """
 
 import asyncio
@@ -16,40 +17,41 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-LOOK_AFTER: Final = 0.5  # seconds: once for a burst of changes
+CHECK_AFTER: Final = 0.5  # seconds: once for a burst of changes
 
 
 class ProblemLog:
-    """Logs the problems of some clusters that are new, in slices of time between queries: there may be thousands.
+    """Logs each problem of the clusters once, when it appears; a problem that was fixed and comes back is logged again.
 
-    `run` looks for them once when it starts, and soon after each `rouse`. A Service that changes while it looks is
-    taken as it is when its turn comes, and as it is in the end by the look that its change has caused.
+    `run` makes a first check of all objects, and another one soon after each `rouse`, in slices of time between
+    queries, as there may be thousands of problems. A change during a check calls `rouse`, so that a further check sees
+    it.
     """
 
     def __init__(self) -> None:
         self.clusters: Sequence[Cluster] = ()
         self._due = asyncio.Event()
-        self._looks = 0
-        self._lines: dict[str, int] = {}  # of present problems -> the look that has found it last
+        self._checks = 0
+        self._lines: dict[str, int] = {}  # of present problems -> the number of the last check that found it
 
     def rouse(self) -> None:
-        """Have `run` look once more, as a state has changed."""
+        """Have `run` make another check, as a state has changed."""
         self._due.set()
 
     async def run(self) -> None:
-        """Look until cancelled; again and again while EndpointSlices or locators are still to be checked."""
+        """Make checks until cancelled; without a `rouse` while EndpointSlices or locators are still to be compared."""
         self._due.set()
         while True:
             await self._due.wait()
-            await asyncio.sleep(LOOK_AFTER)
+            await asyncio.sleep(CHECK_AFTER)
             self._due.clear()
-            await in_slices(self.look())
+            await in_slices(self.check())
             if any(cluster.feed.checking for cluster in self.clusters):
                 self._due.set()
 
-    def look(self) -> Iterator[None]:
-        """Log the new problems of all clusters, and report those of keys, new or not, for Events; in small steps."""
-        self._looks += 1
+    def check(self) -> Iterator[None]:
+        """Log the new problems of all clusters, and give all findings to the recorder of Events; in small steps."""
+        self._checks += 1
         for cluster in self.clusters:
             findings: list[Finding] = []
             for found in cluster.findings():
@@ -67,11 +69,11 @@ class ProblemLog:
     def _note(self, line: str) -> None:
         if line not in self._lines:
             log.warning("plugin/topology: %s", line)
-        self._lines[line] = self._looks
+        self._lines[line] = self._checks
 
     def _forget_the_fixed(self) -> Iterator[None]:
-        """Forget what this look has not found, so that it is logged when it comes back."""
+        """Forget the problems that this check did not find, so that they are logged when they come back."""
         for line in list(self._lines):
-            if self._lines[line] != self._looks:
+            if self._lines[line] != self._checks:
                 del self._lines[line]
             yield

@@ -1,7 +1,8 @@
-"""Refusals by the API server: counts, and log lines that name what is missing, one at the beginning and one at the end.
+"""Requests of the locator that the API server refuses: a count of each, and log lines that name the missing part.
 
-`what`, the text in log lines by which refusals are told apart, is the name of a collection (`podlocators`), `writes of`
-one, or the Lease.
+A missing part is a rule of RBAC or a CustomResourceDefinition. A refusal is logged when it begins and when it is over.
+`what` is the target of the refused requests, as log lines name it: a collection (`podlocators`), `writes of` one, or
+the Lease.
 """
 
 import logging
@@ -30,7 +31,7 @@ _PASSING: Final = frozenset((0, 429))
 
 
 class Refusals:
-    """The refusals of one locator process, by `what` was refused; `counts.refusals` has them by reason."""
+    """The refusals of one locator process, each with its `what`; `counts.refusals` has their number by reason."""
 
     def __init__(self, kind: LocatorKind, counts: LocatorCounts, clock: Callable[[], float] = time.monotonic) -> None:
         self._kind = kind

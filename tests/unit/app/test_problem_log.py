@@ -11,7 +11,7 @@ from tests.support.model_builders import service
 from tests.support.virtual_event_loop import run_virtually
 from topodns.app.cluster_reload import feed_settings
 from topodns.app.clusters import Cluster, Feed
-from topodns.app.problem_log import LOOK_AFTER, ProblemLog
+from topodns.app.problem_log import CHECK_AFTER, ProblemLog
 from topodns.cluster.model import Deleted, ObjectKey, Service, Upserted
 from topodns.dns.name import parse_name
 from topodns.plugins.kubernetes.settings import KubernetesSettings
@@ -51,19 +51,19 @@ def test_a_problem_is_logged_once_and_again_when_it_comes_back(caplog: pytest.Lo
     one = cluster(bad("a"), misplaced("b"), service("c", annotation="rack"))
     problems = problems_of(one)
     for _ in range(2):
-        list(problems.look())
+        list(problems.check())
     assert named(caplog.records) == ["a", "b"]
     one.state.apply(Deleted("Service", ObjectKey("default", "a")), 0)
-    list(problems.look())
+    list(problems.check())
     one.state.apply(Upserted(bad("a")), 0)
-    list(problems.look())
+    list(problems.check())
     assert named(caplog.records) == ["a", "b", "a"]
 
 
 def test_a_step_looks_at_no_more_than_one_service(caplog: pytest.LogCaptureFixture) -> None:
-    look = problems_of(cluster(*(bad(f"a{n}") for n in range(9)), *(misplaced(f"b{n}") for n in range(9)))).look()
+    check = problems_of(cluster(*(bad(f"a{n}") for n in range(9)), *(misplaced(f"b{n}") for n in range(9)))).check()
     before = 0
-    for _ in look:
+    for _ in check:
         assert len(caplog.records) <= before + 1
         before = len(caplog.records)
     assert before == 18
@@ -73,21 +73,21 @@ def test_a_step_looks_at_no_more_than_one_service(caplog: pytest.LogCaptureFixtu
 def test_services_may_come_and_go_between_two_steps(caplog: pytest.LogCaptureFixture, done: int) -> None:
     one = cluster(bad("a"), bad("b"), misplaced("c"), misplaced("d"))
     problems = problems_of(one)
-    look = problems.look()
+    check = problems.check()
     for _ in range(done):
-        next(look)
+        next(check)
     for gone in ("b", "d"):
         one.state.apply(Deleted("Service", ObjectKey("default", gone)), 0)
     for new in (bad("e"), misplaced("f")):
         one.state.apply(Upserted(new), 0)
-    list(look)
+    list(check)
     caplog.clear()
-    list(problems.look())
+    list(problems.check())
     assert set(named(caplog.records)) <= {"e", "f"}
     caplog.clear()
     for back in (bad("b"), misplaced("d")):
         one.state.apply(Upserted(back), 0)
-    list(problems.look())
+    list(problems.check())
     assert named(caplog.records) == ["b", "d"]
 
 
@@ -97,14 +97,14 @@ def test_it_looks_soon_after_it_was_roused_and_once_for_a_burst(caplog: pytest.L
 
     async def story() -> list[list[str]]:
         task = asyncio.create_task(problems.run())
-        await asyncio.sleep(3 * LOOK_AFTER)
+        await asyncio.sleep(3 * CHECK_AFTER)
         seen = [named(caplog.records)]
         for name in ("a", "b"):
             one.state.apply(Upserted(bad(name)), 0)
             problems.rouse()
-            await asyncio.sleep(LOOK_AFTER / 4)
+            await asyncio.sleep(CHECK_AFTER / 4)
             seen.append(named(caplog.records))
-        await asyncio.sleep(LOOK_AFTER)
+        await asyncio.sleep(CHECK_AFTER)
         task.cancel()
         return [*seen, named(caplog.records)]
 

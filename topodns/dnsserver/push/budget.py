@@ -1,8 +1,9 @@
-"""Limits the sessions, subscriptions and memory of the clients of the process, by address and in all.
+"""Limits on DNS push: sessions, subscriptions and their memory, for each client address and for the process.
 
-Memory is shared as fairly as can be without knowing who is who: an address whose subscriptions take more than what is
-still free gets no further one, so that it holds at most half of what all others leave. A subscription begins only
-while some is free; answers that grow later may exceed the limit. Addresses are packed.
+A client is an address, as several programs behind one cannot be told apart. An address whose subscriptions take more
+memory than is still free gets no further subscription, so that it holds at most half of the memory that the other
+addresses leave. A subscription begins only while memory is free; answers that grow later may exceed the limit.
+Addresses are packed.
 """
 
 from dataclasses import dataclass, field

@@ -1,9 +1,10 @@
-"""Connections with one query at a time, for queries that would take others on their connection along.
+"""TCP connections to an upstream that carry one query at a time, for a query whose connection may fail because of it.
 
-Some servers close a connection at a query that they do not want to answer (a response policy with DROP, a query that
-makes them fail), and so lose all others on it. Which one it was is not known. So a query that was in flight on two
-connections when these were lost is sent in isolation, where it loses no other query a third time. The oldest query of a
-silent connection is hedged there: the upstream may be busy with it, and answer no other one meanwhile.
+Some servers close a connection when they get a query that they do not answer (a response policy with DROP, a query that
+makes them fail), and all other queries on the connection are lost with it. The client cannot see which query was the
+cause. So a query that was in flight on two lost connections is sent a third time over a connection of its own, where it
+costs no other query anything. The oldest query of a silent connection is also sent over one (hedging): the upstream may
+be busy with that query, and answer no other one on the connection meanwhile. The upstream itself stays in use.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,13 +32,13 @@ class Opener(Protocol):
         """As `ConnectionOwner.answered`."""
 
     def continue_with_twin(self, query: UpstreamQuery) -> None:
-        """The connection of a query with a twin is lost."""
+        """Continue with the other sending of a query (`retransmission`), as the connection of this one is lost."""
 
 
 class IsolatedConnections:
-    """The isolated connections of one transport. Implements `ConnectionOwner`.
+    """The connections with one query at a time of one transport. Implements `ConnectionOwner`.
 
-    It is the `via` of a query that waits for a connection.
+    It is the `via` of a query that waits for such a connection.
     """
 
     def __init__(self, opener: Opener, time: Callable[[], float]) -> None:
@@ -49,7 +50,7 @@ class IsolatedConnections:
         self._closing = False
 
     def send(self, query: UpstreamQuery) -> None:
-        """Send a query, for the last time, over a connection without another one: at once, or when there is one."""
+        """Send a query, for the last time, over a connection without another query: at once, or when there is one."""
         self._waiting[query] = None
         query.via = self
         self._send_waiting()

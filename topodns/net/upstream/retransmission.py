@@ -1,4 +1,8 @@
-"""The second sending of a query, beside the first, because no reply has come (RFC 1035 section 4.2.1)."""
+"""A query sent a second time because no reply to it has arrived (RFC 1035 section 4.2.1): its retransmission.
+
+Over UDP it is sent to the same upstream from another port, over TCP (hedging) over another connection. Both stay in
+flight until the first reply to either.
+"""
 
 from math import inf
 
@@ -6,9 +10,9 @@ from topodns.query.upstream import Failure, UpstreamQuery
 
 
 class Retransmission(UpstreamQuery):
-    """The same query once more, with another id. The first reply to either is that of the original.
+    """The same query with an id of its own. A reply to it is delivered as the reply to the original.
 
-    Callers know the original only, which has the deadline. `twin` of each is the other one.
+    Callers know the original only, which has the deadline. Of the two, each has the other as its `twin`.
     """
 
     __slots__ = ("original",)
@@ -27,7 +31,7 @@ class Retransmission(UpstreamQuery):
 
 
 def separate(query: UpstreamQuery) -> UpstreamQuery:
-    """Separate an original and its retransmission, given either. Returns the other one."""
+    """Make an original and its retransmission independent of each other, given either. Returns the other one."""
     twin = query.twin
     assert twin is not None
     query.twin = twin.twin = None
