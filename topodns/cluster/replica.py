@@ -1,4 +1,4 @@
-"""Copies of a state in other processes: the journal of its changes, and how a copy takes them."""
+"""Copies of a state in worker processes: the journal of its changes, and how a copy applies them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -14,13 +14,13 @@ Keyed = tuple[ObjectKey, ClusterObject | None, ClusterObject | None]
 
 
 class Journal(Protocol):
-    """Takes the changes of a state in order, all that a copy needs to stay equal."""
+    """Receives the changes of a state in order: with all of them a copy stays equal to the original."""
 
     def taken(self, kind: Kind, changes: Sequence[Keyed], wall_seconds: int) -> None:
-        """Take changes of objects that the state takes together, just before it does."""
+        """Record changes of objects that the state applies together, just before it does."""
 
-    def settled(self, kind: Kind, denied: bool) -> None:
-        """Take that the kind counts as synced from now on: its first list is complete, or it is `denied`."""
+    def synced(self, kind: Kind, denied: bool) -> None:
+        """Record that the kind is synced from now on: its first list is complete or, if `denied`, RBAC forbids it."""
 
     def when_copied(self, action: Callable[[], object]) -> None:
         """Call `action` once all copies have all changes so far."""

@@ -178,7 +178,7 @@ class ClusterState:
 
     def complete(self, kind: Kind) -> frozenset[Fact]:
         """Count a kind as listed, as all its objects are held; returns the dependencies touched (EVERYTHING)."""
-        self._settle(kind)
+        self._mark_synced(kind)
         self.denied.discard(kind)
         self.unchecked_slices.update(one.key for one in self._slices.values())
         self.locators.recheck_all()
@@ -191,16 +191,16 @@ class ClusterState:
         """
         if kind not in self._awaited:
             return frozenset()
-        self._settle(kind, denied=True)
+        self._mark_synced(kind, denied=True)
         self.denied.add(kind)
         return _ALL
 
-    def _settle(self, kind: Kind, denied: bool = False) -> None:
+    def _mark_synced(self, kind: Kind, denied: bool = False) -> None:
         self._awaited.discard(kind)
         self.synced = not self._awaited
         self.revision += 1  # `synced` and `knows_all_pods` are changes too
         if self.journal is not None:
-            self.journal.settled(kind, denied)
+            self.journal.synced(kind, denied)
 
     def interned(self, value: ClusterObject) -> ClusterObject:
         """The held object if it equals `value` and is not newer, so that one copy stays in memory; else `value`."""

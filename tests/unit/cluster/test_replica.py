@@ -44,7 +44,7 @@ class Notes:
     def taken(self, kind: Kind, changes: object, wall_seconds: int) -> None:
         self.lines.append(f"{kind} at {wall_seconds}")
 
-    def settled(self, kind: Kind, denied: bool) -> None:
+    def synced(self, kind: Kind, denied: bool) -> None:
         self.lines.append(f"{kind} {'denied' if denied else 'complete'}")
 
     def when_copied(self, action: object) -> None:

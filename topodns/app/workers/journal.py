@@ -66,7 +66,7 @@ class FeedJournal:
         how = ChangeType.LISTED_OBJECTS if self._state.locators.listing else ChangeType.OBJECTS
         self._turn.add(StateChange(self.number, how, kind, wall_seconds, pack_objects(upserted, deleted)))
 
-    def settled(self, kind: Kind, denied: bool) -> None:
+    def synced(self, kind: Kind, denied: bool) -> None:
         self._turn.add(StateChange(self.number, ChangeType.DENIED if denied else ChangeType.COMPLETE, kind, 0))
 
     def when_copied(self, action: Callable[[], object]) -> None:

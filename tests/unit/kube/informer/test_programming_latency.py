@@ -73,7 +73,7 @@ class Copies:
     def taken(self, kind: Kind, changes: object, wall_seconds: int) -> None:
         """Not of interest here."""
 
-    def settled(self, kind: Kind, denied: bool) -> None:
+    def synced(self, kind: Kind, denied: bool) -> None:
         """Not of interest here."""
 
     def when_copied(self, action: Callable[[], object]) -> None:
