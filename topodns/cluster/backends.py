@@ -1,4 +1,4 @@
-"""All endpoints of one Service: merged from its slices, split by family, port and name.
+"""All endpoints of one Service: merged from its slices, split by family, port and name; ready or not for each port.
 
 Built lazily, on the first use after a change of the Service's slices or of the labels of its endpoints' Nodes. A change
 of one slice leaves the members of the others to the next Backends (`cluster.backends_table`), except those that share
@@ -58,7 +58,7 @@ class Backends:
         self._node_of = node
         self._pod_names = pod_names
         self.members = members_of_slices(self._slices, kept, sharers)
-        self._distinct = not any([one.shared for one in self.members])  # whether no address occurs twice
+        self._distinct = not any([one.shares_address for one in self.members])  # whether no address occurs twice
         self._counts: Callable[[Endpoint], bool] = _ready
         pools = {family: self._pool(_segments(self.members, family), self._distinct) for family in _FAMILIES}
         if terminating_fallback and not _any_ready(pools):

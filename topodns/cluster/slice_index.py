@@ -105,7 +105,8 @@ class SliceTable:
     def with_address(self, address: bytes, besides: str = "") -> tuple[tuple[ObjectKey, Endpoint], ...]:
         """(Service, endpoint) with this address, one per Service, ready or not, without the namespace `besides`.
 
-        Of copies in several slices a ready one counts first, then one not terminating, then the highest generation.
+        Of copies in several slices a ready one counts first, then one not terminating, then the highest generation:
+        unlike in `cluster.slice_members`, where all copies are ready, a Pod is a client before and after it is ready.
         Only the first 100 slices of each namespace are searched: a namespace that lists all addresses of the cluster in
         any number of slices must not delay queries for one of them.
         """

@@ -3,6 +3,8 @@
 An endpoint may be in several slices, as when the control plane moves it, or where it is ready at one port and not at
 another: it is a member of the first slice in which it is ready, as the copy of the highest generation. So only the
 slices that share an address are compared.
+
+Readiness per port: `cluster.backends.Backends.pool_for_port`.
 """
 
 from collections import Counter
@@ -26,13 +28,16 @@ _slice_endpoints: Final = attrgetter("endpoints")
 
 
 class SliceMembers(NamedTuple):
-    """The ready endpoints of one slice, by family; None: there are none of that family."""
+    """The ready endpoints of one slice, by family; None: there are none of that family.
+
+    With `shares_address` they also depend on the other slices that have the address.
+    """
 
     slice: EndpointSlice
     ready: tuple[Endpoint, ...]  # without those that are ready in an earlier slice
     ipv4: Segment | None
     ipv6: Segment | None
-    shared: bool  # whether an address is twice in the slice, or in another one too: then that one matters as well
+    shares_address: bool  # whether an address of the slice occurs twice, in it or in another slice of the Service
 
     def of(self, family: int) -> Segment | None:
         return self.ipv4 if family == 4 else self.ipv6
@@ -69,7 +74,7 @@ def _compared(
     """The slices that may share an address: those that did before, and those that share one with a changed slice."""
     changed = [one for one in slices if _known(one, kept) is None]
     names = set(chain.from_iterable(map(sharers, changed)))
-    return [one for one in slices if one.name in names or (one.name in kept and kept[one.name].shared)]
+    return [one for one in slices if one.name in names or (one.name in kept and kept[one.name].shares_address)]
 
 
 def distinct_endpoints(
@@ -134,7 +139,7 @@ def _known(one: EndpointSlice, kept: Mapping[str, SliceMembers]) -> SliceMembers
 def _own_members(one: EndpointSlice, kept: Mapping[str, SliceMembers]) -> SliceMembers:
     """The members of a slice that shares no address."""
     known = _known(one, kept)
-    if known is not None and not known.shared:
+    if known is not None and not known.shares_address:
         return known
     ready = one.endpoints if all(map(_ready, one.endpoints)) else tuple(filter(_ready, one.endpoints))
     return SliceMembers(one, ready, *split(ready), False)
@@ -143,5 +148,5 @@ def _own_members(one: EndpointSlice, kept: Mapping[str, SliceMembers]) -> SliceM
 def _sharing_members(one: EndpointSlice, ready: tuple[Endpoint, ...], kept: Mapping[str, SliceMembers]) -> SliceMembers:
     known = _known(one, kept)
     if known is not None and known.ready == ready:
-        return known if known.shared else known._replace(shared=True)
+        return known if known.shares_address else known._replace(shares_address=True)
     return SliceMembers(one, ready, *split(ready), True)

@@ -135,7 +135,7 @@ def in_one_segment(slices: Sequence[EndpointSlice], *_: object) -> tuple[SliceMe
     ready = [each for _, each in best.values()]
     four, six = (tuple(each for each in ready if len(each.address) == size) for size in (4, 16))
     segments = (Segment(four) if four else None, Segment(six) if six else None)
-    return (SliceMembers(slices[0], (), *segments, shared=True),) if slices else ()
+    return (SliceMembers(slices[0], (), *segments, shares_address=True),) if slices else ()
 
 
 USES = st.sampled_from(("nothing", "build", "all"))  # after a change
@@ -221,7 +221,7 @@ def test_slices_that_share_an_address_are_merged_and_the_others_keep_their_segme
     state.apply(Upserted(both), 0)
     state.backends(DB)
     state.apply(Upserted(large(3)), 0)
-    assert [one.shared for one in state.backends(DB).members] == [False] * 5
+    assert [one.shares_address for one in state.backends(DB).members] == [False] * 5
 
 
 def test_labels_of_nodes_are_read_again_before_the_next_use(state: ClusterState) -> None:

@@ -33,13 +33,13 @@ def test_members_are_the_ready_endpoints_by_family() -> None:
 def test_an_endpoint_in_two_slices_is_a_member_of_the_first() -> None:
     members = members_of_slices([web("a", ONE, TWO), web("b", THREE), web("c", TWO)])
     assert ready(*members) == [[ONE, TWO], [THREE], []]
-    assert [one.shared for one in members] == [True, False, True]
+    assert [one.shares_address for one in members] == [True, False, True]
 
 
 def test_so_is_one_that_is_twice_in_a_slice_once() -> None:
     members = members_of_slices([web("a", ONE, ONE), web("b", TWO)])
     assert ready(*members) == [[ONE], [TWO]]
-    assert [one.shared for one in members] == [True, False]
+    assert [one.shares_address for one in members] == [True, False]
 
 
 def test_an_endpoint_is_a_member_of_the_first_slice_in_which_it_is_ready() -> None:
@@ -61,7 +61,7 @@ def test_of_unchanged_slices_the_members_are_kept_unless_the_changed_one_has_an_
     assert after[0] is before[0]
     assert after[1].ipv4 is before[1].ipv4, "its endpoints are the same, so their indexes are"
     assert ready(*after) == [[ONE], [TWO], []]
-    assert [one.shared for one in after] == [False, True, True]
+    assert [one.shares_address for one in after] == [False, True, True]
 
 
 def test_a_slice_that_shared_an_address_is_compared_anew() -> None:
@@ -70,5 +70,5 @@ def test_a_slice_that_shared_an_address_is_compared_anew() -> None:
     del slices[0]
     after = members_of_slices(slices, by_name(*before[1:]), lambda _one: ())
     assert ready(*after) == [[ONE], [THREE]]
-    assert [one.shared for one in after] == [False, False]
+    assert [one.shares_address for one in after] == [False, False]
     assert after[1] is before[2]
