@@ -3,6 +3,8 @@
 A user of one namespace can make any number of objects, as large as etcd takes. Where all objects together need
 more octets than there are, the namespace that has the most loses its largest objects, and no other one loses any. The
 octets of an object are estimated: its memory in CPython 3.11 with all indexes, and with those that queries build.
+
+The number of octets: `memory.budget.cluster_octets`. What a lost object becomes: `cluster.left_out`.
 """
 
 from abc import ABC, abstractmethod

@@ -4,6 +4,8 @@ Slices made from v1 Endpoints (`mirrored`) count only if their Service has no ot
 Endpoints into slices, and where both exist the real slice has more information.
 
 A user of one namespace can make any number of slices, so an addition or removal costs the same among many.
+
+Which Endpoints become slices: `cluster.decode.slices`.
 """
 
 from bisect import bisect_left

@@ -56,7 +56,8 @@ def _serve(flags: NodeCacheFlags, arguments: Sequence[str]) -> int:
     start_logging(time.monotonic)
     for remark in flags.remarks:
         log.warning("node-cache: %s", remark)
-    # A forwarding loop is refused before its use: the previous configuration stays, and the refusal is counted (N16).
+    # A forwarding loop is refused before its use: the previous configuration stays, and the refusal is counted
+    # (docs/operate/reliability.md, "faults of a node cache").
     own = own_addresses()
     corefile = NodeCorefile(flags, os.environ, refuse=lambda settings: refuse_self_forwarding(settings, own))
     node_network = NodeNetwork(flags, corefile)

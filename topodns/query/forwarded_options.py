@@ -2,7 +2,7 @@
 
 Options of clients are for this server alone, since EDNS is hop by hop (RFC 6891 section 6.2.6). Those that a rule of
 `rewrite edns0` sets, or keeps as the client sent them, go to the upstream. Its answer holds only for queries with the
-same ones, so they are a part of the keys of `cache` and of single-flight.
+same ones, so they are a part of the keys of `cache` (`plugins.cache.entry.key_of`) and of single-flight.
 """
 
 from typing import NamedTuple

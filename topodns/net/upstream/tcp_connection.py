@@ -1,6 +1,7 @@
 """One pipelined connection to an upstream over TCP or TLS (RFC 7766), with replies in any order.
 
 It keeps its queries by id. Its owner chooses the connection for a query, and handles the queries of a lost connection.
+Messages that match no query are counted (strays); an upstream that floods the connection with them loses it.
 """
 
 import asyncio
