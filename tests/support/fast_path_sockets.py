@@ -10,14 +10,13 @@ from tests.support.in_memory_server import PORT, ready_made
 from topodns.cluster.state import ClusterState
 from topodns.dns.name import ROOT
 from topodns.dnsserver.chain import Chain, ChainLink
-from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
+from topodns.dnsserver.fast_kubernetes.eligibility import FastZone, fast_origins
 from topodns.dnsserver.fast_kubernetes.responder import Responder
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.dnsserver.packet_cache.variants import OF_SPELLINGS
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.kubernetes.handler import ClusterZone
-from topodns.plugins.kubernetes.plain_answers import plain_zones
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.loadbalance.handler import LoadBalancer
@@ -45,9 +44,7 @@ class Socket:
         served = KubernetesZone(kubernetes, topology, state, locator)
         balancer = LoadBalancer(Loadbalance(), Random(1)) if balanced else None
         chain = Chain((ChainLink(ClusterZone(served), (balancer,) if balancer is not None else (), None),))
-        zones = tuple(
-            FastZone(origin.name, origin.wire, answers, balancer, ".", 1232) for origin, answers in plain_zones(served)
-        )
+        zones = tuple(FastZone(served, origin, balancer, ".", 1232) for origin in fast_origins(served))
         block = Block(ROOT, ".", chain, 1232, balanced, variants=OF_SPELLINGS, fast_zones=zones if fast else ())
 
         def view_key(address: bytes) -> Hashable:

@@ -18,7 +18,7 @@ from topodns.dnsserver.fast_forward.relay import Crossing, Relay
 from topodns.dnsserver.packet_cache.lookup import ready_reply
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.dnsserver.router import Block, BlockTable
-from topodns.plugins.forward.flight import Answer
+from topodns.plugins.forward.flight import UpstreamAnswer
 from topodns.query.counters import BUCKET_OF_SIZE, TYPE_LABELS, QueryCounters, ReplyKind, size_bucket, type_label
 from topodns.query.deferred import Deferred, DeferredReply, Outcome, pursue
 from topodns.query.plugin import Answered, BadOption, Client, Dropped, Resolution, Scope
@@ -161,7 +161,7 @@ class Handler:
             self._note_bug(f"a message of {len(asked.data)} octets")
             return self._refuse_unread(asked.data, Rcode.SERVFAIL, asked.started)
 
-    def _conclude_relayed(self, crossing: Crossing, answer: Answer | None) -> bytes | None:
+    def _conclude_relayed(self, crossing: Crossing, answer: UpstreamAnswer | None) -> bytes | None:
         """Fallback of the fast path: the upstream's answer is not plain enough to relay as octets.
 
         Builds the Query and Resolution now, and concludes as for an answer of the chain. `answer` None: send no reply.

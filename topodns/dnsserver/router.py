@@ -91,8 +91,9 @@ class BlockTable:
         """The zones of all whose names come to the block of the zone."""
         for origin, block in self._blocks.items():
             for each in block.fast_zones:
+                own = each.origin.name
                 others = (other for other in self._blocks if other != origin and len(other) > len(origin))
-                if not any(is_subdomain(other, each.origin) or is_subdomain(each.origin, other) for other in others):
+                if not any(is_subdomain(other, own) or is_subdomain(own, other) for other in others):
                     yield each
 
     def _match_viewed(self, depths: Iterable[int], query: Query, client: Client) -> Block | None:

@@ -11,7 +11,7 @@ from topodns.plugins.bufsize import PLUGIN as BUFSIZE
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.setup import PLUGIN as CACHE
 from topodns.plugins.cache.setup import counting_cache
-from topodns.plugins.forward.flight import Answer
+from topodns.plugins.forward.flight import UpstreamAnswer
 from topodns.plugins.forward.handler import Forwarding
 from topodns.plugins.forward.setup import PLUGIN as FORWARD
 from topodns.plugins.loadbalance.handler import LoadBalancer
@@ -36,7 +36,7 @@ class FastRoute:
     # For `question.Tail`: heads of records by their octets, for each type.
     records: Mapping[int, dict[bytes, Any]] = field(default_factory=lambda: {rtype: {} for rtype in ADDRESS_TYPES})
 
-    def resolution(self, answer: Answer, query: Query, client: Client) -> Resolution:
+    def resolution(self, answer: UpstreamAnswer, query: Query, client: Client) -> Resolution:
         """The resolution that the chain would have made from this answer."""
         resolution = self.forwarding.resolution(answer)
         if self.cache is not None:

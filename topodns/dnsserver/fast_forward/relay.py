@@ -16,7 +16,7 @@ from topodns.dns.wire_format import HEADER_SIZE, POINTER_RECORD_HEAD_SIZE
 from topodns.dnsserver.fast_forward.eligibility import FastRoutes
 from topodns.dnsserver.fast_forward.question import Tails
 from topodns.dnsserver.fast_forward.tail import Tail
-from topodns.plugins.forward.flight import Answer
+from topodns.plugins.forward.flight import UpstreamAnswer
 from topodns.plugins.forward.single_flight import LoneFlight
 from topodns.query.counters import BUCKET_OF_SIZE, Cell, QueryCounters, ReplyKind, type_label
 
@@ -38,7 +38,7 @@ class Crossing(LoneFlight):
     relay: "Relay"
     tail: Tail
 
-    def on_answer(self, answer: Answer) -> None:
+    def on_answer(self, answer: UpstreamAnswer) -> None:
         """Settle with the reply made from this answer of an upstream."""
         self.settle(self.relay.slowly(self, answer))
 
@@ -66,7 +66,7 @@ class Relay:
         fast_routes: FastRoutes,
         socket_counters: QueryCounters,
         clock: Callable[[], float],
-        slowly: Callable[[Crossing, Answer | None], bytes | None],
+        slowly: Callable[[Crossing, UpstreamAnswer | None], bytes | None],
     ) -> None:
         self._udp = socket_counters.transport == "udp"
         self._tails = Tails(fast_routes, self._udp)

@@ -7,7 +7,7 @@ from topodns.dns.message import DEFAULT_UDP_SIZE
 from topodns.dns.name import Name, is_subdomain, name_text
 from topodns.plugins.bufsize import PLUGIN as BUFSIZE
 from topodns.plugins.kubernetes.handler import ClusterZone
-from topodns.plugins.kubernetes.plain_answers import PlainZone, plain_zones
+from topodns.plugins.kubernetes.zone import KubernetesZone, Origin
 from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.plugins.order import ORDER, load
 from topodns.plugins.plugin import FastPath
@@ -19,9 +19,8 @@ from topodns.query.plugin import ChainPart
 class FastZone:
     """An origin of `kubernetes` with a fast path, in one server block."""
 
-    origin: Name
-    wire: bytes  # the origin, lower-case
-    answers: PlainZone
+    kubernetes: KubernetesZone
+    origin: Origin
     balancer: LoadBalancer | None
     label: str  # the server block's origin, for metrics
     payload_size: int
@@ -39,9 +38,24 @@ def make_fast_zones(prepared: BlockSetup, origin: Name, parts: Iterable[ChainPar
     balancer = prepared.first(LoadBalancer)
     if balancer is not None and not balancer.round_robin:
         return
+    payload_size = prepared.block.get(BUFSIZE) or DEFAULT_UDP_SIZE
     for step in (part.step for part in parts):
         if isinstance(step, ClusterZone):
-            for served, answers in plain_zones(step.kubernetes):
+            for served in fast_origins(step.kubernetes):
                 if is_subdomain(served.name, origin):
-                    payload_size = prepared.block.get(BUFSIZE) or DEFAULT_UDP_SIZE
-                    yield FastZone(served.name, served.wire, answers, balancer, name_text(origin), payload_size)
+                    yield FastZone(step.kubernetes, served, balancer, name_text(origin), payload_size)
+
+
+def fast_origins(kubernetes: KubernetesZone) -> Iterator[Origin]:
+    """The origins of the directive that are not reverse, the root, or above another one, and of whose names
+    `fallthrough` passes on none.
+    """
+    fallthrough = kubernetes.settings.fallthrough
+    for name, origin in kubernetes.origins.by_name.items():
+        if (
+            name
+            and not origin.reverse
+            and not any(is_subdomain(each, name) or is_subdomain(name, each) for each in fallthrough)
+            and not any(is_subdomain(each, name) for each in kubernetes.origins.by_name if each != name)
+        ):
+            yield origin

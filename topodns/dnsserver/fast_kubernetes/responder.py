@@ -10,9 +10,11 @@ from itertools import product
 from typing import Final, NamedTuple
 
 from topodns.dns.message import Edns, Flag, Option, RRset
-from topodns.dns.name import MAX_LABEL, MAX_WIRE
-from topodns.dns.rrtype import ADDRESS_TYPES, RCODE_NAMES, RRClass, RRType
+from topodns.dns.name import MAX_LABEL, MAX_WIRE, Name
+from topodns.dns.rrtype import ADDRESS_TYPES, RCODE_NAMES, Rcode, RRClass, RRType
+from topodns.dns.soa import SHARED_WITH_NAMES, soa_rrset
 from topodns.dns.wire_format import (
+    COMPRESSIBLE,
     DNSSEC_OK,
     HEADER_SIZE,
     OPTION_HEAD_SIZE,
@@ -25,16 +27,21 @@ from topodns.dns.wire_format import (
     pack_header_without_id,
     pack_pointer_record_head,
     pack_question_tail,
+    pack_record_head,
     pack_root_record_head,
     reply_limit,
 )
 from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.dnsserver.plain_question import HEADS, OPT_BEGIN, OPT_ENDS
-from topodns.plugins.kubernetes.plain_answers import SVC, PlainAnswer
+from topodns.plugins.kubernetes.answer import answer
+from topodns.plugins.kubernetes.parse import SchemaName, ServiceName, parse
+from topodns.plugins.kubernetes.question import Answer, ZoneQuestion
+from topodns.plugins.kubernetes.topology_filter import UNLOCATED_REASONS
 from topodns.query.client_claim import MAX_NODE_NAME, read_claim
 from topodns.query.counters import BUCKET_OF_SIZE, TYPE_LABELS, Cell, QueryCounters, ReplyKind
 from topodns.topology.claim_trust import Claim
+from topodns.topology.select import Location, Selection
 
 _SIZE_AT: Final = QUESTION_TAIL_SIZE + len(OPT_BEGIN)  # of the UDP payload size, behind the name
 _SIZE_END: Final = _SIZE_AT + 2
@@ -69,6 +76,10 @@ _MAX_CLAIMS: Final = 1024  # kept, of at most 700 octets each: a node cache has 
 _MOST_SRV: Final = 16_000  # octets: pointers reach targets in the first 16,384 of a message
 _MAX_CELLS: Final = 2048  # label sets whose counter cell is found without a ReplyKind
 _COPIED: Final = Flag.RD | Flag.CD
+_SVC: Final = "\x03svc"
+_SHARED: Final = tuple(label[1:].decode() for label in SHARED_WITH_NAMES)
+_new: Final = tuple.__new__  # a NamedTuple's own __new__ is a second call
+_WRITTEN: Final = (Rcode.NOERROR, Rcode.NXDOMAIN)
 # The flags of a reply, its rcode in the last four bits, by (the flags of the question, rcode, whether it is truncated).
 _FLAGS: Final = {
     (flags, rcode, truncated): Flag.QR | Flag.AA | flags & _COPIED | rcode | (Flag.TC if truncated else 0)
@@ -87,8 +98,10 @@ class Responder:
         clock: Callable[[], float],
     ) -> None:
         """No zone is at or below another one."""
-        self._zones = {served.wire: served for served in zones}
-        self._services = {SVC + wire: served for wire, served in self._zones.items()}
+        # By origins in wire form, as text, whose slices cost less than octets that are decoded one by one.
+        self._zones = {served.origin.wire.decode("latin-1"): served for served in zones}
+        self._services = {_SVC + wire: served for wire, served in self._zones.items()}
+        self._denials = {served: _Denials(served) for served in self._zones.values()}
         self._table = table
         self._udp = socket_counters.transport == "udp"
         self._socket_counters = socket_counters
@@ -117,30 +130,35 @@ class Responder:
             seen, slot, mark = self._table.place_in_filter(data[2:])
             if seen[slot] == mark:
                 return None
-        size_at = name_end + _SIZE_AT
-        accepted = data[size_at] << 8 | data[size_at + 1] if tail.edns else 0
+        text = name.decode("latin-1")
         length = name[0]
         at = 1 + length
         space = name[at] if at < len(name) else 0
-        served = self._services.get(name[at + 1 + space :])
+        served = self._services.get(text[at + 1 + space :])
         if served is not None and 0 < length <= MAX_LABEL and 0 < space <= MAX_LABEL:
-            service, namespace = name[1:at].decode("latin-1"), name[at + 1 : at + 1 + space].decode("latin-1")
-            limit = reply_limit(self._udp, accepted, served.payload_size)
-            answer = served.answers.service(service, namespace, tail.qtype, address, limit, claim)
+            service, namespace = text[1:at], text[at + 1 : at + 1 + space]
+            schema_name: SchemaName | None = _new(ServiceName, (namespace, service, "", "", "", ""))
+            labels: Name = (service, namespace, "svc")
         else:
-            served, labels = self._split(name)
-            if served is None:
-                return None
-            limit = reply_limit(self._udp, accepted, served.payload_size)
-            answer = served.answers.other(labels, tail.qtype, address, limit, claim)
-        if answer is None:
+            served, labels = self._split(name, text)
+            if served is None or not labels or labels[-1] in _SHARED:
+                return None  # at the apex, and under the names of its SOA, of which less is then written
+            schema_name = parse(labels, served.origin.multicluster, served.kubernetes.settings.zonal)
+        size_at = name_end + _SIZE_AT
+        accepted = data[size_at] << 8 | data[size_at + 1] if tail.edns else 0
+        limit, origin = reply_limit(self._udp, accepted, served.payload_size), served.origin
+        question = _new(ZoneQuestion, (labels, tail.qtype, address, limit, origin, origin.wire, None, claim))
+        found = answer(served.kubernetes, schema_name, question)
+        if found.ede is not None or found.targets or found.rcode not in _WRITTEN:
             return None
-        reply = _reply(data, name_end, head[0], tail, served, answer, limit)
+        if found.selection is not None and _may_wait(found.selection, found.location):
+            return None
+        reply = _reply(data, name_end, head[0], tail, served, self._denials[served], found, limit)
         if reply is None:
             return None
         if claim is None:  # no packet cache keeps a reply to a query with a claim
             seen[slot] = mark
-        self._count(tail, served, answer, len(data), len(reply), started)
+        self._count(tail, served, found, len(data), len(reply), started)
         return reply
 
     def _with_claim(self, octets: bytes) -> tuple[_Tail | None, Claim | None]:
@@ -162,24 +180,25 @@ class Responder:
             )
         return _TAILS.get(octets[:_RDLENGTH_AT] + b"\0\0"), claim
 
-    def _split(self, name: bytes) -> tuple[FastZone | None, list[bytes]]:
-        """The zone of a name in wire form, and its labels in front of the origin, in wire form; None without a zone."""
+    def _split(self, name: bytes, text: str) -> tuple[FastZone | None, Name]:
+        """The zone of a name in wire form, and its labels in front of the origin; (None, ()) without a zone."""
         at, end, zones = 0, len(name) - 1, self._zones
-        labels: list[bytes] = []
+        labels: list[str] = []
         while at < end:
-            served = zones.get(name[at:])
+            served = zones.get(text[at:])
             if served is not None:
-                return served, labels
+                return served, tuple(labels)
             after = at + 1 + name[at]
             if name[at] > MAX_LABEL:
                 break
-            labels.append(name[at:after])
+            labels.append(text[at + 1 : after])
             at = after
-        return None, labels
+        return None, ()
 
-    def _count(self, tail: _Tail, served: FastZone, answer: PlainAnswer, asked: int, sent: int, started: float) -> None:
+    def _count(self, tail: _Tail, served: FastZone, found: Answer, asked: int, sent: int, started: float) -> None:
         asked_in, sent_in = BUCKET_OF_SIZE[asked], BUCKET_OF_SIZE[sent]
-        rcode, _, _, outcome, topology_key, _ = answer
+        rcode, selection = found.rcode, found.selection
+        outcome, topology_key = ("", "") if selection is None else (selection.reason, selection.key)
         key = (tail.qtype, tail.dnssec_ok, served.label, rcode, outcome, topology_key, asked_in << 4 | sent_in)
         cell = self._cells.get(key)
         if cell is None:
@@ -207,8 +226,39 @@ A NamedTuple would cost two calls more for each reply.
 """
 
 
+class _Denials:
+    """The SOA records of negative answers of one origin."""
+
+    __slots__ = ("_origin", "_records", "_serial", "_state", "_ttl")
+
+    def __init__(self, served: FastZone) -> None:
+        self._origin, self._state = served.origin.wire, served.kubernetes.state
+        self._ttl = served.kubernetes.settings.ttl
+        self._serial, self._records = self._state.serial, dict[int, bytes]()  # with this serial, by pointer
+
+    def record(self, pointer: int) -> bytes:
+        """The record. `pointer`: to where the question's name ends in the origin, as a compressed name."""
+        if self._serial != self._state.serial:
+            self._serial, self._records = self._state.serial, {}
+        made = self._records.get(pointer)
+        if made is None:
+            made = self._records[pointer] = self._made(pointer.to_bytes(2, "big"))
+        return made
+
+    def _made(self, pointer: bytes) -> bytes:
+        _, rtype, ttl, (rdata,), rclass = soa_rrset(self._origin, self._serial, self._ttl)
+        numbers_at = len(rdata) - COMPRESSIBLE[RRType.SOA].after
+        rdata = rdata[:numbers_at].replace(self._origin, pointer) + rdata[numbers_at:]
+        return pointer + pack_record_head(rtype, rclass, ttl, len(rdata)) + rdata
+
+
+def _may_wait(selection: Selection, location: Location | None) -> bool:
+    """Whether the client has no location, so that the query may wait for its Pod, and its prefix is counted."""
+    return selection.reason in UNLOCATED_REASONS or (location is not None and not location.node_name)
+
+
 def _reply(
-    data: bytes, name_end: int, flags: int, tail: _Tail, served: FastZone, answer: PlainAnswer, limit: int
+    data: bytes, name_end: int, flags: int, tail: _Tail, served: FastZone, denials: _Denials, found: Answer, limit: int
 ) -> bytes | None:
     """The reply, with as many records as fit; None if the SOA does not fit, or for SRV records beyond _MOST_SRV."""
     qtype, edns, dnssec_ok = tail
@@ -217,41 +267,36 @@ def _reply(
         opt = pack_root_record_head(0, RRType.OPT, served.payload_size, DNSSEC_OK if dnssec_ok else 0, 0)
     question = data[HEADER_SIZE : name_end + QUESTION_TAIL_SIZE]
     left = limit - name_end - QUESTION_TAIL_SIZE - len(opt)
-    if not answer.rdatas:
-        records = _negative(name_end, served, left)
+    if not found.rdatas:
+        record = denials.record(POINTER | name_end - len(served.origin.wire))
+        records: _Records | None = (record, False, 0, 1, 0) if len(record) <= left else None
     elif qtype == RRType.SRV:
-        records = _srv(question, served, answer, left)
+        records = _srv(question, served, found, left)
     else:
-        records = _addresses(qtype, served, answer, left)
+        records = _addresses(qtype, served, found, left)
     if records is None:
         return None
     octets, truncated, answers, authority, additional = records
-    header = pack_header_without_id(_FLAGS[flags, answer.rcode, truncated], 1, answers, authority, additional + edns)
+    header = pack_header_without_id(_FLAGS[flags, found.rcode, truncated], 1, answers, authority, additional + edns)
     return data[:2] + header + question + octets + opt
 
 
-def _negative(name_end: int, served: FastZone, left: int) -> _Records | None:
-    """The SOA record, whose names end where the question's does; None if it does not fit."""
-    record = served.answers.negative_record(POINTER | name_end - len(served.wire))
-    return (record, False, 0, 1, 0) if len(record) <= left else None
-
-
-def _srv(question: bytes, served: FastZone, answer: PlainAnswer, left: int) -> _Records | None:
+def _srv(question: bytes, served: FastZone, found: Answer, left: int) -> _Records | None:
     """As many SRV records as fit, and addresses of their targets; None beyond _MOST_SRV."""
-    _, rdatas, ttl, _, _, additional = answer
+    rdatas, additional = found.rdatas, found.additional
     count = len(rdatas)
     if sum(map(len, rdatas)) + POINTER_RECORD_HEAD_SIZE * count > _MOST_SRV:
         return None
     if served.balancer is not None and additional:
         additional = served.balancer.shuffled(additional)
-    octets, number, addresses = _srv_records(question, rdatas, ttl, additional, left)
+    octets, number, addresses = _srv_records(question, rdatas, found.ttl, additional, left)
     truncated = number < count or addresses < sum(len(rrset.rdatas) for rrset in additional)
     return octets, truncated, number, 0, addresses
 
 
-def _addresses(qtype: int, served: FastZone, answer: PlainAnswer, left: int) -> _Records:
+def _addresses(qtype: int, served: FastZone, found: Answer, left: int) -> _Records:
     """As many records of the question's name as fit."""
-    rdatas, size, count = answer.rdatas, len(answer.rdatas[0]), len(answer.rdatas)
+    rdatas, size, count = found.rdatas, len(found.rdatas[0]), len(found.rdatas)
     fitting = left // (POINTER_RECORD_HEAD_SIZE + size)
     number = fitting if fitting < count else count
     if not number:
@@ -261,7 +306,7 @@ def _addresses(qtype: int, served: FastZone, answer: PlainAnswer, left: int) -> 
         ordered = served.balancer.ordered(rdatas, number)
     elif number < count:
         ordered = rdatas[:number]
-    head = pack_pointer_record_head(QNAME_POINTER, qtype, RRClass.IN, answer.ttl, size)
+    head = pack_pointer_record_head(QNAME_POINTER, qtype, RRClass.IN, found.ttl, size)
     return head + head.join(ordered), number < count, number, 0, 0
 
 

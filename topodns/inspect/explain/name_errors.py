@@ -1,115 +1,91 @@
-"""Reasons for NXDOMAIN: which object of the cluster does not exist, or which option leaves it out.
-
-`plugins.kubernetes.handler` answers without them, so this module repeats its order of checks.
-"""
+"""Reasons for NXDOMAIN, as text: which object of the cluster does not exist, or which option leaves it out."""
 
 from ipaddress import ip_address
 from typing import Final
 
-from topodns.cluster.model import ObjectKey, Service
-from topodns.cluster.state import ClusterState
-from topodns.dns.name import Name, name_text, reverse_address
-from topodns.dns.rrtype import RRType
-from topodns.plugins.kubernetes.external_name import target_of
-from topodns.plugins.kubernetes.namespaces import exposes
-from topodns.plugins.kubernetes.parse import NamespaceNode, PodName, ServiceName, ZonalName, parse
+from topodns.cluster.model import ObjectKey
+from topodns.dns.message import Query
+from topodns.dns.name import name_text
+from topodns.plugins.kubernetes.answer import NameOrAddress, answer, name_of
+from topodns.plugins.kubernetes.parse import NamespaceNode, PodName, ServiceName, ZonalName
 from topodns.plugins.kubernetes.pods import pod_address
-from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
-from topodns.plugins.kubernetes.zone import Origin, Origins
+from topodns.plugins.kubernetes.question import Missing, question_of
+from topodns.plugins.kubernetes.zone import KubernetesZone, Origin
+from topodns.query.plugin import Client
 
-_PTR: Final = int(RRType.PTR)
+_ANY_CLIENT: Final = Client(bytes(4), 0, "tcp")  # whether a name exists depends on no client
 
 
-class NameErrors:
-    """Explains the NXDOMAIN answers of one `kubernetes` directive."""
+def name_error_text(kubernetes: KubernetesZone, query: Query) -> str:
+    """One clause, without a final dot, on why the name of this query does not exist; "" if it does.
 
-    def __init__(self, settings: KubernetesSettings, state: ClusterState) -> None:
-        self._settings = settings
-        self._state = state
-        self._origins = Origins(settings.origins, settings.multicluster)
+    The name is under an origin of the directive.
+    """
+    origin = kubernetes.origins.match(query.qname)
+    assert origin is not None
+    question = question_of(query, _ANY_CLIENT, origin)
+    name = name_of(kubernetes, question)
+    missing = answer(kubernetes, name, question).missing
+    return "" if missing is None else _text(kubernetes, origin, name, missing)
 
-    def reason(self, qname: Name, qtype: int) -> str:
-        """One clause, without a final dot, on why this lower-case name does not exist.
 
-        Expects a name that `ClusterZone` answers with NXDOMAIN for this type; of other names the clause is not true.
-        """
-        origin = self._origins.match(qname)
-        if origin is None:
-            return "the name is in no zone of the directive"
-        address = reverse_address(qname)
-        if address is not None and (origin.reverse or qtype == _PTR or not origin.name):
-            return self._of_address(address)
-        if origin.reverse:
-            return "the name is not the reverse name of an address"
-        name = parse(qname[: len(qname) - len(origin.name)], origin.multicluster, self._settings.zonal)
-        if isinstance(name, PodName):
-            return self._of_pod(name)
-        if isinstance(name, NamespaceNode):
-            return (self._pods_disabled() if name.pods else "") or self._of_namespace(name.namespace)
-        if isinstance(name, (ServiceName, ZonalName)):
-            return self._of_namespace(name.namespace) or self._of_service(name, origin)
-        return f"not a name of the Kubernetes DNS schema, such as SERVICE.NAMESPACE.svc.{name_text(origin.name)}"
-
-    def _of_address(self, address: bytes) -> str:
-        served = " in the namespaces that `namespaces` lists" if self._settings.namespaces else ""
-        return f"no Service and no ready endpoint{served} has the address {ip_address(address)}{self._noendpoints()}"
-
-    def _of_pod(self, name: PodName) -> str:
-        if reason := self._pods_disabled() or self._of_namespace(name.namespace):
-            return reason
-        address = pod_address(name.label)
-        if address is None:
+def _text(kubernetes: KubernetesZone, origin: Origin, name: NameOrAddress, missing: Missing) -> str:
+    settings = kubernetes.settings
+    noendpoints = " (`noendpoints` is set)" if settings.noendpoints else ""
+    selected = " with the labels of `labels`" if settings.labels is not None else ""
+    if isinstance(name, bytes):
+        served = " in the namespaces that `namespaces` lists" if settings.namespaces else ""
+        return f"no Service and no ready endpoint{served} has the address {ip_address(name)}{noendpoints}"
+    if missing is Missing.PODS:
+        return "names of Pods do not exist with `pods disabled`"
+    if missing is Missing.NAMESPACE and isinstance(name, (ServiceName, ZonalName, PodName, NamespaceNode)):
+        return _namespace_text(kubernetes, name.namespace)
+    if isinstance(name, PodName):
+        if missing is Missing.POD_ADDRESS:
             return f"{name.label!r} is not an IP address with dashes"
-        return f"no Pod in namespace {name.namespace!r}{self._selected()} has the address {ip_address(address)}"
-
-    def _pods_disabled(self) -> str:
-        return "names of Pods do not exist with `pods disabled`" if self._settings.pods is PodMode.DISABLED else ""
-
-    def _of_namespace(self, namespace: str) -> str:
-        """Why names in the namespace do not exist; "" if they may."""
-        if exposes(self._settings, self._state, namespace):
-            return ""
-        if self._settings.namespaces and namespace not in self._settings.namespaces:
-            return f"`namespaces` does not list namespace {namespace!r}"
-        if ("", namespace) not in self._state.namespaces:
-            return f"no namespace {namespace!r}"
-        return f"namespace {namespace!r} does not have the labels of `namespace_labels`"
-
-    def _noendpoints(self) -> str:
-        return " (`noendpoints` is set)" if self._settings.noendpoints else ""
-
-    def _selected(self) -> str:
-        return " with the labels of `labels`" if self._settings.labels is not None else ""
-
-    def _of_service(self, name: ServiceName | ZonalName, origin: Origin) -> str:
+        address = ip_address(pod_address(name.label) or b"")
+        return f"no Pod in namespace {name.namespace!r}{selected} has the address {address}"
+    if isinstance(name, (ServiceName, ZonalName)):
         kind = "ServiceImport" if origin.multicluster else "Service"
-        service = self._state.service(ObjectKey(name.namespace, name.service), origin.multicluster)
-        if service is None:
-            return f"no {kind} {name.service!r} in namespace {name.namespace!r}{self._selected()}"
-        return f"{kind} {name.service!r} in namespace {name.namespace!r} {self._lacking(name, service)}"
+        if missing is Missing.SERVICE:
+            return f"no {kind} {name.service!r} in namespace {name.namespace!r}{selected}"
+        lacking = _lacking(kubernetes, origin, name, missing)
+        return f"{kind} {name.service!r} in namespace {name.namespace!r} {lacking}"
+    if origin.reverse:
+        return "the name is not the reverse name of an address"
+    return f"not a name of the Kubernetes DNS schema, such as SERVICE.NAMESPACE.svc.{name_text(origin.name)}"
 
-    def _lacking(self, name: ServiceName | ZonalName, service: Service) -> str:
-        """Why this name of an existing Service does not exist, as the predicate of a sentence about the Service."""
-        if service.external_name is not None:
-            if target_of(service.external_name) is None:
-                return f"has an externalName that is not a DNS name: {service.external_name!r}"
-            return "is of type ExternalName: no names exist below it"
-        if isinstance(name, ZonalName):
-            return "is not headless: it has no zone-scoped names"
-        noendpoints = self._noendpoints()
-        if name.endpoint and service.imported and not name.cluster:  # KEP-1645
-            expected = f"{name.endpoint}.CLUSTER.{name.service}"
-            return f"is imported: names of its endpoints have the cluster's id before the Service, as in {expected!r}"
-        if name.endpoint:
-            cluster = f" of cluster {name.cluster!r}" if name.cluster else ""
-            return f"has no ready endpoint{cluster} named {name.endpoint!r}{noendpoints}"
-        backends = self._state.backends(service.key, service.imported)
-        ready = backends.has_ready and not self._settings.noendpoints
-        if not ready and service.headless:
-            return f"is headless and has no ready endpoint{noendpoints}"
-        if not ready and self._settings.ignore_empty_service:
-            return f"has no ready endpoint, and `ignore empty_service` is set{noendpoints}"
-        return f"has no {'ready endpoint with a ' if service.headless else ''}{_port_text(name)}"
+
+def _namespace_text(kubernetes: KubernetesZone, namespace: str) -> str:
+    if kubernetes.settings.namespaces and namespace not in kubernetes.settings.namespaces:
+        return f"`namespaces` does not list namespace {namespace!r}"
+    if ("", namespace) not in kubernetes.state.namespaces:
+        return f"no namespace {namespace!r}"
+    return f"namespace {namespace!r} does not have the labels of `namespace_labels`"
+
+
+def _lacking(kubernetes: KubernetesZone, origin: Origin, name: ServiceName | ZonalName, missing: Missing) -> str:
+    """Why this name of an existing Service does not exist, as the predicate of a sentence about the Service."""
+    service = kubernetes.state.service(ObjectKey(name.namespace, name.service), origin.multicluster)
+    headless = service is not None and service.headless
+    noendpoints = " (`noendpoints` is set)" if kubernetes.settings.noendpoints else ""
+    if missing is Missing.EXTERNAL_NAME and service is not None:
+        return f"has an externalName that is not a DNS name: {service.external_name!r}"
+    if missing is Missing.BELOW_EXTERNAL_NAME:
+        return "is of type ExternalName: no names exist below it"
+    if isinstance(name, ZonalName):
+        return "is not headless: it has no zone-scoped names"
+    if missing is Missing.READY and headless:
+        return f"is headless and has no ready endpoint{noendpoints}"
+    if missing is Missing.READY:
+        return f"has no ready endpoint, and `ignore empty_service` is set{noendpoints}"
+    if missing is Missing.PORT:
+        return f"has no {'ready endpoint with a ' if headless else ''}{_port_text(name)}"
+    if service is not None and service.imported and not name.cluster:  # KEP-1645
+        expected = f"{name.endpoint}.CLUSTER.{name.service}"
+        return f"is imported: names of its endpoints have the cluster's id before the Service, as in {expected!r}"
+    cluster = f" of cluster {name.cluster!r}" if name.cluster else ""
+    return f"has no ready endpoint{cluster} named {name.endpoint!r}{noendpoints}"
 
 
 def _port_text(name: ServiceName) -> str:

@@ -6,8 +6,9 @@ from topodns.app.clusters import Cluster
 from topodns.cluster.model import Kind
 from topodns.dns.message import Query
 from topodns.dns.rrtype import Rcode
-from topodns.inspect.explain.name_errors import NameErrors
+from topodns.inspect.explain.name_errors import name_error_text
 from topodns.kube.manifests.source import ManifestSource
+from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.query.plugin import Resolution
 from topodns.topology.client_locator import Method
 from topodns.topology.locator_claims import verdicts
@@ -51,7 +52,7 @@ def missing_object(cluster: Cluster, query: Query) -> str:
 
     Only for names answered with NXDOMAIN, or that `fallthrough` passes on in its place.
     """
-    return NameErrors(cluster.kubernetes, cluster.state).reason(query.qname, query.qtype)
+    return name_error_text(KubernetesZone(cluster.kubernetes, None, cluster.state, None), query)
 
 
 def unknown_node(cluster: Cluster, name: str) -> str:

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)  # not frozen: one is created per query, and a frozen one takes four times as long
-class Answer:
+class UpstreamAnswer:
     """Result of a flight.
 
     Without a usable reply, `failed` is set, `rcode` is SERVFAIL, and `upstream` lists the upstreams that failed, or all
@@ -88,7 +88,7 @@ class Attempt(UpstreamQuery):
     started: float  # monotonic seconds
 
 
-def take_plain(context: FlightContext, attempt: Attempt, data: bytes) -> Answer | None:
+def take_plain(context: FlightContext, attempt: Attempt, data: bytes) -> UpstreamAnswer | None:
     """The answer of a plain reply (`read_plain`), which needs no cleaning; it is counted. None for other replies."""
     plain = read_plain(data, attempt.question)
     if plain is None:
@@ -98,7 +98,7 @@ def take_plain(context: FlightContext, attempt: Attempt, data: bytes) -> Answer 
     flags, rrset = plain
     if rrset.ttl > MAX_TTL:
         rrset = rrset._replace(ttl=sane_ttl(rrset.ttl))
-    return Answer(0, flags & PASSED_ON, (rrset,), (), (), None, candidate.name)
+    return UpstreamAnswer(0, flags & PASSED_ON, (rrset,), (), (), None, candidate.name)
 
 
 Key = tuple[bytes, bool]
@@ -151,10 +151,12 @@ class Flight(ABC):
         self._problems: dict[str, str] | None = None  # upstream -> its latest problem
         self._reached = False  # some attempt failed otherwise than by a timeout
         self._replied = False  # some upstream replied
-        self._failover_answer: Answer | None = None  # with an rcode of `failover`; used if no upstream has a better one
+        self._failover_answer: UpstreamAnswer | None = (
+            None  # with an rcode of `failover`; used if no upstream has a better one
+        )
 
     @abstractmethod
-    def _ended(self, answer: Answer) -> None:
+    def _ended(self, answer: UpstreamAnswer) -> None:
         """Hand on the answer. Called once, when `over` is set, but not for a flight that is cancelled."""
 
     def cancel(self) -> None:
@@ -341,7 +343,7 @@ class Flight(ABC):
             self._fail(candidate, f"reply that is of no use: {useless}", False)
             return
         flags = reply.flags & PASSED_ON
-        answer = Answer(reply.rcode, flags, records, authority, additional, upstream=candidate.name)
+        answer = UpstreamAnswer(reply.rcode, flags, records, authority, additional, upstream=candidate.name)
         if reply.edns is not None:
             answer.ede = extended_error(reply.edns)
             answer.options = tuple(option for option in reply.edns.options if option[0] in self._wanted.codes)
@@ -368,7 +370,7 @@ class Flight(ABC):
     def _give_up(self) -> None:
         self._finish(self._failover_answer or self._failure())
 
-    def _failure(self) -> Answer:
+    def _failure(self) -> UpstreamAnswer:
         """SERVFAIL with an extended error about the upstreams (RFC 8914 sections 4.23 and 4.24).
 
         Only with `names_upstreams` its text has the problems: they contain addresses, also those of certificates, which
@@ -382,9 +384,9 @@ class Flight(ABC):
             problem = "; ".join(f"{name}: {problem}" for name, problem in self._problems.items())
         code = EdeCode.NETWORK_ERROR if self._reached else EdeCode.NO_REACHABLE_AUTHORITY
         ede = Ede(code, problem if self._context.names_upstreams else text)
-        return Answer(Rcode.SERVFAIL, 0, ede=ede, upstream=names, failed=True, problem=problem)
+        return UpstreamAnswer(Rcode.SERVFAIL, 0, ede=ede, upstream=names, failed=True, problem=problem)
 
-    def _finish(self, answer: Answer) -> None:
+    def _finish(self, answer: UpstreamAnswer) -> None:
         """End the flight, which must not be over."""
         self.over, self._sent = True, ()
         self._ended(answer)

@@ -9,7 +9,7 @@ from topodns.dns.name import ROOT, Name, is_below_any
 from topodns.dns.rrtype import Rcode
 from topodns.dns.wire_format import QUESTION_TAIL_SIZE
 from topodns.plugins.forward.counts import ForwardCounts
-from topodns.plugins.forward.flight import DEADLINE, Answer, FlightContext
+from topodns.plugins.forward.flight import DEADLINE, FlightContext, UpstreamAnswer
 from topodns.plugins.forward.hedging import HEDGE_AFTER, HedgeTimer, hedges
 from topodns.plugins.forward.limits import InFlight
 from topodns.plugins.forward.messages import QUESTION_AT, Options, Outgoing
@@ -25,7 +25,7 @@ _CLIENT: Final = Scope.CLIENT
 _TOO_MANY: Final = Ede(EdeCode.OTHER, "as many questions wait for upstreams as max_concurrent allows")
 
 
-class AwaitedAnswer(Outcome[Answer | None]):
+class AwaitedAnswer(Outcome[UpstreamAnswer | None]):
     """The `FlightWaiter` of a deferred answer: settles with the answer, or None when it is preempted."""
 
     __slots__ = ("address", "flight")
@@ -36,7 +36,7 @@ class AwaitedAnswer(Outcome[Answer | None]):
         super().__init__()
         self.address = address
 
-    def on_answer(self, answer: Answer) -> None:
+    def on_answer(self, answer: UpstreamAnswer) -> None:
         self.settle(answer)
 
     def preempt(self) -> None:
@@ -141,7 +141,7 @@ class Forwarding:
             return None
         return self.resolution(answer)
 
-    def resolution(self, answer: Answer) -> Resolution:
+    def resolution(self, answer: UpstreamAnswer) -> Resolution:
         """A resolution for one waiter, with a response of its own that the plugins above may change."""
         response = Response(
             answer.rcode,
@@ -155,7 +155,7 @@ class Forwarding:
         )
         return Resolution(response, "forward", _CLIENT, upstream=answer.upstream, problem=answer.problem)
 
-    def _passes(self, answer: Answer) -> bool:
+    def _passes(self, answer: UpstreamAnswer) -> bool:
         """Whether the query goes on to the next `forward`."""
         if answer.failed:
             return False

@@ -6,7 +6,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, Protocol
 
-from topodns.plugins.forward.flight import Answer, Attempt, Flight, FlightContext, Key, take_plain
+from topodns.plugins.forward.flight import Attempt, Flight, FlightContext, Key, UpstreamAnswer, take_plain
 from topodns.plugins.forward.limits import InFlight, Waiter
 from topodns.plugins.forward.sanitize import PLAIN_RECORDS, Wanted
 from topodns.query.upstream import Failure
@@ -19,7 +19,7 @@ class FlightWaiter(Waiter, Protocol):
 
     flight: "SharedFlight | None"
 
-    def on_answer(self, answer: Answer) -> None:
+    def on_answer(self, answer: UpstreamAnswer) -> None:
         """Receive the result of the flight. Must not raise."""
 
 
@@ -138,11 +138,11 @@ class SharedFlight(Flight):
             del table.flights[self.key]
             self.cancel()
 
-    def _ended(self, answer: Answer) -> None:
+    def _ended(self, answer: UpstreamAnswer) -> None:
         del self._table.flights[self.key]
         self._answer_waiters(answer)
 
-    def _answer_waiters(self, answer: Answer) -> None:
+    def _answer_waiters(self, answer: UpstreamAnswer) -> None:
         """Give the answer to the first AT_ONCE waiters, and to the others in later turns of the event loop."""
         waiters = self.waiters
         if len(waiters) > AT_ONCE:
@@ -207,7 +207,7 @@ class LoneFlight(Attempt, ABC):
             deliver(self._place, reply)
 
     @abstractmethod
-    def on_answer(self, answer: Answer) -> None: ...
+    def on_answer(self, answer: UpstreamAnswer) -> None: ...
 
     @abstractmethod
     def relayed(self, data: bytes) -> bytes | None:

@@ -16,20 +16,28 @@ from typing import Final
 from topodns.cluster.model import ObjectKey
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact, address_fact, namespace_fact, service_fact
-from topodns.dns.message import Query
+from topodns.dns.message import Query, Response
 from topodns.dns.name import Name, is_below_any, is_part_of_reverse, name_wire, reverse_address
-from topodns.dns.rrtype import Rcode
+from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.k8s_external import nameservers, services
 from topodns.plugins.k8s_external.settings import K8sExternal
 from topodns.plugins.k8s_external.zone import K8sExternalZone
 from topodns.plugins.kubernetes.namespaces import exposes, exposes_reverse
 from topodns.plugins.kubernetes.not_ready import confirmed
-from topodns.plugins.kubernetes.records import name_error, no_data
+from topodns.plugins.kubernetes.question import (
+    NAME_ERRORS,
+    NO_DATA,
+    Answer,
+    Missing,
+    ZoneQuestion,
+    question_of,
+    resolution_of,
+)
 from topodns.plugins.kubernetes.reverse import pointers
 from topodns.plugins.kubernetes.settings import KubernetesSettings
-from topodns.plugins.kubernetes.zone import KubernetesZone, Origins, ZoneQuestion, question_of
+from topodns.plugins.kubernetes.zone import KubernetesZone, Origins
 from topodns.query.cname import Chase, follow_each
-from topodns.query.plugin import Answered, Client, FellThrough, Resolution
+from topodns.query.plugin import Answered, Client, FellThrough, Resolution, Scope
 
 NAME: Final = "k8s_external"
 
@@ -65,46 +73,53 @@ class ExternalZone:
         if origin is None:
             return None
         external, question = self._external, question_of(query, client, origin)
-        resolution = _look_up(external, question)
-        resolution.plugin = NAME
+        resolution = _resolution(external, question)
         response = resolution.response
-        if response.rcode == Rcode.NXDOMAIN and _falls_through(external, query):
+        if response.rcode == Rcode.NXDOMAIN and _falls_through(external, question):
             return FellThrough(resolution.facts)
         if not response.answer:
             response.authority = (nameservers.soa(external, question.origin_wire),)
         return follow_each(resolution.chase, resolution, query, client, external.kubernetes.chase)
 
 
-def _look_up(external: K8sExternalZone, question: ZoneQuestion) -> Resolution:
-    query = question.query
-    labels = query.qname[: len(query.qname) - len(question.origin.name)]
+def _resolution(external: K8sExternalZone, question: ZoneQuestion) -> Resolution:
+    labels = question.labels
+    if question.qtype == RRType.SOA and not labels:
+        soa = nameservers.soa(external, question.origin_wire)
+        return Resolution(Response(answer=(soa,)), NAME, Scope.CLIENT)  # its serial is the time of the last change
+    resolution = resolution_of(_answer(external, labels, question), question.qtype, external.settings.ttl)
+    resolution.plugin = NAME
+    return resolution
+
+
+def _answer(external: K8sExternalZone, labels: Name, question: ZoneQuestion) -> Answer:
     if not labels:
         return nameservers.at_apex(external, question)
     if labels[-1] == external.settings.apex:
-        return nameservers.below_apex(external, labels, query.qtype)
-    resolution = _respond(external, labels, question)
-    is_name_error = resolution.response.rcode == Rcode.NXDOMAIN
-    return confirmed(resolution, external.kubernetes.state) if is_name_error else resolution
+        return nameservers.below_apex(external, labels, question.qtype)
+    answer = _answer_name(external, labels, question)
+    return answer if external.kubernetes.state.synced else confirmed(answer)
 
 
-def _respond(external: K8sExternalZone, labels: Name, question: ZoneQuestion) -> Resolution:
+def _answer_name(external: K8sExternalZone, labels: Name, question: ZoneQuestion) -> Answer:
     """The answer to the name of a Service or namespace, or to a reverse name; `labels` are those before the origin."""
-    query, kubernetes = question.query, external.kubernetes
-    if (address := reverse_address(query.qname)) is not None:
-        return _pointers(external, address, query.qtype)
-    if is_part_of_reverse(query.qname) and not _falls_through(external, query):
-        return no_data()  # reverse names of addresses may be below it (RFC 8020)
+    kubernetes = external.kubernetes
+    if (address := reverse_address(question.qname)) is not None:
+        return _pointers(external, address, question.qtype)
+    if is_part_of_reverse(question.qname) and not _falls_through(external, question):
+        return NO_DATA  # reverse names of addresses may be below it (RFC 8020)
     namespace = labels[-1]
     facts = (namespace_fact(namespace),)
     if not exposes(kubernetes.settings, kubernetes.state, namespace):
-        return name_error(facts)
+        return NAME_ERRORS[Missing.NAMESPACE]._replace(facts=facts)
     if len(labels) == 1:
-        return no_data(facts)
+        return Answer(facts=facts)
     key = ObjectKey(namespace, labels[-2])
-    return services.respond(external, key, labels[:-2], question, (*facts, service_fact(*key)))
+    answer = services.answer_service(external, key, labels[:-2], question)
+    return answer._replace(facts=(*facts, service_fact(*key)))
 
 
-def _pointers(external: K8sExternalZone, address: bytes, qtype: int) -> Resolution:
+def _pointers(external: K8sExternalZone, address: bytes, qtype: int) -> Answer:
     """PTR: the Services with this packed external address, under the first origin; NODATA for any other type.
 
     NXDOMAIN without such a Service.
@@ -119,5 +134,5 @@ def _pointers(external: K8sExternalZone, address: bytes, qtype: int) -> Resoluti
     return pointers(targets, tuple(facts), qtype, settings.ttl)
 
 
-def _falls_through(external: K8sExternalZone, query: Query) -> bool:
-    return is_below_any(query.qname, external.settings.fallthrough)
+def _falls_through(external: K8sExternalZone, question: ZoneQuestion) -> bool:
+    return is_below_any(question.qname, external.settings.fallthrough)

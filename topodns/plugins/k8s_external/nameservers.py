@@ -8,10 +8,9 @@ from topodns.dns.rrtype import RRType
 from topodns.dns.soa import MAILBOX, soa_rrset
 from topodns.plugins.k8s_external.services import addresses_of
 from topodns.plugins.k8s_external.zone import K8sExternalZone
-from topodns.plugins.kubernetes.nameservers import apex_soa, services_behind
-from topodns.plugins.kubernetes.records import Facts, address_records, address_type, found, glue, name_error, no_data
-from topodns.plugins.kubernetes.zone import ZoneQuestion
-from topodns.query.plugin import Resolution
+from topodns.plugins.kubernetes.nameservers import services_behind
+from topodns.plugins.kubernetes.question import NAME_ERRORS, NO_DATA, Answer, Facts, Missing, ZoneQuestion
+from topodns.plugins.kubernetes.records import address_type, glue
 
 _SERVER: Final = "ns1"  # one name for all name servers
 
@@ -23,32 +22,28 @@ def soa(external: K8sExternalZone, origin_wire: bytes) -> RRset:
     return soa_rrset(origin_wire, serial, ttl, label_wire(_SERVER) + apex, MAILBOX + apex, ttl)
 
 
-def at_apex(external: K8sExternalZone, question: ZoneQuestion) -> Resolution:
-    """The answer at the origin itself: SOA, NS with the server's addresses, or NODATA for other types."""
-    qtype, origin_wire = question.query.qtype, question.origin_wire
-    if qtype == RRType.SOA:
-        return apex_soa(soa(external, origin_wire))
-    if qtype == RRType.NS:
-        name, ttl = label_wire(_SERVER) + label_wire(external.settings.apex) + origin_wire, external.settings.ttl
-        if len(name) > MAX_WIRE:
-            return no_data()
-        addresses, facts = _server_addresses(external)
-        return found(facts, (RRset(b"", RRType.NS, ttl, (name,)),), glue(((name, each) for each in addresses), ttl))
-    return no_data()
+def at_apex(external: K8sExternalZone, question: ZoneQuestion) -> Answer:
+    """The answer at the origin itself: NS with the server's addresses, or NODATA for other types but SOA."""
+    name = label_wire(_SERVER) + label_wire(external.settings.apex) + question.origin_wire
+    if question.qtype != RRType.NS or len(name) > MAX_WIRE:
+        return NO_DATA
+    addresses, facts = _server_addresses(external)
+    ttl = external.settings.ttl
+    return Answer(rdatas=(name,), ttl=ttl, additional=glue(((name, each) for each in addresses), ttl), facts=facts)
 
 
-def below_apex(external: K8sExternalZone, labels: Name, qtype: int) -> Resolution:
+def below_apex(external: K8sExternalZone, labels: Name, qtype: int) -> Answer:
     """The answer to a name at or below `<apex>.<origin>`; `labels` are those before the origin.
 
     `ns1.<apex>` has the server's addresses, `<apex>` no records; other names do not exist.
     """
     if len(labels) == 1:
-        return no_data()
+        return NO_DATA
     if len(labels) > 2 or labels[0] != _SERVER:
-        return name_error()
+        return NAME_ERRORS[Missing.NAME]
     addresses, facts = _server_addresses(external)
     of_type = tuple(each for each in addresses if address_type(each) == qtype)
-    return found(facts, address_records(qtype, external.settings.ttl, of_type))
+    return Answer(rdatas=of_type, ttl=external.settings.ttl, facts=facts)
 
 
 def _server_addresses(external: K8sExternalZone) -> tuple[tuple[bytes, ...], Facts]:

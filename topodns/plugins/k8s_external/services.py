@@ -6,54 +6,43 @@ from typing import Final
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoints import EMPTY_GROUP, Group
 from topodns.cluster.model import EndpointPort, ObjectKey, Service
-from topodns.dns.message import RRset
 from topodns.dns.name import Name, label_wire, name_wire
 from topodns.dns.rrtype import ADDRESS_TYPES, RRType
 from topodns.plugins.k8s_external.zone import K8sExternalZone
 from topodns.plugins.kubernetes import aliases
-from topodns.plugins.kubernetes.endpoints import FAMILIES, backends_of, srv_answer
+from topodns.plugins.kubernetes.endpoints import FAMILIES, backends_of
 from topodns.plugins.kubernetes.external_name import target_of
-from topodns.plugins.kubernetes.not_ready import lacks_objects, left_out
+from topodns.plugins.kubernetes.not_ready import LEFT_OUT, lacks_objects
 from topodns.plugins.kubernetes.parse import ServiceName, matching
+from topodns.plugins.kubernetes.question import NAME_ERRORS, NO_DATA, Answer, Missing, ZoneQuestion
 from topodns.plugins.kubernetes.records import (
-    Facts,
     GroupOffer,
-    address_records,
     address_type,
-    found,
-    name_error,
-    no_data,
+    endpoint_srv_records,
     service_srv_records,
+    srv_answer,
 )
-from topodns.plugins.kubernetes.zone import ZoneQuestion
-from topodns.query.plugin import Resolution
 
-_ALIASED: Final = ADDRESS_TYPES | {RRType.CNAME}
+_NO_NAME: Final = NAME_ERRORS[Missing.NAME]
 
 
-def respond(
-    external: K8sExternalZone, key: ObjectKey, labels: Name, question: ZoneQuestion, facts: Facts
-) -> Resolution:
+def answer_service(external: K8sExternalZone, key: ObjectKey, labels: Name, question: ZoneQuestion) -> Answer:
     """Records of the Service or of the part of it that the `labels` before its name select; NODATA or NXDOMAIN.
 
     SERVFAIL where objects of it are left out.
     """
     service, name = external.kubernetes.state.service(key), _name(key, labels)
     if name is None:
-        return name_error(facts)
+        return _NO_NAME
     lacks = lacks_objects(external.kubernetes.state, key)
     if service is None or service.left_out:
-        return left_out(facts) if lacks else name_error(facts)
+        return LEFT_OUT if lacks else NAME_ERRORS[Missing.SERVICE]
     if not _is_headless(external, service, name):
-        return _of_service(external, service, name, question, facts)
+        return _of_service(external, service, name, question)
     if lacks:
-        return left_out(facts)
-    resolution = _of_endpoints(external, service, name, question, facts)
-    targets = _aliases(external, service, name)
-    if not targets:
-        return resolution
-    query = question.query
-    return aliases.with_cnames(resolution, targets, query.qname, query.qtype, external.settings.ttl)
+        return LEFT_OUT
+    answer, targets = _of_endpoints(external, service, name, question), _aliases(external, service, name)
+    return aliases.with_cnames(answer, targets, question.qname, question.qtype, external.settings.ttl)
 
 
 def addresses_of(external: K8sExternalZone, service: Service) -> tuple[bytes, ...]:
@@ -73,24 +62,22 @@ def _is_headless(external: K8sExternalZone, service: Service, name: ServiceName)
     return service.headless or bool(name.endpoint)
 
 
-def _of_service(
-    external: K8sExternalZone, service: Service, name: ServiceName, question: ZoneQuestion, facts: Facts
-) -> Resolution:
-    qtype, ttl = question.query.qtype, external.settings.ttl
+def _of_service(external: K8sExternalZone, service: Service, name: ServiceName, question: ZoneQuestion) -> Answer:
+    qtype, ttl = question.qtype, external.settings.ttl
     ports = matching(service.ports, name)
     hosts = [target for text in service.external_hostnames if (target := target_of(text)) is not None]
     if (_is_of_port(name) and not ports) or not (service.external_ips or hosts):
-        return no_data(facts) if _is_above_endpoints(external, service, name) else name_error(facts)
+        return NO_DATA if _is_above_endpoints(external, service, name) else _NO_NAME
     if qtype == RRType.SRV:
         numbers, targets = [port.number for port in ports], [name_wire(host) for host in hosts]
-        own, limit = _service_wire(service, question), question.client.limit
-        return found(facts, *service_srv_records(own, service.external_ips, targets, numbers, ttl, limit))
-    if hosts and not service.external_ips and qtype in _ALIASED:
-        resolution = found(facts, (RRset(b"", RRType.CNAME, ttl, (name_wire(hosts[0]),)),))
-        resolution.chase = (hosts[0],) if qtype != RRType.CNAME else ()
-        return resolution
+        own, limit = _service_wire(service, question), question.limit
+        return srv_answer(service_srv_records(own, service.external_ips, targets, numbers, ttl, limit), ttl)
+    if hosts and not service.external_ips and qtype == RRType.CNAME:
+        return Answer(rdatas=(name_wire(hosts[0]),), ttl=ttl)
+    if hosts and not service.external_ips and qtype in ADDRESS_TYPES:
+        return Answer(targets=(hosts[0],))
     addresses = tuple(dict.fromkeys(each for each in service.external_ips if address_type(each) == qtype))
-    return found(facts, address_records(qtype, ttl, addresses))
+    return Answer(rdatas=addresses, ttl=ttl)
 
 
 def _is_above_endpoints(external: K8sExternalZone, service: Service, name: ServiceName) -> bool:
@@ -101,21 +88,19 @@ def _is_above_endpoints(external: K8sExternalZone, service: Service, name: Servi
     return _exists(external, service, own)
 
 
-def _of_endpoints(
-    external: K8sExternalZone, service: Service, name: ServiceName, question: ZoneQuestion, facts: Facts
-) -> Resolution:
-    qtype, ttl = question.query.qtype, external.settings.ttl
+def _of_endpoints(external: K8sExternalZone, service: Service, name: ServiceName, question: ZoneQuestion) -> Answer:
+    qtype, ttl = question.qtype, external.settings.ttl
     backends = backends_of(external.kubernetes, service)
     if not any(_groups(backends, name)):
         # A protocol (`_tcp`) is above the names of ports that endpoints expose (RFC 8020).
         protocol = name._replace(endpoint="", protocol=name.endpoint)
-        return no_data(facts) if name.endpoint and _exists(external, service, protocol) else name_error(facts)
+        return NO_DATA if name.endpoint and _exists(external, service, protocol) else _NO_NAME
     if qtype == RRType.SRV:
         suffix = _service_wire(service, question)
         offers = (GroupOffer(group, port.number, suffix) for port, group in _groups_by_port(backends, name))
-        return found(facts, *srv_answer(external.kubernetes, offers, ttl, question))
+        return srv_answer(endpoint_srv_records(offers, external.kubernetes.labels, ttl, question.limit), ttl)
     of_type = (group for group in _groups(backends, name) if address_type(group.endpoints[0].address) == qtype)
-    return found(facts, address_records(qtype, ttl, backends.joined_addresses(of_type)))
+    return Answer(rdatas=backends.joined_addresses(of_type), ttl=ttl)
 
 
 def _exists(external: K8sExternalZone, service: Service, name: ServiceName) -> bool:

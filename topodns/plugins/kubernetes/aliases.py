@@ -5,18 +5,17 @@ answers do not have them. Besides addresses and other aliases of the same name C
 so does topodns, for at most 16 host names, each of which may cost a query to an upstream.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoint_names import alias_label
 from topodns.cluster.model import Alias
-from topodns.dns.message import RRset
 from topodns.dns.name import Name, is_subdomain, name_wire
 from topodns.dns.rrtype import ADDRESS_TYPES, Rcode, RRType
 from topodns.plugins.kubernetes.external_name import target_of
 from topodns.plugins.kubernetes.parse import ServiceName, ZonalName, matching
-from topodns.query.plugin import Resolution
+from topodns.plugins.kubernetes.question import Answer
 
 MAX_TARGETS: Final = 16
 
@@ -31,25 +30,17 @@ def targets_of(backends: Backends, name: ServiceName | ZonalName, pod_names: boo
     return list({target: None for alias in named if (target := target_of(alias.target)) is not None})[:MAX_TARGETS]
 
 
-def with_cnames(resolution: Resolution, targets: list[Name], qname: Name, qtype: int, ttl: int) -> Resolution:
-    """The resolution of a name that has these aliases as well, in place; failures and refusals stay what they are.
+def with_cnames(answer: Answer, targets: Sequence[Name], qname: Name, qtype: int, ttl: int) -> Answer:
+    """The answer for a name that has these aliases as well; failures and refusals stay what they are.
 
-    For A and AAAA their targets are in `chase`, but for those at or below `qname`. CNAME has the first one, as CoreDNS.
+    For A and AAAA the targets are those but for names at or below `qname`. CNAME has the first one, as CoreDNS.
     """
-    response = resolution.response
-    if response.rcode not in _ANSWERED:
-        return resolution
-    response.rcode = Rcode.NOERROR
+    if not targets or answer.rcode not in _ANSWERED:
+        return answer
     if qtype == RRType.CNAME:
-        targets = targets[:1]
-    elif qtype in ADDRESS_TYPES:
-        targets = [target for target in targets if not is_subdomain(target, qname)]
-        resolution.chase = tuple(targets)
-    else:
-        return resolution
-    if targets:
-        response.answer += (RRset(b"", RRType.CNAME, ttl, tuple(map(name_wire, targets))),)
-    return resolution
+        return answer._replace(rcode=Rcode.NOERROR, missing=None, rdatas=(name_wire(targets[0]),), ttl=ttl)
+    followed = tuple(target for target in targets if not is_subdomain(target, qname)) if qtype in ADDRESS_TYPES else ()
+    return answer._replace(rcode=Rcode.NOERROR, missing=None, targets=followed)
 
 
 def is_in_zone(backends: Backends, topology_zone: str) -> bool:

@@ -10,20 +10,13 @@ from topodns.cluster.backends import Backends
 from topodns.cluster.endpoint_names import endpoint_label
 from topodns.cluster.endpoints import Group, Pool
 from topodns.cluster.model import Endpoint, EndpointPort, ObjectKey, Service
-from topodns.dns.message import RRset
 from topodns.dns.name import label_wire
 from topodns.dns.rrtype import RRType
 from topodns.plugins.kubernetes.parse import ServiceName, ZonalName
-from topodns.plugins.kubernetes.records import (
-    Facts,
-    GroupOffer,
-    Sections,
-    endpoint_srv_records,
-    name_error,
-)
-from topodns.plugins.kubernetes.topology_filter import Pools, decide
-from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
-from topodns.query.plugin import Resolution
+from topodns.plugins.kubernetes.question import NAME_ERRORS, Answer, Missing, ZoneQuestion
+from topodns.plugins.kubernetes.records import GroupOffer, endpoint_srv_records
+from topodns.plugins.kubernetes.topology_filter import decide
+from topodns.plugins.kubernetes.zone import KubernetesZone
 
 FAMILIES: Final = (4, 6)
 FAMILY_OF_TYPE: Final = {RRType.A: 4, RRType.AAAA: 6}
@@ -37,9 +30,7 @@ def backends_of(kubernetes: KubernetesZone, service: Service) -> Backends:
     return NO_BACKENDS if kubernetes.settings.noendpoints else kubernetes.state.backends(service.key, service.imported)
 
 
-def named(
-    kubernetes: KubernetesZone, name: ServiceName, service: Service, question: ZoneQuestion, facts: Facts
-) -> Resolution:
+def answer_named(kubernetes: KubernetesZone, name: ServiceName, service: Service, question: ZoneQuestion) -> Answer:
     """Records of an endpoint's name, also of a Service with ClusterIPs; NXDOMAIN if no ready endpoint has the name.
 
     With `filter_hostnames` the topology policy of a headless Service filters its endpoint names as well.
@@ -47,30 +38,25 @@ def named(
     backends = backends_below(kubernetes, service, name)
     groups = backends.named(name.endpoint)
     if not groups:
-        return name_error(facts)
+        return NAME_ERRORS[Missing.ENDPOINT]
     filters = kubernetes.topology is not None and kubernetes.topology.filter_hostnames and service.headless
     key = service.key if filters and not service.imported else None
     pools = {family: backends.pool_for_name(family, name.endpoint) for family in groups}
-    qtype = question.query.qtype
-    family = FAMILY_OF_TYPE.get(qtype)
-    of_type = pools.values() if qtype == RRType.SRV else [pools[family]] if family in pools else ()
-    decision = decide(kubernetes, key, question, facts, Pools(lambda: of_type, pools.values))
-    resolution = decision.resolution
-    if decision.final:
-        return resolution
-    response = resolution.response
-    if qtype == RRType.SRV:
-        chosen = {family: decision.of(pool) for family, pool in pools.items()}
-        suffix = _suffix(service, next(iter(backends.cluster_ids), ""), question)
-        offers = (
-            GroupOffer(backends.exposing(family, port, group), port.number, suffix)
-            for port in backends.ports
-            for family, group in chosen.items()
-        )
-        response.answer, response.additional = srv_answer(kubernetes, offers, decision.ttl, question)
-    elif decision.group.endpoints:
-        response.answer = (RRset(b"", qtype, decision.ttl, decision.group.addresses),)
-    return resolution
+    family = FAMILY_OF_TYPE.get(question.qtype)
+    of_type = pools.values() if question.qtype == RRType.SRV else [pools[family]] if family in pools else ()
+    decision = decide(kubernetes, key, question, of_type, pools.values)
+    if decision.objection is not None:
+        return decision.objection
+    if question.qtype != RRType.SRV:
+        return decision.answer(decision.group.addresses if decision.group.endpoints else ())
+    suffix = _suffix(service, next(iter(backends.cluster_ids), ""), question)
+    chosen = {family: decision.of(pool) for family, pool in pools.items()}
+    offers = (
+        GroupOffer(backends.exposing(family, port, group), port.number, suffix)
+        for port in backends.ports
+        for family, group in chosen.items()
+    )
+    return decision.srv_answer(endpoint_srv_records(offers, kubernetes.labels, decision.ttl, question.limit))
 
 
 def backends_below(kubernetes: KubernetesZone, service: Service, name: ServiceName | ZonalName) -> Backends:
@@ -80,33 +66,30 @@ def backends_below(kubernetes: KubernetesZone, service: Service, name: ServiceNa
     return backends_of(kubernetes, service)
 
 
-def lots(kubernetes: KubernetesZone, service: Service, question: ZoneQuestion) -> Iterator[tuple[Backends, bytes]]:
-    """(endpoints, wire-form suffix of their names) pairs, which together have all endpoints of the Service.
+def lots(
+    kubernetes: KubernetesZone, service: Service, backends: Backends, question: ZoneQuestion
+) -> Iterator[tuple[Backends, bytes]]:
+    """(endpoints, wire-form suffix of their names) pairs, which together have all endpoints of the Service, `backends`.
 
     One pair; of an imported Service one for each exporting cluster, which is part of an endpoint's name (KEP-1645).
     """
     if not service.imported:
-        yield backends_of(kubernetes, service), service_wire(service, question)
-    for each in backends_of(kubernetes, service).cluster_ids:  # empty unless the Service is imported
+        yield backends, service_wire(service, question)
+        return
+    for each in backends.cluster_ids:
         yield _of_cluster(kubernetes, service, each), _suffix(service, each, question)
 
 
 def offers_of(
     lot: tuple[Backends, bytes], ports: Iterable[EndpointPort], pick: Callable[[Pool], Group]
 ) -> Iterator[GroupOffer]:
-    """The offers for SRV records: for each port and family, the endpoints that `pick` selects, which may be none."""
+    """The offers for SRV records: for each port and family, the endpoints that `pick` selects."""
     backends, suffix = lot
     for port in ports:
         for family in FAMILIES:
-            yield GroupOffer(pick(backends.pool_for_port(family, port)), port.number, suffix)
-
-
-def srv_answer(kubernetes: KubernetesZone, offers: Iterable[GroupOffer], ttl: int, question: ZoneQuestion) -> Sections:
-    """The SRV records of these offers and the addresses of their targets.
-
-    A long answer is cut just beyond the client's limit, so that it is truncated with TC, and then has no addresses.
-    """
-    return endpoint_srv_records(offers, kubernetes.labels, ttl, question.client.limit)
+            group = pick(backends.pool_for_port(family, port))
+            if group.endpoints:
+                yield GroupOffer(group, port.number, suffix)
 
 
 def members(kubernetes: KubernetesZone, service: Service, question: ZoneQuestion) -> list[tuple[bytes, bytes]]:

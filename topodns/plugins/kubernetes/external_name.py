@@ -5,32 +5,25 @@
 
 from ipaddress import ip_address
 
-from topodns.dns.message import RRset
 from topodns.dns.name import BadName, Name, is_subdomain, name_wire, parse_name
 from topodns.dns.rrtype import ADDRESS_TYPES, RRType
-from topodns.plugins.kubernetes.records import Facts, found, name_error, no_data
-from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
-from topodns.query.plugin import Resolution
+from topodns.plugins.kubernetes.question import NAME_ERRORS, NO_DATA, Answer, Missing, ZoneQuestion
 
 
-def respond(kubernetes: KubernetesZone, external_name: str, question: ZoneQuestion, facts: Facts) -> Resolution:
-    """The CNAME to `external_name`; for A and AAAA with the target in `chase`; NODATA for other types.
+def answer_alias(external_name: str, question: ZoneQuestion, ttl: int) -> Answer:
+    """The CNAME to `external_name`; for A and AAAA to be followed; NODATA for other types.
 
     NODATA also for A and AAAA if the target is at or below the queried name. NXDOMAIN if `external_name` is an address
     or not a name.
     """
     target = target_of(external_name)
     if target is None:
-        return name_error(facts)
-    qtype = question.query.qtype
-    cname = RRset(b"", RRType.CNAME, kubernetes.settings.ttl, (name_wire(target),))
-    if qtype == RRType.CNAME:
-        return found(facts, (cname,))
-    if qtype not in ADDRESS_TYPES or is_subdomain(target, question.query.qname):
-        return no_data(facts)
-    resolution = found(facts, (cname,))
-    resolution.chase = (target,)
-    return resolution
+        return NAME_ERRORS[Missing.EXTERNAL_NAME]
+    if question.qtype == RRType.CNAME:
+        return Answer(rdatas=(name_wire(target),), ttl=ttl)
+    if question.qtype not in ADDRESS_TYPES or is_subdomain(target, question.qname):
+        return NO_DATA
+    return Answer(targets=(target,))
 
 
 def target_of(external_name: str) -> Name | None:

@@ -2,32 +2,28 @@
 
 from topodns.cluster.model import Service
 from topodns.dependency import address_fact, service_fact
-from topodns.dns.message import RRset
 from topodns.dns.name import MAX_WIRE
-from topodns.dns.rrtype import RRType
 from topodns.dns.soa import PRIMARY
 from topodns.plugins.kubernetes.endpoints import endpoints_at, members, service_wire
-from topodns.plugins.kubernetes.records import Facts, address_records, address_type, found, glue
-from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
-from topodns.query.plugin import Resolution, Scope
+from topodns.plugins.kubernetes.question import Answer, Facts, ZoneQuestion
+from topodns.plugins.kubernetes.records import address_type, glue
+from topodns.plugins.kubernetes.zone import KubernetesZone
 
 Server = tuple[bytes, bytes]  # wire-form name, packed address
 
 
-def name_servers(kubernetes: KubernetesZone, question: ZoneQuestion) -> Resolution:
+def name_servers(kubernetes: KubernetesZone, question: ZoneQuestion) -> Answer:
     """The NS records of the apex, with the servers' addresses."""
     servers, facts = _servers(kubernetes, question)
     ttl, targets = kubernetes.settings.ttl, tuple(dict.fromkeys(name for name, _ in servers))
-    answer = (RRset(b"", RRType.NS, ttl, targets),) if targets else ()
-    return found(facts, answer, glue(servers, ttl))
+    return Answer(rdatas=targets, ttl=ttl, additional=glue(servers, ttl), facts=facts)
 
 
-def server_addresses(kubernetes: KubernetesZone, question: ZoneQuestion) -> Resolution:
+def server_addresses(kubernetes: KubernetesZone, question: ZoneQuestion) -> Answer:
     """A or AAAA of `ns.dns`, the primary server in the SOA: the addresses of all name servers."""
     servers, facts = _servers(kubernetes, question)
-    qtype = question.query.qtype
-    addresses = tuple(dict.fromkeys(address for _, address in servers if address_type(address) == qtype))
-    return found(facts, address_records(qtype, kubernetes.settings.ttl, addresses))
+    addresses = dict.fromkeys(address for _, address in servers if address_type(address) == question.qtype)
+    return Answer(rdatas=tuple(addresses), ttl=kubernetes.settings.ttl, facts=facts)
 
 
 def services_behind(kubernetes: KubernetesZone) -> tuple[list[Service], Facts]:
@@ -39,13 +35,6 @@ def services_behind(kubernetes: KubernetesZone) -> tuple[list[Service], Facts]:
     keys = dict.fromkeys(key for address in own for key, _ in endpoints_at(kubernetes, address))
     facts = (*map(address_fact, own), *(service_fact(key.namespace, key.name) for key in keys))
     return [service for key in keys if (service := kubernetes.state.service(key)) is not None], facts
-
-
-def apex_soa(soa: RRset) -> Resolution:
-    """The answer with the SOA; never cached, since its serial is the time of the last change to any object."""
-    resolution = found((), (soa,))
-    resolution.scope = Scope.CLIENT
-    return resolution
 
 
 def _servers(kubernetes: KubernetesZone, question: ZoneQuestion) -> tuple[list[Server], Facts]:

@@ -4,23 +4,26 @@ While the watches are incomplete or denied, the objects that are not known may e
 clients, and may be false. The same goes for names of Services of which objects are left out (`cluster.left_out`).
 """
 
+from typing import Final
+
 from topodns.cluster.model import Kind, ObjectKey
 from topodns.cluster.state import ClusterState
-from topodns.dns.message import Ede, EdeCode, Response
+from topodns.dns.message import Ede, EdeCode
 from topodns.dns.rrtype import Rcode
-from topodns.plugins.kubernetes.records import PLUGIN, Facts
-from topodns.query.plugin import Resolution
+from topodns.plugins.kubernetes.question import Answer
+
+_INCOMPLETE: Final = Ede(EdeCode.NOT_READY, "the state of the cluster is not complete yet")
+_LEFT_OUT: Final = Ede(EdeCode.NOT_READY, "objects of this namespace are left out: it has too many or too large ones")
+
+NOT_READY: Final = Answer(Rcode.SERVFAIL, ede=_INCOMPLETE)  # the watches are incomplete or denied
+LEFT_OUT: Final = Answer(Rcode.SERVFAIL, ede=_LEFT_OUT)  # objects of the name's namespace are left out
 
 
-def not_ready(facts: Facts = ()) -> Resolution:
-    """SERVFAIL: the watches are incomplete or denied, so that the name may exist."""
-    ede = Ede(EdeCode.NOT_READY, "the state of the cluster is not complete yet")
-    return Resolution(Response(Rcode.SERVFAIL, ede=ede), PLUGIN, facts=facts)
-
-
-def confirmed(name_error: Resolution, state: ClusterState) -> Resolution:
-    """`name_error`, an NXDOMAIN, if the state is complete; else SERVFAIL with the same dependencies."""
-    return name_error if state.synced else not_ready(name_error.facts)
+def confirmed(answer: Answer) -> Answer:
+    """The answer while the state is incomplete: SERVFAIL instead of NXDOMAIN, with the same dependencies."""
+    if answer.rcode != Rcode.NXDOMAIN:
+        return answer
+    return NOT_READY._replace(missing=answer.missing, facts=answer.facts)
 
 
 def lacks_objects(state: ClusterState, key: ObjectKey, imported: bool = False) -> bool:
@@ -29,9 +32,3 @@ def lacks_objects(state: ClusterState, key: ObjectKey, imported: bool = False) -
         return False
     kind: Kind = "ServiceImport" if imported else "Service"
     return state.left_out.may_have(kind, key) or state.backends(key, imported).partial
-
-
-def left_out(facts: Facts) -> Resolution:
-    """SERVFAIL: objects of the name's namespace are left out."""
-    ede = Ede(EdeCode.NOT_READY, "objects of this namespace are left out: it has too many or too large ones")
-    return Resolution(Response(Rcode.SERVFAIL, ede=ede), PLUGIN, facts=facts)

@@ -3,38 +3,32 @@
 from socket import AF_INET, AF_INET6, inet_pton
 from typing import Final
 
-from topodns.dependency import address_fact, namespace_fact
+from topodns.dependency import address_fact
 from topodns.dns.addresses import unmapped
-from topodns.dns.message import RRset
 from topodns.dns.name import label_wire
-from topodns.dns.rrtype import RRType
+from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.kubernetes.namespaces import exposes
-from topodns.plugins.kubernetes.not_ready import left_out, not_ready
-from topodns.plugins.kubernetes.parse import NamespaceNode, PodName
-from topodns.plugins.kubernetes.records import (
-    Facts,
-    Offer,
-    address_type,
-    found,
-    name_error,
-    no_data,
-    srv_records,
-)
+from topodns.plugins.kubernetes.not_ready import LEFT_OUT, NOT_READY
+from topodns.plugins.kubernetes.parse import PodName
+from topodns.plugins.kubernetes.question import NAME_ERRORS, NO_DATA, Answer, Facts, Missing, ZoneQuestion
+from topodns.plugins.kubernetes.records import Offer, address_type, srv_answer, srv_records
 from topodns.plugins.kubernetes.settings import PodMode
-from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
-from topodns.query.plugin import Resolution
+from topodns.plugins.kubernetes.zone import KubernetesZone
 
 _POD: Final = label_wire("pod")
 _NO_PORT: Final = 0
 
 
-def serves(kubernetes: KubernetesZone, node: NamespaceNode) -> bool:
-    """Whether `<namespace>.pod` exists."""
-    settings = kubernetes.settings
-    return settings.pods is not PodMode.DISABLED and exposes(settings, kubernetes.state, node.namespace)
+def missing_of_pods(kubernetes: KubernetesZone, namespace: str) -> Missing | None:
+    """Why no names of Pods exist in this namespace; None if they may."""
+    if kubernetes.settings.pods is PodMode.DISABLED:
+        return Missing.PODS
+    if ("", namespace) in kubernetes.state.namespaces and not kubernetes.limits_namespaces:
+        return None  # as most
+    return None if exposes(kubernetes.settings, kubernetes.state, namespace) else Missing.NAMESPACE
 
 
-def respond(kubernetes: KubernetesZone, name: PodName, question: ZoneQuestion) -> Resolution:
+def answer_pod(kubernetes: KubernetesZone, name: PodName, question: ZoneQuestion) -> Answer:
     """The record of the address that the name contains.
 
     NXDOMAIN if it contains none, if the namespace is not exposed, in mode `disabled`, and in mode `verified` if no Pod
@@ -42,26 +36,26 @@ def respond(kubernetes: KubernetesZone, name: PodName, question: ZoneQuestion) -
     SRV has port 0 and the name itself as target, as CoreDNS.
     """
     settings, state = kubernetes.settings, kubernetes.state
-    facts: Facts = (namespace_fact(name.namespace),)
-    if settings.pods is PodMode.DISABLED or not exposes(settings, state, name.namespace):
-        return name_error(facts)
+    missing = missing_of_pods(kubernetes, name.namespace)
+    if missing is not None:
+        return NAME_ERRORS[missing]
     address = pod_address(name.label)
     if address is None:
-        return name_error(facts)
+        return NAME_ERRORS[Missing.POD_ADDRESS]
     pods = 1
+    facts: Facts = ()
     if settings.pods is PodMode.VERIFIED:
-        facts = (*facts, address_fact(address))
-        pods = sum(pod.namespace == name.namespace for pod in state.pods_with_address(address))
-        if not pods and state.left_out.cuts(name.namespace):
-            return left_out(facts)
+        facts = (address_fact(address),)
+        pods = len([pod for pod in state.pods_with_address(address) if pod.namespace == name.namespace])
         if not pods:
-            return name_error(facts) if "Pod" not in state.denied else not_ready(facts)
-    if question.query.qtype == RRType.SRV:
+            answer = NAME_ERRORS[Missing.POD] if "Pod" not in state.denied else NOT_READY
+            return (LEFT_OUT if state.left_out.cuts(name.namespace) else answer)._replace(facts=facts)
+    if question.qtype == RRType.SRV:
         offer = Offer(_pod_wire(name, question), address, _NO_PORT)
-        return found(facts, *srv_records([offer] * pods, settings.ttl))
-    if question.query.qtype != address_type(address):
-        return no_data(facts)
-    return found(facts, (RRset(b"", question.query.qtype, settings.ttl, (address,)),))
+        return srv_answer(srv_records([offer] * pods, settings.ttl), settings.ttl)._replace(facts=facts)
+    if question.qtype != address_type(address):
+        return Answer(facts=facts) if facts else NO_DATA
+    return Answer(Rcode.NOERROR, (address,), settings.ttl, facts=facts)
 
 
 def _pod_wire(name: PodName, question: ZoneQuestion) -> bytes:

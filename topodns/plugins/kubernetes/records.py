@@ -11,13 +11,12 @@ from typing import Final, NamedTuple
 
 from topodns.cluster.endpoint_names import endpoint_label
 from topodns.cluster.endpoints import Group
-from topodns.dependency import Fact
-from topodns.dns.message import Response, RRset
+from topodns.dns.message import RRset
 from topodns.dns.name import MAX_LABEL, MAX_WIRE, label_wire
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.wire_format import POINTER_RECORD_HEAD_SIZE
 from topodns.plugins.kubernetes.label_cache import KeptLabels
-from topodns.query.plugin import Resolution
+from topodns.plugins.kubernetes.question import NO_DATA, Answer
 
 _HEAD: Final = Struct("!HHH")
 _PRIORITY: Final = 0
@@ -130,11 +129,6 @@ def service_srv_records(
     return answer, glue(((name, address) for address in addresses), ttl) if size <= limit else ()
 
 
-def address_records(qtype: int, ttl: int, addresses: tuple[bytes, ...]) -> tuple[RRset, ...]:
-    """The answer with these packed addresses, all of the family of `qtype`; empty without addresses."""
-    return (RRset(b"", qtype, ttl, addresses),) if addresses else ()
-
-
 def glue(pairs: Iterable[tuple[bytes, bytes]], ttl: int) -> tuple[RRset, ...]:
     """The address records of these (wire-form name, packed address) pairs, without repeats, in order."""
     owners: dict[tuple[bytes, int], dict[bytes, None]] = {}
@@ -207,21 +201,7 @@ def endpoint_glue(offers: Iterable[GroupOffer], kept: KeptLabels, ttl: int) -> t
     return tuple(RRset(target, rtype, ttl, addresses) for (target, rtype), addresses in owners.items())
 
 
-PLUGIN: Final = "kubernetes"
-
-Facts = tuple[Fact, ...]
-
-
-def found(facts: Facts, answer: tuple[RRset, ...], additional: tuple[RRset, ...] = ()) -> Resolution:
-    """The answer: the name's records of the type queried. NODATA if `answer` is empty."""
-    return Resolution(Response(Rcode.NOERROR, answer, (), additional), PLUGIN, facts=facts)
-
-
-def no_data(facts: Facts = ()) -> Resolution:
-    """NODATA: the name exists, without records of the type queried (RFC 2308 section 2.2)."""
-    return Resolution(Response(), PLUGIN, facts=facts)
-
-
-def name_error(facts: Facts = ()) -> Resolution:
-    """NXDOMAIN: the name does not exist."""
-    return Resolution(Response(Rcode.NXDOMAIN), PLUGIN, facts=facts)
+def srv_answer(sections: Sections, ttl: int) -> Answer:
+    """The answer with these SRV records."""
+    answer, additional = sections
+    return Answer(Rcode.NOERROR, answer[0].rdatas, ttl, additional) if answer else NO_DATA

@@ -10,19 +10,17 @@ from typing import Final
 from topodns.cluster.endpoint_names import endpoint_label
 from topodns.cluster.model import ObjectKey
 from topodns.dependency import Fact, address_fact, namespace_fact, service_fact
-from topodns.dns.message import RRset
 from topodns.dns.name import MAX_WIRE, label_wire
 from topodns.dns.rrtype import RRType
 from topodns.plugins.kubernetes.endpoints import endpoints_at
 from topodns.plugins.kubernetes.namespaces import exposes_reverse
-from topodns.plugins.kubernetes.records import Facts, found, name_error, no_data
+from topodns.plugins.kubernetes.question import NAME_ERRORS, Answer, Facts, Missing
 from topodns.plugins.kubernetes.zone import KubernetesZone
-from topodns.query.plugin import Resolution
 
 _SVC: Final = label_wire("svc")
 
 
-def respond(kubernetes: KubernetesZone, address: bytes, qtype: int) -> Resolution:
+def answer_address(kubernetes: KubernetesZone, address: bytes, qtype: int) -> Answer:
     """PTR: the Service with this packed ClusterIP; else the names of all ready endpoints with this address.
 
     NODATA for any other type, NXDOMAIN if there is no such Service or endpoint in a namespace that is exposed.
@@ -31,14 +29,14 @@ def respond(kubernetes: KubernetesZone, address: bytes, qtype: int) -> Resolutio
     return pointers(targets, facts, qtype, kubernetes.settings.ttl)
 
 
-def pointers(targets: Sequence[bytes], facts: Facts, qtype: int, ttl: int) -> Resolution:
+def pointers(targets: Sequence[bytes], facts: Facts, qtype: int, ttl: int) -> Answer:
     """PTR records to these wire-form names, of at most 255 octets; NODATA for any other type, NXDOMAIN without any."""
     targets = [target for target in targets if len(target) <= MAX_WIRE]
     if not targets:
-        return name_error(facts)
+        return NAME_ERRORS[Missing.ADDRESS]._replace(facts=facts)
     if qtype != RRType.PTR:
-        return no_data(facts)
-    return found(facts, (RRset(b"", RRType.PTR, ttl, tuple(dict.fromkeys(targets))),))
+        return Answer(facts=facts)
+    return Answer(rdatas=tuple(dict.fromkeys(targets)), ttl=ttl, facts=facts)
 
 
 def _targets(kubernetes: KubernetesZone, address: bytes) -> tuple[list[bytes], Facts]:

@@ -6,14 +6,11 @@ client has chosen one already, only with the option `filter_hostnames`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Final
 
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoints import Pool
 from topodns.cluster.model import EndpointPort, ObjectKey, Service, ServicePort
-from topodns.dependency import namespace_fact, service_fact
-from topodns.dns.message import Response, RRset
 from topodns.dns.name import Name
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.kubernetes import aliases, external_name, zonal
@@ -21,37 +18,33 @@ from topodns.plugins.kubernetes.endpoints import (
     FAMILIES,
     FAMILY_OF_TYPE,
     NO_BACKENDS,
+    answer_named,
     backends_below,
     backends_of,
     lots,
-    named,
     offers_of,
     service_wire,
-    srv_answer,
 )
 from topodns.plugins.kubernetes.namespaces import exposes
-from topodns.plugins.kubernetes.not_ready import lacks_objects, left_out, not_ready
+from topodns.plugins.kubernetes.not_ready import LEFT_OUT, NOT_READY, lacks_objects
 from topodns.plugins.kubernetes.parse import SERVICE_LABELS, ServiceName, ZonalName, is_above_zones, matching
+from topodns.plugins.kubernetes.question import NAME_ERRORS, NO_DATA, Answer, Missing, ZoneQuestion
 from topodns.plugins.kubernetes.ranked_records import ranked_srv_records
-from topodns.plugins.kubernetes.records import (
-    PLUGIN,
-    Facts,
-    Sections,
-    found,
-    name_error,
-    no_data,
-    service_srv_records,
-)
-from topodns.plugins.kubernetes.topology_filter import Decision, Pools, decide
-from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
-from topodns.query.plugin import Resolution
+from topodns.plugins.kubernetes.records import endpoint_srv_records, service_srv_records, srv_answer
+from topodns.plugins.kubernetes.topology_filter import Decision, decide
+from topodns.plugins.kubernetes.zone import KubernetesZone
 
 _PROTOCOLS: Final = frozenset({"tcp", "udp", "sctp"})
+# Read once: most answers are one of these, and a lookup by a member of an Enum costs 0.3 us.
+_NO_NAMESPACE: Final = NAME_ERRORS[Missing.NAMESPACE]
+_NO_SERVICE: Final = NAME_ERRORS[Missing.SERVICE]
+_NO_READY: Final = NAME_ERRORS[Missing.READY]
+_NO_PORT: Final = NAME_ERRORS[Missing.PORT]
 _LENGTH_OF_TYPE: Final = {RRType.A: 4, RRType.AAAA: 16}  # octets of an address
 
 
-def respond(kubernetes: KubernetesZone, name: ServiceName | ZonalName, question: ZoneQuestion) -> Resolution:
-    """Records of the type queried, NODATA or NXDOMAIN, with their dependencies.
+def answer_service(kubernetes: KubernetesZone, name: ServiceName | ZonalName, question: ZoneQuestion) -> Answer:
+    """Records of the type queried, NODATA or NXDOMAIN.
 
     SERVFAIL for an unknown name of a ServiceImport while RBAC denies ServiceImports: it may exist. Also for names of
     which objects are left out, but for those of a Service's ClusterIPs.
@@ -60,57 +53,54 @@ def respond(kubernetes: KubernetesZone, name: ServiceName | ZonalName, question:
     if ("", namespace) not in state.namespaces or (
         kubernetes.limits_namespaces and not exposes(kubernetes.settings, state, namespace)
     ):
-        return name_error((namespace_fact(namespace),))
-    facts = (namespace_fact(namespace), service_fact(namespace, name.service))
+        return _NO_NAMESPACE
     key, multicluster = ObjectKey(namespace, name.service), question.origin.multicluster
     service = (state.imports if multicluster else state.services).get(key)
     if service is None:
         if lacks_objects(state, key, multicluster):
-            return left_out(facts)
-        unsure = multicluster and "ServiceImport" in state.denied
-        return not_ready(facts) if unsure else name_error(facts)
-    if service.headless and isinstance(name, ServiceName) and not name.endpoint:
-        resolution = _headless(kubernetes, key, name, service, question, facts)
+            return LEFT_OUT
+        return NOT_READY if multicluster and "ServiceImport" in state.denied else _NO_SERVICE
+    if not service.headless or isinstance(name, ZonalName) or name.endpoint:
+        answer = _answer_other(kubernetes, name, service, question)
     else:
-        resolution = _others(kubernetes, name, service, question, facts)
-    does_not_exist = resolution.response.rcode == Rcode.NXDOMAIN
-    if (service.headless or does_not_exist) and lacks_objects(state, key, multicluster):
-        return left_out(facts)
-    below = isinstance(name, ServiceName) and name.endpoint and service.external_name is None
-    if service.headless or below:
-        resolution = _with_aliases(kubernetes, name, service, question, resolution)
-    if resolution.response.rcode == Rcode.NXDOMAIN and _is_above_others(kubernetes, name, service, question):
-        return no_data(facts)
-    return resolution
+        answer = _answer_headless(kubernetes, key, name, service, question)
+    does_not_exist = answer.rcode == Rcode.NXDOMAIN
+    is_short = (service.headless or does_not_exist) and namespace in state.left_out.namespaces
+    if is_short and lacks_objects(state, key, multicluster):
+        return LEFT_OUT
+    return NO_DATA if does_not_exist and _is_above_others(kubernetes, name, service, question) else answer
 
 
 def _with_aliases(
     kubernetes: KubernetesZone,
     name: ServiceName | ZonalName,
-    service: Service,
+    backends: Backends,
     question: ZoneQuestion,
-    resolution: Resolution,
-) -> Resolution:
-    backends = backends_below(kubernetes, service, name)
+    answer: Answer,
+) -> Answer:
     targets = aliases.targets_of(backends, name, kubernetes.settings.endpoint_pod_names)
-    if not targets:
-        return resolution
-    query = question.query
-    return aliases.with_cnames(resolution, targets, query.qname, query.qtype, kubernetes.settings.ttl)
+    return aliases.with_cnames(answer, targets, question.qname, question.qtype, kubernetes.settings.ttl)
 
 
-def _others(
-    kubernetes: KubernetesZone, name: ServiceName | ZonalName, service: Service, question: ZoneQuestion, facts: Facts
-) -> Resolution:
-    """The resolution of all names but those of a headless Service itself and of its ports."""
+def _answer_other(
+    kubernetes: KubernetesZone, name: ServiceName | ZonalName, service: Service, question: ZoneQuestion
+) -> Answer:
+    """The answer for all names but those of a headless Service itself and of its ports."""
     if isinstance(name, ZonalName):
-        return zonal.respond(kubernetes, name, service, question, facts) if service.headless else name_error(facts)
-    if service.external_name is not None:
-        below = name.endpoint or name.port or name.protocol
-        return name_error(facts) if below else external_name.respond(kubernetes, service.external_name, question, facts)
-    if name.endpoint:
-        return named(kubernetes, name, service, question, facts)
-    return _cluster_ips(kubernetes, name, service, question, facts)
+        if not service.headless:
+            return NAME_ERRORS[Missing.ZONES]
+        answer = zonal.answer_zonal(kubernetes, name, service, question)
+    elif service.external_name is not None:
+        if name.endpoint or name.port or name.protocol:
+            return NAME_ERRORS[Missing.BELOW_EXTERNAL_NAME]
+        return external_name.answer_alias(service.external_name, question, kubernetes.settings.ttl)
+    elif name.endpoint:
+        answer = answer_named(kubernetes, name, service, question)
+        if answer.rcode == Rcode.NXDOMAIN and lacks_objects(kubernetes.state, service.key, service.imported):
+            return LEFT_OUT
+    else:
+        return _answer_cluster_ips(kubernetes, name, service, question)
+    return _with_aliases(kubernetes, name, backends_below(kubernetes, service, name), question, answer)
 
 
 def _is_above_others(
@@ -123,11 +113,11 @@ def _is_above_others(
     """
     if isinstance(name, ZonalName) or service.external_name is not None:
         return False
-    qname, origin = question.query.qname, question.origin.name
+    labels = question.labels
     zonal_names = kubernetes.settings.zonal and service.headless and not service.imported
-    if zonal_names and is_above_zones(qname[: len(qname) - len(origin)]):
+    if zonal_names and is_above_zones(labels):
         return True
-    if service.imported and _is_above_clusters(qname[: len(qname) - len(origin)], backends_of(kubernetes, service)):
+    if service.imported and _is_above_clusters(labels, backends_of(kubernetes, service)):
         return True
     protocol = "" if name.cluster else name.endpoint.removeprefix("_")
     return protocol in _PROTOCOLS and _has_ports(kubernetes, name._replace(endpoint="", protocol=protocol), service)
@@ -151,78 +141,82 @@ def _has_ports(kubernetes: KubernetesZone, name: ServiceName, service: Service) 
     return bool(matching(service.ports, name)) and not ignored
 
 
-def _cluster_ips(
-    kubernetes: KubernetesZone, name: ServiceName, service: Service, question: ZoneQuestion, facts: Facts
-) -> Resolution:
+def _answer_cluster_ips(
+    kubernetes: KubernetesZone, name: ServiceName, service: Service, question: ZoneQuestion
+) -> Answer:
     if kubernetes.settings.ignore_empty_service and not backends_of(kubernetes, service).has_ready:
-        return name_error(facts)
+        return _NO_READY
     ports: Sequence[ServicePort] = service.ports
     if name.port or name.protocol:
         ports = matching(ports, name)
         if not ports:
-            return name_error(facts)
-    qtype, ttl = question.query.qtype, kubernetes.settings.ttl
-    if qtype == RRType.SRV:
-        target = service_wire(service, question)
-        numbers = [port.number for port in ports]
-        return found(facts, *service_srv_records(target, service.cluster_ips, (), numbers, ttl, question.client.limit))
-    length = _LENGTH_OF_TYPE.get(qtype)
-    addresses = tuple(dict.fromkeys([each for each in service.cluster_ips if len(each) == length]))
-    response = Response(Rcode.NOERROR, (RRset(b"", qtype, ttl, addresses),) if addresses else ())
-    return Resolution(response, PLUGIN, facts=facts)
+            return _NO_PORT
+    ttl, addresses = kubernetes.settings.ttl, service.cluster_ips
+    if question.qtype == RRType.SRV:
+        target, numbers = service_wire(service, question), [port.number for port in ports]
+        return srv_answer(service_srv_records(target, addresses, (), numbers, ttl, question.limit), ttl)
+    length = _LENGTH_OF_TYPE.get(question.qtype)
+    if len(addresses) != 1:
+        addresses = tuple(dict.fromkeys([each for each in addresses if len(each) == length]))
+    elif len(addresses[0]) != length:
+        return NO_DATA
+    return Answer(Rcode.NOERROR, addresses, ttl) if addresses else NO_DATA
 
 
-def _headless(
-    kubernetes: KubernetesZone,
-    key: ObjectKey,
-    name: ServiceName,
-    service: Service,
-    question: ZoneQuestion,
-    facts: Facts,
-) -> Resolution:
+def _answer_headless(
+    kubernetes: KubernetesZone, key: ObjectKey, name: ServiceName, service: Service, question: ZoneQuestion
+) -> Answer:
+    """The answer for a headless Service and its ports: what the client's topology leaves of its endpoints."""
     backends = NO_BACKENDS if kubernetes.settings.noendpoints else kubernetes.state.backends(key, service.imported)
-    ports = matching(backends.ports, name) if name.port or name.protocol else None
-    if not (backends.has_ready if ports is None else _any_ready(backends, ports)):
-        return name_error(facts)
-    qtype = question.query.qtype
+    by_port = name.port or name.protocol
+    ports = matching(backends.ports, name) if by_port else None
+    if not backends.has_ready:
+        return _NO_READY
+    if ports is not None and not _any_ready(backends, ports):
+        return _with_aliases(kubernetes, name, backends, question, _NO_PORT)
+    qtype = question.qtype
     family, is_srv = FAMILY_OF_TYPE.get(qtype), qtype == RRType.SRV
-    families = FAMILIES if is_srv else () if family is None else (family,)
-    asked_ports = backends.ports if is_srv and ports is None else ports
-    pools = Pools(partial(_pools, backends, families, asked_ports), partial(_pools, backends, FAMILIES, ports))
-    decision = decide(kubernetes, None if service.imported else key, question, facts, pools, is_srv)
-    resolution = decision.resolution
-    if decision.final:
-        return resolution
+    asked: Iterable[Pool] = ()  # the pools that an answer of this type is made of
+    srv_ports: Sequence[EndpointPort] = ()
     if family is not None:
-        addresses = decision.group.addresses
-        if ports is not None:
-            addresses = backends.joined_addresses(map(decision.of, pools.asked()))
-        if addresses:
-            resolution.response.answer = (RRset(b"", qtype, decision.ttl, addresses),)
-    elif is_srv and asked_ports is not None:
-        response = resolution.response
-        response.answer, response.additional = _headless_srv(
-            kubernetes, service, backends, asked_ports, decision, question
-        )
-    return resolution
+        asked = (backends.pools[family],) if ports is None else tuple(_pools(backends, (family,), ports))
+    elif is_srv:  # made as they are read: a Service may have thousands of ports
+        srv_ports = backends.ports if ports is None else ports
+        asked = _pools(backends, FAMILIES, srv_ports)
+    filtered = None if service.imported else key
+    decision = decide(kubernetes, filtered, question, asked, lambda: _pools(backends, FAMILIES, ports), is_srv)
+    if decision.objection is not None:
+        answer = decision.objection
+    elif is_srv:
+        answer = _answer_srv(kubernetes, service, backends, srv_ports, decision, question)
+    elif ports is None or family is None:
+        answer = decision.answer(decision.group.addresses if decision.group.endpoints else ())
+    else:
+        answer = decision.answer(backends.joined_addresses(map(decision.of, asked)))
+    return _with_aliases(kubernetes, name, backends, question, answer) if backends.aliases else answer
 
 
-def _headless_srv(
+def _answer_srv(
     kubernetes: KubernetesZone,
     service: Service,
     backends: Backends,
     ports: Iterable[EndpointPort],
     decision: Decision,
     question: ZoneQuestion,
-) -> Sections:
+) -> Answer:
     """The SRV records of these ports, as decided per family and port, and kube-proxy did per ServicePort."""
     if decision.ranking is None:
-        offers = (offer for lot in lots(kubernetes, service, question) for offer in offers_of(lot, ports, decision.of))
-        return srv_answer(kubernetes, offers, decision.ttl, question)
+        offers = (
+            offer
+            for lot in lots(kubernetes, service, backends, question)
+            for offer in offers_of(lot, ports, decision.of)
+        )
+        return decision.srv_answer(endpoint_srv_records(offers, kubernetes.labels, decision.ttl, question.limit))
     pools = ((backends.pool_for_port(family, port), port.number) for port in ports for family in FAMILIES)
-    suffix, limit = service_wire(service, question), question.client.limit
-    priorities, ranked = len(decision.ranking.keys), partial(decision.ranked, decision.ranking)
-    return ranked_srv_records(pools, priorities, ranked, suffix, kubernetes.labels, decision.ttl, limit)
+    suffix, priorities = service_wire(service, question), len(decision.ranking.keys)
+    return decision.srv_answer(
+        ranked_srv_records(pools, priorities, decision.ranked, suffix, kubernetes.labels, decision.ttl, question.limit)
+    )
 
 
 def _pools(backends: Backends, families: Iterable[int], ports: Iterable[EndpointPort] | None) -> Iterator[Pool]:

@@ -14,17 +14,14 @@ from topodns.plugins.kubernetes.endpoints import (
     backends_of,
     offers_of,
     service_wire,
-    srv_answer,
 )
 from topodns.plugins.kubernetes.parse import ZonalName
-from topodns.plugins.kubernetes.records import Facts, address_records, found, no_data
-from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
-from topodns.query.plugin import Resolution
+from topodns.plugins.kubernetes.question import NO_DATA, Answer, ZoneQuestion
+from topodns.plugins.kubernetes.records import endpoint_srv_records, srv_answer
+from topodns.plugins.kubernetes.zone import KubernetesZone
 
 
-def respond(
-    kubernetes: KubernetesZone, name: ZonalName, service: Service, question: ZoneQuestion, facts: Facts
-) -> Resolution:
+def answer_zonal(kubernetes: KubernetesZone, name: ZonalName, service: Service, question: ZoneQuestion) -> Answer:
     """The ready endpoints of a headless Service in this topology zone, which is a field of an endpoint in its slice.
 
     If there are none of either address family, and no alias: NODATA (`pin`) or all ready endpoints (`prefer`).
@@ -33,14 +30,11 @@ def respond(
     missed = not any(backends.pools[family].by_topology_zone(name.topology_zone).endpoints for family in FAMILIES)
     missed = missed and not is_in_zone(backends, name.topology_zone)
     pick = _everyone if missed and name.prefer else lambda pool: pool.by_topology_zone(name.topology_zone)
-    qtype = question.query.qtype
-    if qtype == RRType.SRV:
+    if question.qtype == RRType.SRV:
         offers = offers_of((backends, service_wire(service, question)), backends.ports, pick)
-        return found(facts, *srv_answer(kubernetes, offers, ttl, question))
-    family = FAMILY_OF_TYPE.get(qtype)
-    if family is None:
-        return no_data(facts)
-    return found(facts, address_records(qtype, ttl, pick(backends.pools[family]).addresses))
+        return srv_answer(endpoint_srv_records(offers, kubernetes.labels, ttl, question.limit), ttl)
+    family = FAMILY_OF_TYPE.get(question.qtype)
+    return NO_DATA if family is None else Answer(rdatas=pick(backends.pools[family]).addresses, ttl=ttl)
 
 
 def _everyone(pool: Pool) -> Group:

@@ -1,4 +1,4 @@
-"""The `kubernetes` directive of a server block as one value, its origins, and a query relative to its origin.
+"""The `kubernetes` directive of a server block as one value, and its origins.
 
 The functions of this folder get the value `KubernetesZone`, so that nothing is made or joined for a query.
 """
@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from topodns.cluster.state import ClusterState
-from topodns.dns.message import Query
 from topodns.dns.name import Name, is_below_any, is_reverse, name_wire
 from topodns.plugins.kubernetes.label_cache import KeptLabels
 from topodns.plugins.kubernetes.pod_wait import PodWait
@@ -16,7 +15,6 @@ from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.topology import TopologySettings
 from topodns.query.cname import Chase
 from topodns.query.label_limiter import LabelLimiters
-from topodns.query.plugin import Client
 from topodns.topology.client_locator import ClientLocator
 
 _TTL_UNDER_POLICY: Final = 5  # seconds, at most, unless `topology` has a `ttl`
@@ -27,16 +25,6 @@ class Origin(NamedTuple):
     wire: bytes  # lower-case
     reverse: bool  # in-addr.arpa, ip6.arpa or below them
     multicluster: bool  # serves ServiceImports
-
-
-class ZoneQuestion(NamedTuple):
-    """A query under `origin`. `origin_wire` is the origin in the query's spelling, which answers repeat."""
-
-    query: Query
-    client: Client
-    origin: Origin
-    origin_wire: bytes
-    seen: tuple[Name, ...] = ()  # names whose CNAMEs led here, the client's query first
 
 
 class Origins:
@@ -95,9 +83,3 @@ class KubernetesZone:
 
 def _origin(name: Name, multicluster: Sequence[Name]) -> Origin:
     return Origin(name, name_wire(name), is_reverse(name), is_below_any(name, multicluster))
-
-
-def question_of(query: Query, client: Client, origin: Origin, seen: tuple[Name, ...] = ()) -> ZoneQuestion:
-    """The query relative to `origin`, which its qname is at or below."""
-    # Labels have the same length in any spelling, so the origin has the same number of octets at the end of the name.
-    return ZoneQuestion(query, client, origin, query.spelling[-len(origin.wire) :], seen)

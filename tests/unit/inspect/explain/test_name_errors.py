@@ -9,8 +9,9 @@ from tests.support.cluster_dig import ClusterDig, query_of, settings
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, pod, service
 from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import ClusterObject
-from topodns.inspect.explain.name_errors import NameErrors
-from topodns.plugins.kubernetes.settings import PodMode
+from topodns.inspect.explain.name_errors import name_error_text
+from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
+from topodns.plugins.kubernetes.zone import KubernetesZone
 
 VERIFIED: dict[str, Any] = {"pods": PodMode.VERIFIED}
 LABELLED: dict[str, Any] = {"labels": parse_selector("team=blue")}
@@ -149,12 +150,15 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
 }
 
 
+def explained(dig: ClusterDig, kubernetes: KubernetesSettings, question: str) -> str:
+    return name_error_text(KubernetesZone(kubernetes, None, dig.state, None), query_of(question))
+
+
 @pytest.mark.parametrize(("question", "options", "reason"), CASES.values(), ids=CASES.keys())
 def test_the_reason_names_the_missing_object(question: str, options: dict[str, Any], reason: str) -> None:
     dig = ClusterDig(cluster(), settings(**options))
     assert dig(question).startswith("NXDOMAIN")
-    query = query_of(question)
-    assert NameErrors(settings(**options), dig.state).reason(query.qname, query.qtype) == reason
+    assert explained(dig, settings(**options), question) == reason
 
 
 def test_of_an_origin_of_several_clusters_the_serviceimport_is_named() -> None:
@@ -173,16 +177,14 @@ def test_of_an_origin_of_several_clusters_the_serviceimport_is_named() -> None:
         ),
     ):
         assert dig(question).startswith("NXDOMAIN")
-        query = query_of(question)
-        assert NameErrors(several, dig.state).reason(query.qname, query.qtype) == reason
+        assert explained(dig, several, question) == reason
 
 
 def reason_of(question: str, options: dict[str, Any]) -> str:
     """The reason for an NXDOMAIN of `cluster`."""
     dig = ClusterDig(cluster(), settings(**options))
     assert dig(question).startswith("NXDOMAIN")
-    query = query_of(question)
-    return NameErrors(settings(**options), dig.state).reason(query.qname, query.qtype)
+    return explained(dig, settings(**options), question)
 
 
 def test_the_reason_for_an_endpoint_address_names_noendpoints() -> None:
@@ -200,8 +202,7 @@ def test_the_reason_for_an_imported_endpoint_without_its_cluster_says_where_the_
     dig = ClusterDig(objects, several)
     question = "db-0.db.shop.svc.clusterset.local. A"
     assert dig(question).startswith("NXDOMAIN")
-    query = query_of(question)
-    assert NameErrors(several, dig.state).reason(query.qname, query.qtype) == (
+    assert explained(dig, several, question) == (
         "ServiceImport 'db' in namespace 'shop' is imported: names of its endpoints have the cluster's id before the "
         "Service, as in 'db-0.CLUSTER.db'"
     )

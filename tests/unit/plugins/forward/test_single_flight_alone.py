@@ -9,7 +9,7 @@ from tests.support.forward_with_upstreams import ForwardScene
 from tests.support.query_builders import ask, client
 from tests.support.scripted_upstream import garbage, refuses, says, silent, whatever
 from topodns.dns.rrtype import Rcode
-from topodns.plugins.forward.flight import DEADLINE, Answer
+from topodns.plugins.forward.flight import DEADLINE, UpstreamAnswer
 from topodns.plugins.forward.hedging import HEDGE_AFTER
 from topodns.plugins.forward.limits import InFlight
 from topodns.plugins.forward.messages import QUESTION_AT
@@ -32,12 +32,12 @@ class Alone(LoneFlight):
         self.settled = False
         self.carrier = self.twin = self.flight = self.deliver = None
         self._now: Callable[[], float] = scene.timers.time
-        self.answer: Answer | None = None
+        self.answer: UpstreamAnswer | None = None
         self.preempted = False
         self.relays = relays
         self.seconds = -1.0
 
-    def on_answer(self, answer: Answer) -> None:
+    def on_answer(self, answer: UpstreamAnswer) -> None:
         self.answer = answer
         self._end_with(b"answer")
 

@@ -23,9 +23,10 @@ from topodns.cluster.model import (
 from topodns.dependency import EVERYTHING, namespace_fact, node_fact, service_fact
 from topodns.dns.message import EdeCode, Edns, Flag, Option
 from topodns.dns.rrtype import Rcode
+from topodns.plugins.kubernetes.question import question_of
 from topodns.plugins.kubernetes.settings import KubernetesSettings
-from topodns.plugins.kubernetes.topology_filter import Pools, decide
-from topodns.plugins.kubernetes.zone import KubernetesZone, ZoneQuestion
+from topodns.plugins.kubernetes.topology_filter import decide
+from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.topology import TopologySettings
 from topodns.query.plugin import Resolution, Scope
 from topodns.topology.client_locator import ClientLocator, Method
@@ -599,6 +600,6 @@ def test_the_decision_asks_for_no_pool_behind_the_first_with_endpoints_for_the_c
             yield backends.pools[family]
 
     origin = kubernetes.origins.primary
-    question = ZoneQuestion(query_of(f"{name}.testns.svc.cluster.local. SRV"), client(N2), origin, origin.wire)
-    decision = decide(kubernetes, ObjectKey(NS, name), question, (), Pools(pools, pools))
+    question = question_of(query_of(f"{name}.testns.svc.cluster.local. SRV"), client(N2), origin)
+    decision = decide(kubernetes, ObjectKey(NS, name), question, pools(), pools)
     assert (made, len(decision.group.endpoints)) == (asked_of, 1)
