@@ -178,8 +178,14 @@ def _answer_headless(
     family, is_srv = FAMILY_OF_TYPE.get(qtype), qtype == RRType.SRV
     asked: Iterable[Pool] = ()  # the pools that an answer of this type is made of
     srv_ports: Sequence[EndpointPort] = ()
-    if family is not None:
-        asked = (backends.pools[family],) if ports is None else tuple(_pools(backends, (family,), ports))
+    if family is not None and ports is None:
+        pool = backends.pools[family]
+        if not pool.everyone.endpoints and kubernetes.state.synced and not kubernetes.refuses:
+            # Empty for all clients: not the decision of a policy.
+            return _with_aliases(kubernetes, name, backends, question, NO_DATA) if backends.aliases else NO_DATA
+        asked = (pool,)
+    elif family is not None:
+        asked = tuple(_pools(backends, (family,), ports or ()))
     elif is_srv:  # made as they are read: a Service may have thousands of ports
         srv_ports = backends.ports if ports is None else ports
         asked = _pools(backends, FAMILIES, srv_ports)

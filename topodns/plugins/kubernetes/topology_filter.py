@@ -23,7 +23,8 @@ MISSES: Final = frozenset({Reason.NO_MATCH, Reason.UNKNOWN_CLIENT, Reason.DENIED
 UNLOCATED_REASONS: Final = frozenset({Reason.UNKNOWN_CLIENT, Reason.UNKNOWN_CLIENT_ALL})
 _UNLOCATED: Final = Ede(EdeCode.OTHER, "client location unknown")
 # Reading an Enum's member costs 0.1 us.
-_UNFILTERED, _ANY, _REFUSE, _NOERROR = Reason.UNFILTERED, Reason.ANY, UnknownClient.REFUSE, Rcode.NOERROR
+_UNFILTERED, _ANY, _NOERROR = Reason.UNFILTERED, Reason.ANY, Rcode.NOERROR
+_new: Final = tuple.__new__  # a NamedTuple's own __new__ is a second call
 _CLAIM_OPTIONS: Final = frozenset({int(Option.NODE_IDENTITY), int(Option.CLIENT_SUBNET)})
 _ANY_FIRST: Final = (ANY_KEY,)
 _LABELLED: Final = frozenset[Kind](("Node", "NodeLocator"))  # the kinds with the labels that keys name
@@ -63,7 +64,7 @@ class Decision(NamedTuple):
     def answer(self, rdatas: tuple[bytes, ...] = (), additional: tuple[RRset, ...] = ()) -> Answer:
         """The answer with these records of the chosen endpoints; NODATA for this client without any."""
         _, ttl, _, _, _, _, selection, location, claimed, _, ede, _ = self
-        return Answer(_NOERROR, rdatas, ttl, additional, (), selection, location, claimed, ede)
+        return _new(Answer, (_NOERROR, rdatas, ttl, additional, (), selection, location, claimed, ede, None, ()))
 
     def srv_answer(self, sections: Sections) -> Answer:
         """The answer with these SRV records of the chosen endpoints."""
@@ -97,7 +98,7 @@ def decide(
         ttl = kubernetes.ttl_under_policy if policy.ttl is None else policy.ttl
         ranking = policy if ranks and topology.srv_priority and is_ranked(policy) else None
     location, claimed = None, False
-    if varies and (topology.unknown_client is _REFUSE or not kubernetes.state.synced):
+    if varies and (kubernetes.refuses or not kubernetes.state.synced):
         objection, location, claimed = _objection(kubernetes, policy, question, every)
         if objection is not None:
             return Decision(kubernetes, ttl, objection=objection)
@@ -120,7 +121,8 @@ def decide(
     group = selection.group
     if ranking is not None:
         selection = rank_all(selection, chosen, ranking, location or _UNKNOWN)
-    return Decision(kubernetes, ttl, group, chosen, True, policy, selection, location, claimed, ranking)
+    chosen_so = (kubernetes, ttl, group, chosen, True, policy, selection, location, claimed, ranking, None, None)
+    return _new(Decision, chosen_so)
 
 
 def _miss(policy: Policy | InvalidPolicy | None, selection: Selection, location: Location | None) -> Ede | None:

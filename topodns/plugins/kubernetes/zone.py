@@ -16,6 +16,7 @@ from topodns.plugins.topology import TopologySettings
 from topodns.query.cname import Chase
 from topodns.query.label_limiter import LabelLimiters
 from topodns.topology.client_locator import ClientLocator
+from topodns.topology.select import UnknownClient
 
 _TTL_UNDER_POLICY: Final = 5  # seconds, at most, unless `topology` has a `ttl`
 
@@ -66,6 +67,7 @@ class KubernetesZone:
     origins: Origins = field(init=False)
     labels: KeptLabels = field(init=False)
     ttl_under_policy: int = field(init=False)  # seconds, of records that a policy without a TTL of its own chose
+    refuses: bool = field(init=False)  # whether `unknown_client refuse` may refuse a client
     limits_namespaces: bool = field(init=False)  # whether `namespaces` or `namespace_labels` hide some
 
     def __post_init__(self) -> None:
@@ -75,6 +77,7 @@ class KubernetesZone:
             "origins": Origins(settings.origins, settings.multicluster),
             "labels": KeptLabels(settings.endpoint_pod_names),
             "ttl_under_policy": own_ttl if own_ttl is not None else min(_TTL_UNDER_POLICY, settings.ttl),
+            "refuses": topology is not None and topology.unknown_client is UnknownClient.REFUSE,
             "limits_namespaces": bool(settings.namespaces) or settings.namespace_labels is not None,
         }
         for name, value in derived.items():
