@@ -16,7 +16,7 @@ from topodns.dns.name import MAX_WIRE, Name, is_subdomain, wire_labels
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.file.zone import RRsets, ZoneTable, soa_of_absence
 
-_MAX_ALIASES: Final = 8  # CNAMEs and DNAMEs followed inside the zone, as CoreDNS
+_MAX_ALIASES: Final = 9  # CNAMEs and DNAMEs followed inside the zone, as CoreDNS; a further one ends the answer
 # Types whose RDATA names a host whose addresses clients query next, and the octets before that name.
 _HOST_AT: Final = {RRType.MX: 2, RRType.SRV: 6, RRType.SVCB: 2, RRType.HTTPS: 2}
 
