@@ -23,6 +23,7 @@ from topodns.plugins.context import Context
 from topodns.plugins.order import ORDER, load
 
 _UNCHECKED: Final = Row(DirectiveVerdict.UNCHECKED, "mend the directive first")
+_WORD_OF_ITS_LINE: Final = "CoreDNS refuses it here, so put it on a line of its own before going back"
 _GOOD: Final = frozenset({DirectiveVerdict.SAME, DirectiveVerdict.DIFFERS, DirectiveVerdict.WARNING})
 _SUMMED_UP: Final = {verdict: verdict.value for verdict in DirectiveVerdict} | {
     DirectiveVerdict.DIFFERS: "different",
@@ -61,7 +62,7 @@ class DirectiveFinding:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """All findings about a Corefile: on imports, then on each block in order, then at most one between blocks."""
+    """Findings about a Corefile, in this order: imports, closing braces, each block, and at most one between blocks."""
 
     file: str
     findings: tuple[DirectiveFinding, ...]
@@ -85,14 +86,23 @@ def examine(text: str, file: str, default_port: int, environment: Mapping[str, s
     """The migration report of this Corefile. The arguments are those of `settings_from_text`; raises nothing."""
     importer = _LenientImporter(environment)
     try:
-        blocks = parse_blocks(importer.read(text, file))
+        tokens = tuple(importer.read(text, file))
+        blocks = parse_blocks(tokens)
     except ConfigError as problem:
         return Migration(file, (*importer.findings(), _refusal(problem)))
     examined = (finding for block in blocks for finding in _block(block, os.path.dirname(file), default_port))
-    findings = tuple(_explained(finding, importer) for finding in (*importer.findings(), *examined))
+    found = (*importer.findings(), *filter(None, map(_brace, tokens)), *examined)
+    findings = tuple(_explained(finding, importer) for finding in found)
     if Migration(file, findings).possible:
         findings += tuple(_between_blocks(text, file, default_port, environment))
     return Migration(file, findings)
+
+
+def _brace(token: Token) -> DirectiveFinding | None:
+    """The finding about a closing brace that CoreDNS takes for a word of its line."""
+    if not token.closes or token.first:
+        return None
+    return DirectiveFinding(token.file, token.line, "closing brace", DirectiveVerdict.DIFFERS, _WORD_OF_ITS_LINE)
 
 
 def _explained(finding: DirectiveFinding, importer: Importer) -> DirectiveFinding:

@@ -204,6 +204,17 @@ def test_a_fault_of_the_language_is_the_only_finding(text: str) -> None:
     assert found.verdict is DirectiveVerdict.REFUSED
 
 
+def test_a_closing_brace_that_coredns_refuses_is_reported() -> None:
+    found = examined(
+        ". {\n    health { lameduck 5s }\n    ready {\n        monitor continuously\n    }\n    whoami }\n"
+    )
+    assert found.possible
+    assert [(each.line, each.subject) for each in found.findings if each.verdict is DirectiveVerdict.DIFFERS] == [
+        (2, "closing brace"),
+        (6, "closing brace"),
+    ]
+
+
 def test_an_empty_corefile_and_two_blocks_for_the_same_names_are_refused() -> None:
     for text in ("", ". {\n    whoami\n}\n. {\n    whoami\n}\n"):
         found = examined(text)
