@@ -13,6 +13,10 @@ _ZONE: Final = names_of(
     *("chain.example.org", "outside.example.org", "mail.example.org", "_http._tcp.example.org", "no-such.example.org"),
     *("long.example.org", "lines.example.org", "number010.example.org", "number012.example.org"),
 )
+_ALIASES: Final = names_of(
+    *(f"{name}.example.org" for name in ("outside", "absent", "empty", "dangling", "broken", "refused", "round")),
+    *(f"c{number}.example.org" for number in range(1, 6)),  # 11, 10, 9, 8 and 7 aliases of an address
+)
 _SEARCHED: Final = names_of(  # by a Pod of namespace `red`
     *(f"{word}.example.org.red.svc.cluster.local" for word in WORDS),
     *("web-4.red.svc.cluster.local", "web-4.default.red.svc.cluster.local", "db.blue.svc.red.svc.cluster.local"),
@@ -246,7 +250,7 @@ DIRECTIVES: Final[Mapping[str, Corefile]] = {
     forward . UPSTREAM
 }
 """,
-        names={"zone": _ZONE, "zone too": _ZONE, "types": names_of("types.example.org")},
+        names={"zone": _ZONE, "zone too": _ZONE, "aliases": _ALIASES, "types": names_of("types.example.org")},
         count=5_000,
     ),
     "dns64": Corefile(

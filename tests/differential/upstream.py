@@ -1,6 +1,6 @@
 """The DNS outside of the cluster: a server whose answers follow from the name alone.
 
-Of `<word>...example.org` the word decides: see `_ANSWERS`. Any other name does not exist.
+Of `<word>...example.org` and `<word>...example.net` the word decides: see `_ANSWERS`. Any other name does not exist.
 """
 
 import struct
@@ -13,6 +13,7 @@ from tests.support.faulty_upstream import Act, Asked, BadUpstream, bad_upstream
 TTL, MINIMUM = 3000, 600  # seconds, of records and of denials (RFC 2308)
 _A, _NS, _CNAME, _SOA, _TXT, _AAAA, _MX, _SRV, _OPT, _ANY = 1, 2, 5, 6, 16, 28, 15, 33, 41, 255
 _ORIGIN: Final = b"\x07example\x03org\x00"
+_ORIGINS: Final = (_ORIGIN, b"\x07example\x03net\x00")  # the second one beside a zone file of the first
 _RDATA: Final[Mapping[int, bytes]] = {
     _A: b"\xc6\x33\x64\x01",
     _AAAA: b"\x20\x01\x0d\xb8" + bytes(11) + b"\x01",
@@ -183,7 +184,7 @@ _ANSWERS: Final[Mapping[bytes, Callable[[_Asked], None]]] = {
 def _behaviour(arrived: Asked) -> list[Act]:
     asked = _Asked(arrived.message)
     word = asked.name[1 : 1 + asked.name[0]].lower()
-    answer = _ANSWERS.get(word) if asked.name.lower().endswith(_ORIGIN) else None
+    answer = _ANSWERS.get(word) if asked.name.lower().endswith(_ORIGINS) else None
     if answer is None:
         asked.deny(_NXDOMAIN)
     else:

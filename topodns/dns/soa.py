@@ -1,4 +1,4 @@
-"""The synthetic SOA record of an origin, as in CoreDNS."""
+"""SOA records: the synthetic one of an origin, as in CoreDNS, and the negative TTL that one gives."""
 
 from functools import lru_cache
 from typing import Final
@@ -37,3 +37,8 @@ def soa_rrset(
     numbers = pack_soa_numbers(serial & 0xFFFFFFFF, _REFRESH, _RETRY, _EXPIRE, minimum)
     rdata = primary + origin_wire + mailbox + origin_wire + numbers
     return RRset(origin_wire, RRType.SOA, min(minimum, max_ttl), (rdata,))
+
+
+def negative_ttl(soa: RRset) -> int:
+    """The TTL of a negative answer with this SOA: its own, at most its MINIMUM (RFC 2308 section 3)."""
+    return min(soa.ttl, int.from_bytes(soa.rdatas[0][-4:], "big"))

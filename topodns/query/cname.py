@@ -3,31 +3,43 @@
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from topodns.dns.message import Flag, Query, RRset
+from topodns.dns.message import Flag, Query, Response, RRset
 from topodns.dns.name import Name, name_wire
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.dns.soa import negative_ttl
 from topodns.query.plugin import Answered, Client, Resolution, Scope, settled
 
 MAX_CHASE: Final = 8  # CNAMEs in a row that lead from one plugin to another
+_OF_TARGET: Final = (Rcode.NXDOMAIN, Rcode.SERVFAIL)  # the rcodes of a target that are also the alias's
 
 Chase = Callable[[Name, int, Client], Answered | None]
 """(target, qtype, client) -> the listener's answer for the target; None without a server block, or after MAX_CHASE."""
 
 
 def follow(
-    target: Name, resolution: Resolution, query: Query, client: Client, chase: Chase | None, rcode: bool = False
+    target: Name,
+    resolution: Resolution,
+    query: Query,
+    client: Client,
+    chase: Chase | None,
+    soa: RRset | None = None,
 ) -> Answered:
     """`resolution`, whose answer ends in a CNAME to `target`, completed in place with the records of `target`.
 
-    `rcode`: also take the target's rcode (RFC 6604 section 3); CoreDNS does so for `file` alone. The target's records
-    may age or differ by client, which is not tracked here, so the result is never kept (Scope.CLIENT). Without `chase`,
-    or if it gives None, `resolution` is returned unchanged.
+    `soa`: of the zone of the CNAME. With it the result also has the target's NXDOMAIN or SERVFAIL (RFC 6604 section 3;
+    CoreDNS does so for `file` alone) and, if the target is denied, the SOA of the denial as authority: the one that
+    came with it (RFC 2308 section 2.1), else `soa`. Other rcodes, such as REFUSED, are about a server, not about the
+    name that was queried, and stay out.
+
+    The target's records may age or differ by client, which is not tracked here, so the result is never kept
+    (Scope.CLIENT). Without `chase`, or if it gives None, `resolution` is returned unchanged.
     """
     chased = None if chase is None else chase(target, query.qtype, client)
     if chased is None:
         return resolution
     if isinstance(chased, Resolution):
-        return _joined(resolution, chased, target, rcode)
-    return _follow_later(target, resolution, chased, rcode)
+        return _joined(resolution, chased, target, soa)
+    return _follow_later(target, resolution, chased, soa)
 
 
 def follow_each(
@@ -49,18 +61,35 @@ async def _follow_each(
     return resolution
 
 
-async def _follow_later(target: Name, resolution: Resolution, chased: Answered, rcode: bool) -> Resolution:
-    return _joined(resolution, await settled(chased), target, rcode)
+async def _follow_later(target: Name, resolution: Resolution, chased: Answered, soa: RRset | None) -> Resolution:
+    return _joined(resolution, await settled(chased), target, soa)
 
 
-def _joined(resolution: Resolution, chased: Resolution, target: Name, rcode: bool) -> Resolution:
+def _joined(resolution: Resolution, chased: Resolution, target: Name, soa: RRset | None) -> Resolution:
     resolution.scope = Scope.CLIENT
     response = resolution.response
-    if rcode:
+    if soa is not None and chased.response.rcode in _OF_TARGET:
         response.rcode = chased.response.rcode
+    if soa is not None and _is_denial(chased.response):
+        response.authority = _soas(chased.response, target) or (soa,)
     response.answer = (*response.answer, *owned(chased.response.answer, name_wire(target)))
     response.flags |= chased.response.flags & Flag.TC
     return resolution
+
+
+def _is_denial(response: Response) -> bool:
+    """Whether there is no such name, or no such record, by a response that is neither a referral nor truncated."""
+    if response.rcode != Rcode.NOERROR:
+        return response.rcode == Rcode.NXDOMAIN
+    types = {rrset.rtype for rrset in response.authority}
+    return RRType.SOA in types or not (response.answer or RRType.NS in types or response.flags & Flag.TC)
+
+
+def _soas(response: Response, target: Name) -> tuple[RRset, ...]:
+    """The SOA of a denial, with the negative TTL."""
+    soas = (rrset for rrset in response.authority if rrset.rtype == RRType.SOA)
+    found = tuple(rrset._replace(ttl=negative_ttl(rrset)) for rrset in soas)
+    return owned(found, name_wire(target))
 
 
 def owned(rrsets: tuple[RRset, ...], owner: bytes) -> tuple[RRset, ...]:

@@ -1,10 +1,10 @@
-"""The SOA record of an origin, with CoreDNS's names and numbers."""
+"""SOA records: that of an origin with CoreDNS's names and numbers, and the negative TTL."""
 
 import pytest
 
 from tests.support.rrset_text import lines
 from topodns.dns.name import name_wire, parse_name
-from topodns.dns.soa import soa_rrset
+from topodns.dns.soa import negative_ttl, soa_rrset
 
 ORIGIN = name_wire(parse_name("cluster.local."))
 
@@ -23,3 +23,8 @@ def test_the_ttl_is_capped_and_the_minimum_is_not(minimum: int, ttl: int) -> Non
 
 def test_the_serial_has_32_bits() -> None:
     assert soa_rrset(ORIGIN, 2**32 + 7, 5) == soa_rrset(ORIGIN, 7, 5)
+
+
+@pytest.mark.parametrize(("ttl", "negative"), [(60, 60), (3600, 600)])
+def test_a_denial_lasts_for_the_soa_s_ttl_but_no_longer_than_its_minimum(ttl: int, negative: int) -> None:
+    assert negative_ttl(soa_rrset(ORIGIN, 1, 600)._replace(ttl=ttl)) == negative

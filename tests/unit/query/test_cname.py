@@ -1,5 +1,7 @@
 """Answers that end in a CNAME, completed with the records of its target."""
 
+import pytest
+
 from tests.support.deferred_results import at_once
 from tests.support.query_builders import ask, client
 from topodns.dns.message import Flag, Response, RRset
@@ -11,11 +13,14 @@ from topodns.query.plugin import Answered, Client, Resolution, Scope
 TARGET = parse_name("www.example.org")
 CNAME = RRset(b"", RRType.CNAME, 5, (name_wire(TARGET),))
 ADDRESS = RRset(b"", RRType.A, 30, (bytes(4),))
+NS = RRset(b"\x01z\0", RRType.NS, 5, (b"\0",))
+SOA = RRset(b"\x01z\0", RRType.SOA, 5, (bytes(22),))
+OTHER_SOA = RRset(b"", RRType.SOA, 9, (bytes(21) + b"\7",))
 QUERY = ask("a.cluster.local")
 
 
 def resolution() -> Resolution:
-    return Resolution(Response(answer=(CNAME,)), "file")
+    return Resolution(Response(answer=(CNAME,), authority=(NS,)), "file")
 
 
 def there(name: Name, qtype: int, asker: Client) -> Answered:
@@ -38,8 +43,54 @@ def test_the_records_of_the_target_follow_the_cname_and_the_answer_is_never_kept
         assert joined.response.flags == Flag.AA | Flag.TC
 
 
-def test_the_rcode_of_the_target_is_taken_where_it_is_wanted() -> None:
-    assert at_once(follow(TARGET, resolution(), QUERY, client(), there, rcode=True)).response.rcode == Rcode.NXDOMAIN
+def followed(response: Response) -> Response:
+    """A CNAME of a zone file, completed with this response for its target."""
+    joined = follow(TARGET, resolution(), QUERY, client(), lambda *_: Resolution(response, "forward"), SOA)
+    return at_once(joined).response
+
+
+@pytest.mark.parametrize(
+    ("there", "here"),
+    [
+        (Rcode.NXDOMAIN, Rcode.NXDOMAIN),
+        (Rcode.SERVFAIL, Rcode.SERVFAIL),
+        (Rcode.REFUSED, Rcode.NOERROR),
+        (Rcode.NOTIMP, Rcode.NOERROR),
+    ],
+)
+def test_nxdomain_and_servfail_of_the_target_are_those_of_an_alias_in_a_zone(there: int, here: int) -> None:
+    assert followed(Response(there)).rcode == here
+
+
+DENIALS = {
+    "no such name": Response(Rcode.NXDOMAIN, authority=(OTHER_SOA,)),
+    "no such record": Response(authority=(OTHER_SOA,)),
+    "no such record behind another alias": Response(answer=(CNAME,), authority=(OTHER_SOA,)),
+}
+NO_DENIALS = {
+    "an address": Response(answer=(ADDRESS,), authority=(NS,)),
+    "another alias alone": Response(answer=(CNAME,)),
+    "a referral": Response(authority=(NS,)),
+    "a truncated answer": Response(flags=Flag.TC),
+    "a failure": Response(Rcode.SERVFAIL),
+    "a refusal": Response(Rcode.REFUSED),
+}
+
+
+@pytest.mark.parametrize("denial", DENIALS.values(), ids=DENIALS)
+def test_a_denial_behind_an_alias_of_a_zone_has_the_soa_of_the_denial(denial: Response) -> None:
+    """With the negative TTL, here its MINIMUM."""
+    assert followed(denial).authority == (OTHER_SOA._replace(owner=name_wire(TARGET), ttl=7),)
+
+
+@pytest.mark.parametrize("rcode", [Rcode.NXDOMAIN, Rcode.NOERROR])
+def test_a_denial_without_a_soa_gets_that_of_the_alias(rcode: int) -> None:
+    assert followed(Response(rcode)).authority == (SOA,)
+
+
+@pytest.mark.parametrize("response", NO_DENIALS.values(), ids=NO_DENIALS)
+def test_the_authority_stays_that_of_the_zone_where_nothing_is_denied(response: Response) -> None:
+    assert followed(response).authority == (NS,)
 
 
 def test_without_a_block_for_the_target_the_cname_is_the_answer() -> None:

@@ -8,7 +8,7 @@ from topodns.dns.name import Name, is_below_any, is_subdomain
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.file.lookup import look_up
 from topodns.plugins.file.settings import ZoneFile
-from topodns.plugins.file.zone import ZoneTable, file_fact
+from topodns.plugins.file.zone import ZoneTable, file_fact, soa_of_absence
 from topodns.query.cname import Chase, follow
 from topodns.query.plugin import Answered, Client, FellThrough, Resolution
 
@@ -50,4 +50,4 @@ class ZoneFileStep:
         resolution = Resolution(finding.response, PLUGIN, facts=self._facts)
         if finding.elsewhere is None:
             return resolution
-        return follow(finding.elsewhere, resolution, query, client, self._chase, rcode=True)
+        return follow(finding.elsewhere, resolution, query, client, self._chase, soa_of_absence(table))

@@ -8,6 +8,7 @@ from topodns.dependency import Fact
 from topodns.dns.message import RRset
 from topodns.dns.name import Name, is_subdomain, name_text, name_wire, wire_labels
 from topodns.dns.rrtype import RRType
+from topodns.dns.soa import negative_ttl
 from topodns.dns.zonefile import BadZone
 
 MAX_RECORDS: Final = 10_000  # of one zone; a larger zone needs another DNS server than a cluster's
@@ -112,5 +113,4 @@ class TableBuilder:
 
 def soa_of_absence(table: ZoneTable) -> RRset:
     """The SOA record for a negative answer: its TTL is at most its MINIMUM (RFC 2308 section 3)."""
-    minimum = int.from_bytes(table.soa.rdatas[0][-4:], "big")
-    return table.soa._replace(owner=name_wire(table.origin), ttl=min(table.soa.ttl, minimum))
+    return table.soa._replace(owner=name_wire(table.origin), ttl=negative_ttl(table.soa))

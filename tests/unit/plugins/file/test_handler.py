@@ -81,13 +81,21 @@ def test_an_alias_to_outside_is_followed_and_the_answer_is_not_cached() -> None:
     assert resolution.scope is Scope.CLIENT
 
 
-def test_an_alias_to_a_name_that_does_not_exist_has_its_rcode() -> None:
-    """RFC 6604 section 3."""
+def failing(rcode: int) -> Chase:
+    return lambda target, qtype, client: Resolution(Response(rcode), "forward")
 
-    def nowhere(target: Name, qtype: int, client: Client) -> Answered | None:
-        return Resolution(Response(Rcode.NXDOMAIN), "forward")
 
-    assert resolved("out.example.org. A", step(chase=nowhere)).response.rcode == Rcode.NXDOMAIN
+def test_an_alias_to_a_name_that_does_not_exist_has_its_rcode_and_a_soa() -> None:
+    """RFC 6604 section 3, RFC 2308 section 2.1."""
+    response = resolved("out.example.org. A", step(chase=failing(Rcode.NXDOMAIN))).response
+    assert response.rcode == Rcode.NXDOMAIN
+    assert [rrset.rtype for rrset in response.authority] == [RRType.SOA]
+
+
+def test_an_alias_to_a_name_that_another_server_refuses_is_answered_alone() -> None:
+    """A stub resolver takes REFUSED as this server's."""
+    response = resolved("out.example.org. A", step(chase=failing(Rcode.REFUSED))).response
+    assert (response.rcode, len(response.answer)) == (Rcode.NOERROR, 1)
 
 
 def test_an_alias_to_outside_without_another_source_is_answered_alone() -> None:
