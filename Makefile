@@ -16,8 +16,8 @@ run: install ## serve the example cluster of config/demo on 127.0.0.1:5300, and 
 	@sed -n 's/^# *\(dig .*[^ ]\)  *#  */  \1   # /p' config/demo/Corefile
 	@$(BIN)/topodns -conf config/demo/Corefile -dns.port 5300
 
-test: $(VENV)/.dev ## run the unit tests and, beside them, stories and attacks (no root, no cluster, no Go; 5 to 12 minutes)
-	@echo 'running tests/unit and, beside it, tests/stories and then tests/hostile: 5 to 12 minutes on two cores'
+test: $(VENV)/.dev ## run the unit tests and, beside them, stories and attacks (no root, no cluster, no Go; 5 to 12 minutes alone on two cores)
+	@echo 'running tests/unit and, beside it, tests/stories and then tests/hostile: 5 to 12 minutes on two cores, longer beside other work'
 	@echo 'the output of each comes when it ends, the first after 5 to 8 minutes'
 	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-unit test-stories test-hostile
 
