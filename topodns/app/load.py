@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any, Final
 
-from topodns.corefile.errors import ConfigError, shown_word
+from topodns.corefile.errors import ConfigError, may_show_key, shown_word, unshown
 from topodns.corefile.files import load_corefile
 from topodns.corefile.imports import Importer
 from topodns.corefile.lexer import Token
@@ -14,7 +14,7 @@ from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
 from topodns.corefile.zones import BlockKey, parse_keys
 from topodns.dns.name import name_text
 from topodns.plugins.block import ExpandedCorefile, ServerBlock, Settings
-from topodns.plugins.compatibility import unknown_problem
+from topodns.plugins.compatibility import is_known, unknown_problem
 from topodns.plugins.context import Context
 from topodns.plugins.order import ORDER, load
 
@@ -33,7 +33,7 @@ def build_block(block: CorefileBlock, keys: Iterable[BlockKey], context: Context
 
 def _value(directive: Directive, first: Mapping[str, Directive], context: Context) -> Any:
     if directive.name not in ORDER:
-        raise directive.error(unknown_problem(directive.name))
+        raise directive.error(unknown_problem(directive))
     plugin = load(directive.name)
     if not plugin.adds_up and (earlier := first.get(directive.name)) is not None:
         raise directive.error(f"found '{directive.name}' again, first at {earlier.file}:{earlier.line}")
@@ -62,8 +62,9 @@ def check_overlaps(served: Iterable[tuple[Token, BlockKey, ServerBlock]]) -> Non
     for key, users in by_key.items():
         for (earlier, one), (later, other) in combinations(users, 2):
             if _overlap(one, other):
-                where = f"{earlier.file}:{earlier.line}"
-                raise later.error(f"found {name_text(key.origin)}:{key.port} again, first at {where}")
+                hidden = later.imported and not may_show_key(later.text)
+                found = unshown(later.text) if hidden else f"{name_text(key.origin)}:{key.port}"
+                raise later.error(f"found {found} again, first at {earlier.file}:{earlier.line}")
 
 
 def _overlap(one: ServerBlock, other: ServerBlock) -> bool:
@@ -146,7 +147,7 @@ def _warn_of(importer: Importer, warn: Warn) -> None:
 
 def settings_from_tokens(expanded: ExpandedCorefile, host: Context = _HOST) -> Settings:
     """The settings of a Corefile whose imports are expanded. Raises ConfigError."""
-    parsed = parse_blocks(expanded.tokens)
+    parsed = parse_blocks(expanded.tokens, is_known)
     if not parsed:
         raise ConfigError(expanded.file, 0, _NO_BLOCK)
     served: list[tuple[Token, BlockKey, ServerBlock]] = []

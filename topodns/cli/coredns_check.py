@@ -12,13 +12,13 @@ from typing import Final
 
 from topodns.app.load import settings_from_text
 from topodns.app.self_forwarding import refuse_self_forwarding
-from topodns.corefile.errors import ConfigError, shown, unshown
+from topodns.corefile.errors import ConfigError, may_show_key, shown, unshown
 from topodns.corefile.imports import Importer
 from topodns.corefile.lexer import Token
 from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
 from topodns.corefile.zones import parse_keys
 from topodns.dns.name import ROOT
-from topodns.plugins.compatibility import OURS, TRANSPORTS, DirectiveVerdict, Row, is_known, unknown_row
+from topodns.plugins.compatibility import NAMES, OURS, TRANSPORTS, DirectiveVerdict, Row, is_known, unknown_row
 from topodns.plugins.context import Context
 from topodns.plugins.order import ORDER, load
 
@@ -87,7 +87,7 @@ def examine(text: str, file: str, default_port: int, environment: Mapping[str, s
     importer = _LenientImporter(environment)
     try:
         tokens = tuple(importer.read(text, file))
-        blocks = parse_blocks(tokens)
+        blocks = parse_blocks(tokens, is_known)
     except ConfigError as problem:
         return Migration(file, (*importer.findings(), _refusal(problem)))
     examined = (finding for block in blocks for finding in _block(block, os.path.dirname(file), default_port))
@@ -106,15 +106,7 @@ def _brace(token: Token) -> DirectiveFinding | None:
 
 
 def _explained(finding: DirectiveFinding, importer: Importer) -> DirectiveFinding:
-    """The finding with the unset variables of its line, without a word that is all of an imported file.
-
-    Words that CoreDNS knows are shown in any case.
-    """
-    if finding.verdict in _GOOD:
-        return finding
-    word = importer.lone_word(finding.file, finding.line)
-    if word and not is_known(word):
-        finding = replace(finding, subject=finding.subject.replace(_word(word), unshown(word)))
+    """The finding, if it is a refusal with the unset variables of its line."""
     if finding.verdict is not DirectiveVerdict.REFUSED:
         return finding
     problem = importer.explained(ConfigError(finding.file, finding.line, finding.text))
@@ -164,7 +156,7 @@ def _block(block: CorefileBlock, directory: str, default_port: int) -> Iterator[
         except ConfigError as problem:
             yield _bad_key(token, problem)
         else:
-            yield DirectiveFinding(token.file, token.line, f"block {_word(token.text)}", DirectiveVerdict.SAME)
+            yield DirectiveFinding(token.file, token.line, _key(token), DirectiveVerdict.SAME)
     context = Context(tuple(dict.fromkeys(origins)) or (ROOT,), directory)
     first: dict[str, Directive] = {}
     for directive in block.directives:
@@ -175,16 +167,19 @@ def _block(block: CorefileBlock, directory: str, default_port: int) -> Iterator[
 def _bad_key(token: Token, problem: ConfigError) -> DirectiveFinding:
     scheme, separator, _ = token.text.partition("://")
     if separator and (instead := TRANSPORTS.get(scheme)) is not None:
-        return DirectiveFinding(
-            token.file, token.line, f"block {_word(token.text)}", DirectiveVerdict.UNSUPPORTED, instead
-        )
-    return _refusal(problem, f"block {_word(token.text)}")
+        return DirectiveFinding(token.file, token.line, _key(token), DirectiveVerdict.UNSUPPORTED, instead)
+    return _refusal(problem, _key(token))
+
+
+def _key(token: Token) -> str:
+    hidden = token.imported and not is_known(token.text) and not may_show_key(token.text)
+    return f"block {unshown(token.text) if hidden else _word(token.text)}"
 
 
 def _directive(directive: Directive, earlier: Directive | None, context: Context) -> Iterator[DirectiveFinding]:
     row = load(directive.name).coredns if directive.name in ORDER else unknown_row(directive.name)
     if row.verdict is DirectiveVerdict.UNSUPPORTED:
-        yield _finding(directive, row)
+        yield _finding(directive, row, _subject(directive))
         yield from _all_options(directive, Row(row.verdict))
     elif earlier is not None and not load(directive.name).adds_up:
         again = f"found again, first at {earlier.file}:{earlier.line}"
@@ -226,7 +221,7 @@ def _known(directive: Directive, row: Row, problems: Mapping[Place, str], comple
     for file, line in sorted(elsewhere):
         yield DirectiveFinding(file, line, _word(directive.name), DirectiveVerdict.REFUSED, problems[file, line])
     if not elsewhere:
-        yield _finding(directive, row)
+        yield _finding(directive, row, _word(directive.name))
     # CoreDNS has no option of a directive that it does not have.
     unnamed = Row(row.verdict if row.text == OURS else DirectiveVerdict.SAME) if complete else _UNCHECKED
     for option in options:
@@ -234,19 +229,32 @@ def _known(directive: Directive, row: Row, problems: Mapping[Place, str], comple
         problem = problems.get((option.file, option.line))
         if problem is not None and option_row.verdict is not DirectiveVerdict.UNSUPPORTED:
             option_row = Row(DirectiveVerdict.REFUSED, problem)
-        yield _finding(option, option_row, f"{directive.name} ")
+        yield _finding(option, option_row, f"{directive.name} {_option_subject(option, option_row)}")
 
 
 def _all_options(directive: Directive, row: Row) -> Iterator[DirectiveFinding]:
-    return (_finding(option, row, f"{_word(directive.name)} ") for option in _options(directive))
+    owner = _subject(directive)
+    return (_finding(option, row, f"{owner} {_subject(option)}") for option in _options(directive))
 
 
 def _options(directive: Directive) -> Iterable[Directive]:
     return () if directive.name in _BODY_IS_ONE_RULE else directive.body
 
 
-def _finding(line: Directive, row: Row, owner: str = "") -> DirectiveFinding:
-    return DirectiveFinding(line.file, line.line, f"{owner}{_word(line.name)}", row.verdict, row.text)
+def _finding(line: Directive, row: Row, subject: str) -> DirectiveFinding:
+    return DirectiveFinding(line.file, line.line, subject, row.verdict, row.text)
+
+
+def _subject(line: Directive) -> str:
+    """An unknown name as a subject; in an imported file, which may be no Corefile, its length, unless it is a slip."""
+    return unshown(line.name) if line.hides_name(NAMES) else _word(line.name)
+
+
+def _option_subject(option: Directive, row: Row) -> str:
+    """The name of a known directive's option, which is unknown if nothing was looked at, or if its refusal hides it."""
+    if row is _UNCHECKED:
+        return _subject(option)
+    return unshown(option.name) if unshown(option.name) in row.text else _word(option.name)
 
 
 def _word(text: str) -> str:

@@ -11,7 +11,7 @@ from ipaddress import IPv4Network, IPv6Network
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from topodns.corefile.errors import ConfigError, hint, listed, nearest, shown, shown_word
+from topodns.corefile.errors import ConfigError, hint, listed, nearest, shown
 from topodns.corefile.parser import Directive
 from topodns.dns.addresses import unmapped_network
 from topodns.dns.rrtype import QTYPES, parse_qtype
@@ -59,13 +59,13 @@ def once_each(directive: Directive, adding_up: Collection[str] = ()) -> None:
     for option in directive.body:
         earlier = first.setdefault(option.name, option)
         if earlier is not option and option.name not in adding_up:
-            raise option.error(f"found {shown_word(option.name)} again, first at {earlier.file}:{earlier.line}")
+            raise option.error(f"found {option.shown_name()} again, first at {earlier.file}:{earlier.line}")
 
 
 def no_body(directive: Directive) -> None:
     if directive.body:
         line = directive.body[0]
-        raise line.error(f"found {shown_word(line.name)}, but '{directive.name}' has no options")
+        raise line.error(f"found {line.shown_name()}, but '{directive.name}' has no options")
 
 
 def only_arg(directive: Directive, expected: str) -> str:
@@ -115,7 +115,7 @@ def unknown_option(
         return option.error(f"topodns has no option '{option.name}' of '{owner}': {dropped[option.name]}")
     if option.name in elsewhere:
         return option.error(f"CoreDNS has the option '{option.name}' of '{owner}', topodns does not")
-    return option.error(f"unknown option {shown_word(option.name)} of '{owner}'{hint(option.name, known)}")
+    return option.error(f"unknown option {option.shown_name(known)} of '{owner}'{hint(option.name, known)}")
 
 
 def fold_options(

@@ -8,6 +8,18 @@ _LONGEST_SHOWN: Final = 300  # characters of an argument quoted in a message
 _LONGEST_WORD: Final = 64  # characters of a word quoted by `shown_word`
 _RUN: Final = r"[^\W_]{1,15}"  # letters and digits in a row; secret keys, tokens and hashes have more
 _WORD: Final = re.compile(rf"(?:{_RUN}(?![^\W_])|[-_.:/*@%()\[\]{{}}])*")
+_ZONE: Final = re.compile(
+    r"""
+    (?: (?:dns|tls|https|https3|grpc|quic|unix):// )?
+    (?: (?=[^:]*\.) \.? (?: (?:\*|\w[\w-]*) (?:\.+|(?=:)|\Z) )*  # a name with a dot
+    | [0-9A-Fa-f.:]+/[0-9]+  # a prefix
+    | \w[\w-]* (?=:)  # one label, and a port
+    )
+    (?: :[0-9]+ )?
+    """,
+    re.VERBOSE,
+)
+_FEW: Final = 2  # letters of a slip
 _LONGEST_COMPARED: Final = 40  # no known word is longer, and difflib is quadratic
 
 
@@ -42,6 +54,31 @@ def shown_word(text: str) -> str:
     if len(text) <= _LONGEST_WORD and _WORD.fullmatch(text):
         return shown(text)
     return unshown(text)
+
+
+def shown_name(text: str, imported: bool, known: Collection[str] = ()) -> str:
+    """An unknown word where a name of `known` belongs, quoted for a message.
+
+    `imported`: it stands in an imported file, which may be no Corefile but a password, so that the word is shown only
+    if it is a slip of a known one.
+    """
+    return unshown(text) if imported and not is_slip(text, known) else shown_word(text)
+
+
+def is_slip(text: str, known: Collection[str]) -> bool:
+    """Whether a word of `known` differs from this one by two letters at most."""
+    from difflib import SequenceMatcher  # here: as in `nearest`
+
+    near = nearest(text, known)
+    if near is None:
+        return False
+    changes = SequenceMatcher(None, text.lower(), near, autojunk=False).get_opcodes()
+    return sum(max(i2 - i1, j2 - j1) for change, i1, i2, j1, j2 in changes if change != "equal") <= _FEW
+
+
+def may_show_key(text: str) -> bool:
+    """Whether a server block's key in an imported file may be shown: a zone with a dot, a port or a prefix length."""
+    return shown_word(text) == shown(text) and _ZONE.fullmatch(text) is not None
 
 
 def unshown(text: str) -> str:

@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import Final
 
-from topodns.corefile.errors import ConfigError, nearest, shown, shown_word, unshown
+from topodns.corefile.errors import ConfigError, nearest, shown, shown_name, shown_word
 from topodns.corefile.files import read_text, reason
 from topodns.corefile.lexer import Token, expand_environment, tokenize, unset_variables
 
@@ -42,7 +42,6 @@ class Importer:
         self.files: list[str] = []
         self.unmatched: list[Token] = []  # patterns that no file matches
         self.unset: dict[tuple[str, int], list[str]] = {}  # names of variables, by file and line
-        self._lone: dict[tuple[str, int], str] = {}  # words that are all of an imported file, by file and line
 
     @property
     def digest(self) -> str:
@@ -57,26 +56,18 @@ class Importer:
         return self._expand(self._tokenize(text, file), (), (os.path.realpath(file),))
 
     def explained(self, problem: ConfigError) -> ConfigError:
-        """The problem, and the unset variables of its line: the empty text in their place may be the cause.
-
-        A word that is all of an imported file is not shown: the file may be no Corefile, but a password.
-        """
-        place, text = (problem.file, problem.line), problem.problem
-        if word := self.lone_word(*place):
-            text = text.replace(shown(word), unshown(word))
-        if names := self.unset.get(place):
-            text = f"{text}; not set in the environment: {', '.join(map(shown_word, names))}"
+        """The problem, and the unset variables of its line: the empty text in their place may be the cause."""
+        names = self.unset.get((problem.file, problem.line))
+        if not names:
+            return problem
+        text = f"{problem.problem}; not set in the environment: {', '.join(map(shown_word, names))}"
         return ConfigError(problem.file, problem.line, text)
 
-    def lone_word(self, file: str, line: int) -> str:
-        """The word at this place that is all of an imported file; "" without."""
-        return self._lone.get((file, line), "")
-
-    def _tokenize(self, text: str, file: str) -> Iterator[Token]:
+    def _tokenize(self, text: str, file: str, imported: bool = False) -> Iterator[Token]:
         self._hash.update(text.encode("utf-8", "surrogatepass"))
         if file not in self.files:
             self.files.append(file)
-        return tokenize(text, file)
+        return tokenize(text, file, imported)
 
     def _expand(self, tokens: Iterable[Token], arguments: tuple[str, ...], within: tuple[str, ...]) -> Iterator[Token]:
         """The tokens with imports, arguments and environment variables expanded; snippets are stored and left out.
@@ -123,10 +114,12 @@ class Importer:
         if not name:
             raise token.error("found a snippet without a name, expected one as in '(NAME) {'")
         if (earlier := self._defined.get(name)) is not None:
-            raise token.error(f"found the snippet {shown_word(name)} again, first at {earlier.file}:{earlier.line}")
+            raise token.error(
+                f"found the snippet {shown_name(name, token.imported)} again, first at {earlier.file}:{earlier.line}"
+            )
         brace = rest.take()
         if brace is None or not brace.opens:
-            raise token.error(f"expected '{{' after the snippet's name {shown_word(token.text)}")
+            raise token.error(f"expected '{{' after the snippet's name {shown_name(token.text, token.imported)}")
         self._defined[name] = token
         self._snippets[name] = tuple(rest.take_body(token))
 
@@ -172,10 +165,7 @@ class Importer:
             raise at.error(f"cannot import {shown(path)}: {reason(problem)}") from None
         identity = os.path.realpath(path)
         _refuse_cycle(at, path, identity, within)
-        tokens = tuple(self._tokenize(text, path))
-        if len(tokens) == 1:
-            self._lone[path, tokens[0].line] = tokens[0].text
-        return self._expand(tokens, arguments, (*within, identity))
+        return self._expand(self._tokenize(text, path, imported=True), arguments, (*within, identity))
 
     def _snippet_hint(self, path: str) -> str:
         near = nearest(os.path.basename(path), self._snippets) if self._snippets else None
@@ -211,7 +201,9 @@ class _Lookahead:
             if depth == 0:
                 return
             yield token
-        raise opening.error(f"expected '}}' to end {shown_word(opening.text)}, found the end of the file")
+        raise opening.error(
+            f"expected '}}' to end {shown_name(opening.text, opening.imported)}, found the end of the file"
+        )
 
 
 def _argument(match: re.Match[str], arguments: tuple[str, ...], token: Token) -> str:

@@ -34,6 +34,7 @@ class Token:
     line: int
     first: bool = False
     brace: bool = False  # an unquoted "{" or "}" on its own
+    imported: bool = False  # of an imported file
 
     @property
     def opens(self) -> bool:
@@ -47,8 +48,11 @@ class Token:
         return ConfigError(self.file, self.line, problem)
 
 
-def tokenize(text: str, file: str) -> Iterator[Token]:
-    """The tokens of `text`. Raises ConfigError for an unclosed quote, and octets that are no UTF-8 outside comments."""
+def tokenize(text: str, file: str, imported: bool = False) -> Iterator[Token]:
+    """The tokens of `text`, of an imported file or not.
+
+    Raises ConfigError for an unclosed quote, and octets that are no UTF-8 outside comments.
+    """
     line, at, first = 1, 0, True
     for match in _TOKEN.finditer(text):
         breaks = text.count("\n", at, match.start())
@@ -57,18 +61,18 @@ def tokenize(text: str, file: str) -> Iterator[Token]:
             continue
         if match["unclosed"] is not None:
             raise ConfigError(file, line, "found a double quote that is never closed, expected another one")
-        token = _token(match, file, line, first)
+        token = _token(match, file, line, first, imported)
         if octet := foreign_octet(token.text):
             raise token.error(octet.problem)
         yield token
         line, first = line + match[0].count("\n"), token.brace
 
 
-def _token(match: re.Match[str], file: str, line: int, first: bool) -> Token:
+def _token(match: re.Match[str], file: str, line: int, first: bool, imported: bool) -> Token:
     quoted: str | None = match["quoted"]
     if quoted is not None:
-        return Token(_QUOTED_ESCAPE.sub(_unescape, quoted), file, line, first)
-    return Token(match["word"], file, line, first, brace=match["word"] in ("{", "}"))
+        return Token(_QUOTED_ESCAPE.sub(_unescape, quoted), file, line, first, imported=imported)
+    return Token(match["word"], file, line, first, match["word"] in ("{", "}"), imported)
 
 
 def _unescape(match: re.Match[str]) -> str:

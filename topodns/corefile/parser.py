@@ -3,11 +3,11 @@
 The only server block of a file may omit its braces. `{` at the end of a directive's line opens its body.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass, replace
 from typing import Final
 
-from topodns.corefile.errors import ConfigError, shown_word
+from topodns.corefile.errors import ConfigError, is_slip, may_show_key, shown_name, shown_word, unshown
 from topodns.corefile.lexer import Token
 
 MAX_NESTING: Final = 10  # of bodies; CoreDNS's own directives need three
@@ -22,6 +22,8 @@ class Directive:
     body: tuple["Directive", ...]
     file: str
     line: int
+    known: bool = False  # the name is one of a directive
+    imported: bool = False  # of an imported file
 
     @property
     def place(self) -> str:
@@ -30,6 +32,14 @@ class Directive:
 
     def error(self, problem: str) -> ConfigError:
         return ConfigError(self.file, self.line, problem)
+
+    def shown_name(self, options: Collection[str] = ()) -> str:
+        """The name, which is none of `options`, quoted for a message: see `errors.shown_name`."""
+        return shown_name(self.name, self.imported and not self.known, options)
+
+    def hides_name(self, options: Collection[str] = ()) -> bool:
+        """Whether `shown_name` shows only the length because of the import."""
+        return self.imported and not self.known and not is_slip(self.name, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +58,9 @@ class CorefileBlock:
         return self.keys[0].line
 
 
-def parse_blocks(tokens: Iterable[Token]) -> list[CorefileBlock]:
-    """The server blocks of a Corefile, in order. Raises ConfigError."""
-    parser = _Parser(tokens)
+def parse_blocks(tokens: Iterable[Token], is_known: Callable[[str], bool] = lambda name: False) -> list[CorefileBlock]:
+    """The server blocks of a Corefile, in order. `is_known`: whether a word names a directive. Raises ConfigError."""
+    parser = _Parser(tokens, is_known)
     blocks = []
     while parser.more():
         blocks.append(parser.block())
@@ -58,8 +68,9 @@ def parse_blocks(tokens: Iterable[Token]) -> list[CorefileBlock]:
 
 
 class _Parser:
-    def __init__(self, tokens: Iterable[Token]) -> None:
+    def __init__(self, tokens: Iterable[Token], is_known: Callable[[str], bool]) -> None:
         self._tokens = list(tokens)
+        self._is_known = is_known
         self._at = 0
 
     def more(self) -> bool:
@@ -90,8 +101,14 @@ class _Parser:
             raise self._previous().error("found a comma, expected another zone after it")
         if not keys:
             expected = f"the zones of a server block, such as '.:53'{self._unspaced_brace()}"
-            raise start.error(f"found {shown_word(start.text)}, expected {expected}")
+            raise start.error(f"found {self._shown(start)}, expected {expected}")
         return tuple(keys)
+
+    def _shown(self, token: Token) -> str:
+        text = token.text
+        if token.imported and not (token.brace or self._is_known(text) or may_show_key(text)):
+            return unshown(text)
+        return shown_word(text)
 
     def _previous(self) -> Token:
         return self._tokens[self._at - 1]
@@ -111,7 +128,7 @@ class _Parser:
         """The end of a message about an unexpected brace: the last word before it that ends in `{` opens no body."""
         words = (token for token in reversed(self._tokens[: self._at]) if token.text.endswith("{") and not token.brace)
         word = next(words, None)
-        return f"; {shown_word(word.text)} at {word.file}:{word.line} needs a space before its '{{'" if word else ""
+        return f"; {self._shown(word)} at {word.file}:{word.line} needs a space before its '{{'" if word else ""
 
     def _body(self, owner: Token, depth: int) -> tuple[Directive, ...]:
         """Take the lines after a `{`, and the `}` that belongs to it. Raises ConfigError.
@@ -126,7 +143,7 @@ class _Parser:
                 self._at += 1
                 return tuple(lines)
             lines.append(self._line(depth))
-        raise owner.error(f"expected '}}' to end {shown_word(owner.text)}, found the end of the file")
+        raise owner.error(f"expected '}}' to end {self._shown(owner)}, found the end of the file")
 
     def _line(self, depth: int) -> Directive:
         name = self._tokens[self._at]
@@ -137,7 +154,8 @@ class _Parser:
         while self.more() and not (token := self._tokens[self._at]).first and not token.brace:
             args.append(token.text)
             self._at += 1
-        return Directive(name.text, tuple(args), self._body_of(name, depth), name.file, name.line)
+        known = self._is_known(name.text)
+        return Directive(name.text, tuple(args), self._body_of(name, depth), name.file, name.line, known, name.imported)
 
     def _body_of(self, name: Token, depth: int) -> tuple[Directive, ...]:
         if not self._opens() or self._tokens[self._at].first:
@@ -148,4 +166,4 @@ class _Parser:
 
 def _split_keys(token: Token) -> list[Token]:
     words = (word for word in token.text.split(",") if word)
-    return [Token(word, token.file, token.line) for word in words]
+    return [replace(token, text=word, first=False) for word in words]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from topodns.corefile.arguments import MAX_PORT, Network, expected_network, no_body, parse_network
-from topodns.corefile.errors import ConfigError, shown, shown_word
+from topodns.corefile.errors import ConfigError, may_show_key, shown, shown_word, unshown
 from topodns.corefile.lexer import Token
 from topodns.corefile.parser import Directive
 from topodns.dns.name import ROOT, BadName, Name, parse_name, reverse_name
@@ -62,23 +62,23 @@ def fallthrough(option: Directive) -> tuple[Name, ...]:
 def _parse(place: Token | Directive, text: str) -> _Key:
     match = _KEY.fullmatch(text)
     assert match is not None  # every part is optional
-    _check_scheme(place, match["scheme"])
-    return _Key(_origins(place, text, match["origin"]), _port(place, match["port"]))
+    _check_scheme(place, text, match["scheme"])
+    return _Key(_origins(place, text, match["origin"]), _port(place, text, match["port"]))
 
 
-def _check_scheme(place: Token | Directive, scheme: str | None) -> None:
+def _check_scheme(place: Token | Directive, text: str, scheme: str | None) -> None:
     if scheme in (None, "dns"):
         return
     if scheme in _TRANSPORTS_ELSEWHERE:
         raise place.error(f"CoreDNS has the transport '{scheme}://', topodns does not")
-    raise place.error(f"unknown transport {shown_word(f'{scheme}://')}, expected dns://")
+    raise place.error(f"unknown transport {_found(place, text, f'{scheme}://')}, expected dns://")
 
 
-def _port(place: Token | Directive, digits: str | None) -> int | None:
+def _port(place: Token | Directive, text: str, digits: str | None) -> int | None:
     if digits is None:
         return None
     if len(digits) > 5 or int(digits) > MAX_PORT:
-        raise place.error(f"found the port {shown_word(digits)}, expected a number from 0 to {MAX_PORT}")
+        raise place.error(f"found the port {_found(place, text, digits)}, expected a number from 0 to {MAX_PORT}")
     return int(digits)
 
 
@@ -87,7 +87,7 @@ def _origins(place: Token | Directive, text: str, origin: str) -> tuple[Name, ..
         network = parse_network(origin)
         if network is None:
             expected = expected_network(origin, "a whole address and a prefix length, such as 10.0.0.0/8")
-            raise place.error(f"found {shown_word(origin)}, expected {expected}")
+            raise place.error(f"found {_found(place, text, origin)}, expected {expected}")
         return reverse_origins(network)
     return (_origin(place, text, origin),)
 
@@ -96,18 +96,24 @@ def _origin(place: Token | Directive, text: str, origin: str) -> Name:
     if not origin or ":" in origin:
         raise _no_zone(place, text)
     if not origin.isascii():
-        found = shown_word(origin)
+        found = _found(place, text, origin)
         raise place.error(f"found the zone {found}, expected ASCII; write an IDN in its A-label (xn--) form")
     try:
         return parse_name(origin)
     except BadName as problem:
-        found = shown_word(origin)
+        found = _found(place, text, origin)
         # `problem` quotes the name, so use it only if the name may be shown.
         raise place.error(f"found no zone's name: {problem if found == shown(origin) else found}") from None
 
 
+def _found(place: Token | Directive, text: str, part: str) -> str:
+    """A part of `text` for a message; of a block's key in an imported file that is like no zone, only the length."""
+    hidden = isinstance(place, Token) and place.imported and not may_show_key(text)
+    return unshown(part) if hidden else shown_word(part)
+
+
 def _no_zone(place: Token | Directive, text: str) -> ConfigError:
-    found = shown_word(text)
+    found = _found(place, text, text)
     return place.error(f"found {found}, expected a zone and perhaps a port, such as 'example.org:53' or '.:53'")
 
 

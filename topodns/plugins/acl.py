@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Final
 
 from topodns.corefile.arguments import Network, network, no_body, record_type
-from topodns.corefile.errors import hint, shown, shown_word
+from topodns.corefile.errors import hint, shown
 from topodns.corefile.parser import Directive
 from topodns.dns.message import Ede, EdeCode, Query, Response
 from topodns.dns.name import Name, is_below_any, name_text
@@ -63,7 +63,7 @@ def _acl_rule(line: Directive) -> AclRule:
     no_body(line)
     action = _ACL_ACTIONS.get(line.name.lower())
     if action is None:
-        raise line.error(f"unknown action {shown_word(line.name)} of 'acl'{hint(line.name, _ACL_ACTIONS)}")
+        raise line.error(f"unknown action {line.shown_name(_ACL_ACTIONS)} of 'acl'{hint(line.name, _ACL_ACTIONS)}")
     sections = _acl_sections(line)
     qtypes, sources = sections["type"], sections["net"]
     return AclRule(

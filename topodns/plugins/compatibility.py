@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from topodns.corefile.errors import nearest, shown_word
+from topodns.corefile.errors import nearest
+from topodns.corefile.parser import Directive
 from topodns.plugins.order import ORDER
 
 
@@ -84,6 +85,9 @@ COREDNS_ONLY: Final[Mapping[str, Row]] = {  # in the order of CoreDNS's plugin.c
 }
 """The directives that only CoreDNS has: for each the verdict "not supported", with the replacement."""
 
+NAMES: Final = (*ORDER, *COREDNS_ONLY)
+"""The directives of topodns and CoreDNS, of which an unknown word may be a slip."""
+
 ELSEWHERE: Final[Mapping[str, str]] = {
     "alternate": "use `failover` or `next` of `forward`",
     "fanout": "use `forward`, which asks a second upstream when the first is slow",
@@ -99,15 +103,16 @@ TRANSPORTS: Final[Mapping[str, str]] = dict.fromkeys(("tls", "https", "https3", 
 """Schemes of server blocks that only CoreDNS has: the replacement for each."""
 
 
-def unknown_problem(name: str) -> str:
+def unknown_problem(directive: Directive) -> str:
     """The text of the ConfigError for a directive that is not in ORDER: the replacement, or the nearest known name."""
+    name = directive.name
     if name in COREDNS_ONLY:
         return f"CoreDNS has the directive '{name}', topodns does not: {COREDNS_ONLY[name].text}"
     if name in ELSEWHERE:
         return f"topodns has no directive '{name}': {ELSEWHERE[name]}"
     near = _nearest_directive(name)
     guess = f", did you mean '{near}'?" if near else ", expected one of those that 'topodns -plugins' lists"
-    return f"unknown directive {shown_word(name)}{guess}"
+    return f"unknown directive {directive.shown_name(NAMES)}{guess}"
 
 
 def unknown_row(name: str) -> Row:
@@ -127,4 +132,4 @@ def is_known(name: str) -> bool:
 
 
 def _nearest_directive(name: str) -> str | None:
-    return nearest(name, (*ORDER, *COREDNS_ONLY))
+    return nearest(name, NAMES)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from topodns.corefile.arguments import choice, no_args, no_body, wrong
-from topodns.corefile.errors import hint, shown_word
+from topodns.corefile.errors import hint
 from topodns.corefile.parser import Directive
 from topodns.dns.message import Flag, Query
 from topodns.plugins.compatibility import same
@@ -25,6 +25,7 @@ class Header:
     response_clear: int = 0
 
 
+_SELECTORS: Final = ("query", "response")
 _HEADER_FLAGS: Final[Mapping[str, int]] = {"aa": Flag.AA, "ra": Flag.RA, "rd": Flag.RD}
 
 
@@ -42,8 +43,8 @@ def parse_header(directive: Directive, _: Context) -> Header:
 def _header_line(line: Directive, header: Header) -> Header:
     no_body(line)
     selector = line.name.lower()
-    if selector not in ("query", "response"):
-        raise line.error(f"unknown option {shown_word(line.name)} of 'header'{hint(selector, ('query', 'response'))}")
+    if selector not in _SELECTORS:
+        raise line.error(f"unknown option {line.shown_name(_SELECTORS)} of 'header'{hint(selector, _SELECTORS)}")
     if len(line.args) < 2:
         raise wrong(line, "set or clear, and then flags: aa, ra or rd")
     setting = choice(line, line.args[0].lower(), {"set": True, "clear": False})

@@ -152,6 +152,45 @@ def test_a_word_that_is_all_of_an_imported_file_is_not_in_the_report(tmp_path: P
     assert "route53" in report["route53"]
 
 
+@pytest.mark.parametrize(
+    ("around", "subjects"),
+    [
+        (". {\n import FILE\n}\n", ["'…' (9 characters, not shown)", "'…' (8 characters, not shown)", "fanout"]),
+        (
+            ". {\n forward . 127.0.0.1 {\n import FILE\n }\n}\n",
+            [
+                "forward",
+                "forward '…' (9 characters, not shown)",
+                "forward '…' (8 characters, not shown)",
+                "forward fanout",
+            ],
+        ),
+        (
+            ". {\n etcd {\n import FILE\n }\n}\n",
+            ["etcd", "etcd '…' (9 characters, not shown)", "etcd '…' (8 characters, not shown)", "etcd fanout"],
+        ),
+        (
+            ". {\n loadbalance weighted nowhere {\n import FILE\n }\n}\n",
+            [
+                "loadbalance",
+                "loadbalance '…' (9 characters, not shown)",
+                "loadbalance '…' (8 characters, not shown)",
+                "loadbalance fanout",
+            ],
+        ),
+        ("import FILE\n", ["block '…' (9 characters, not shown)", "'…' (8 characters, not shown)", "fanout"]),
+    ],
+)
+def test_unknown_words_of_an_imported_file_are_not_in_the_report(
+    tmp_path: Path, around: str, subjects: list[str]
+) -> None:
+    (tmp_path / "lines").write_text("hunter2ab\nMIIEvgIB\nfanout\n")
+    found = examine(around.replace("FILE", "lines"), str(tmp_path / "Corefile"), 53, {})
+    assert [finding.subject for finding in found.findings if finding.subject != "block ."] == subjects
+    assert "hunter2" not in found.report(readable=True)
+    assert "MIIE" not in found.report(readable=True)
+
+
 def test_a_misspelt_directive_comes_with_the_nearest_word() -> None:
     (*_, found) = examined(". {\n    whoamy\n}\n").findings
     assert found.text.endswith("; did you mean 'whoami'?")

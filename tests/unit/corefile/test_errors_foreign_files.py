@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from topodns.app.load import load_settings, settings_from_text
+from topodns.cli.coredns_check import examine
 from topodns.corefile import errors
 from topodns.corefile.errors import ConfigError, shown_word
 from topodns.corefile.files import load_corefile, unreadable
@@ -22,6 +23,10 @@ SECRETS = {
     "a bootstrap token": "abcdef.0123456789abcdef",
     "passwords": "root:$6$Zk0pQ1sT$Ww8HqhJ3cVYd5Q7E1bXq0:19700:0:99999:7:::\n",
     "an environment": "DATABASE_PASSWORD=correcthorsebatterystaple\n",
+    "a list": "hunter2-s3cret\nhunter3-s3cret\nhunter4-s3cret\n",
+    "a dotenv": "DB_PASSWORD=pl4inT3xt\n",
+    "an htpasswd": "admin:hunter2\n",
+    "a long line of base64": "MIIEvgIBADANBgkqhkiG9w0BAQEFAASCBKgwggSkAgEAAoIBAQC7VJTUt9Us8cKj\n",
     "octets": "\0\x01\x02secretsecretsecret\n",
 }
 CERTIFICATE_WORDS = ("BEGIN", "PRIVATE", "KEY", "END")
@@ -83,6 +88,10 @@ def test_devices_are_refused_and_links_followed(tmp_path: Path) -> None:
     "around",
     [
         "import ITSELF\n.:53 {\n}\n",
+        "(a) {\n import ITSELF\n}\n. {\n import a\n}\n",
+        ". {\n forward . 127.0.0.1 {\n import ITSELF\n }\n}\n",
+        ". {\n rewrite {\n import ITSELF\n }\n}\n",
+        ". {\n rewrite name {\n import ITSELF\n }\n}\n",
         ". {\n import ITSELF\n}\n",
         ". {\n hosts {\n import ITSELF\n }\n}\n",
         ". {\n cache {\n import ITSELF\n }\n}\n",
@@ -97,9 +106,11 @@ def test_the_content_of_a_file_that_is_no_corefile_is_not_repeated(tmp_path: Pat
     corefile.write_text(around.replace("ITSELF", "secret"))
     with pytest.raises(ConfigError) as refused:
         load_settings(str(corefile), 53, {})
+    report = examine(corefile.read_text(), str(corefile), 53, {}).report(readable=False)
     for word in secret.replace(":", " ").replace("=", " ").replace(".", " ").strip("-\n").split():
         if len(word) > 5 and word not in CERTIFICATE_WORDS:
             assert word not in refused.value.problem
+            assert word not in report
 
 
 @pytest.mark.parametrize("around", [". {\n    import FILE\n}\n", ". {\n    hosts {\n import FILE\n}\n}\n"])
@@ -112,6 +123,60 @@ def test_a_word_that_is_all_of_an_imported_file_is_not_shown(tmp_path: Path, tex
     assert "hunter2" not in str(refused.value)
     assert "'…' (7 characters, not shown)" in refused.value.problem
     assert refused.value.file == str(tmp_path / "password")
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("whoamy", "unknown directive 'whoamy', did you mean 'whoami'?"),
+        ("kubernets", "unknown directive 'kubernets', did you mean 'kubernetes'?"),
+        ("fanout . 10.0.0.1", "topodns has no directive 'fanout'"),
+        ("forward . 10.0.0.1 {\n max_fail 2\n}", "unknown option 'max_fail' of 'forward', did you mean 'max_fails'?"),
+        ("forward . 10.0.0.1 {\n max_fails x\n}", "'max_fails' has 'x'"),
+        ("forward . 10.0.0.1 {\n whoami\n}", "unknown option 'whoami' of 'forward'"),
+        ("hosts {\n fallthru\n}", "found '…' (8 characters, not shown), expected an address and its names"),
+        ("rewrite {\n nam exact a b\n}", "unknown field 'nam' of 'rewrite', did you mean 'name'?"),
+    ],
+)
+def test_an_imported_corefile_is_quoted_where_it_has_known_words_and_slips(
+    tmp_path: Path, lines: str, expected: str
+) -> None:
+    (tmp_path / "custom.override").write_text(lines)
+    with pytest.raises(ConfigError) as refused:
+        settings_from_text(". {\n import custom.override\n}\n", str(tmp_path / "Corefile"), 53, {})
+    assert refused.value.problem.startswith(expected)
+
+
+@pytest.mark.parametrize("key", ["example.org:99999", "a..b", "10.0.0.0/33", "tls://example.org"])
+def test_a_key_that_is_like_a_zone_is_shown_of_an_imported_file(tmp_path: Path, key: str) -> None:
+    (tmp_path / "custom.server").write_text(f"{key} {{\n whoami\n}}\n")
+    corefile = str(tmp_path / "Corefile")
+    with pytest.raises(ConfigError) as refused:
+        settings_from_text("import custom.server\n", corefile, 53, {})
+    assert "not shown" not in refused.value.problem
+    assert f"block {key}: " in examine("import custom.server\n", corefile, 53, {}).report(readable=False)
+
+
+@pytest.mark.parametrize(
+    ("key", "shown"),
+    [
+        ("example.org", True),
+        ("*.example.org:53", True),
+        (".", True),
+        (".:53", True),
+        ("consul:8600", True),
+        ("10.0.0.0/8", True),
+        ("fd00::/8", True),
+        ("dns://example.org", True),
+        ("_tcp.exämple.org.", True),
+        ("hunter2", False),
+        ("admin:hunter2", False),
+        ("-----BEGIN", False),
+        ("A=b.c", False),
+    ],
+)
+def test_a_key_that_may_be_a_password_is_not_shown(key: str, shown: bool) -> None:
+    assert errors.may_show_key(key) == shown
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.corefile_settings import block_problem
+from topodns.corefile.parser import Directive
 from topodns.plugins.compatibility import (
     COREDNS_ONLY,
     ELSEWHERE,
@@ -20,6 +21,10 @@ PLUGIN_CFG = """
     autopath acl cache header dnssec tls minimal template transfer hosts route53 azure clouddns k8s_external kubernetes
     file auto secondary etcd loop forward grpc erratic whoami on sign view nomad
 """
+
+
+def _directive(name: str) -> Directive:
+    return Directive(name, (), (), "Corefile", 1)
 
 
 def test_every_directive_of_coredns_has_a_row_in_its_order() -> None:
@@ -84,13 +89,15 @@ def test_a_plugin_that_is_not_coredns_s_own_says_it_too() -> None:
 def test_a_directive_that_topodns_does_not_have_is_refused_and_reported_with_advice(
     name: str, problem: str, text: str
 ) -> None:
-    assert unknown_problem(name) == problem
+    assert unknown_problem(_directive(name)) == problem
     assert unknown_row(name) == unsupported(text)
 
 
 def test_a_word_that_may_be_a_secret_is_not_repeated() -> None:
     secret = "s3cr3tt0kenofmanylettersanddigits"
-    assert unknown_problem(secret).startswith("unknown directive '…' (33 characters, not shown), expected one of")
+    assert unknown_problem(_directive(secret)).startswith(
+        "unknown directive '…' (33 characters, not shown), expected one of"
+    )
 
 
 def test_no_row_says_that_it_differs_without_saying_how() -> None:

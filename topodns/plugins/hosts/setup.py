@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from topodns.corefile.arguments import duration, no_body, once_each, only_arg, switch, whole
-from topodns.corefile.errors import ConfigError, listed, nearest, shown_word
+from topodns.corefile.errors import ConfigError, listed, nearest
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import fallthrough, parse_origins
 from topodns.dns.rrtype import ADDRESS_TYPES
@@ -54,10 +54,10 @@ def _entry(line: Directive, settings: Hosts) -> Hosts:
 def _no_entry(line: Directive) -> ConfigError:
     """The error for a line whose first word is neither an address nor an option."""
     if "." in line.name or ":" in line.name:
-        return line.error(f"found {shown_word(line.name)}, expected an IP address and its names")
+        return line.error(f"found {line.shown_name()}, expected an IP address and its names")
     near = nearest(line.name, _OPTIONS)
     options = f"; did you mean '{near}'?" if near else f": {listed(_OPTIONS)}"
-    return line.error(f"found {shown_word(line.name)}, expected an address and its names, or an option{options}")
+    return line.error(f"found {line.shown_name(_OPTIONS)}, expected an address and its names, or an option{options}")
 
 
 def _ttl(option: Directive, settings: Hosts) -> Hosts:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from topodns.corefile.errors import ConfigError, hint, listed, shown, shown_word
+from topodns.corefile.errors import ConfigError, hint, listed, shown, unshown
 from topodns.corefile.parser import Directive
 from topodns.dns.message import Option
 from topodns.dns.name import BadName, name_text, parse_name
@@ -29,8 +29,8 @@ class ArgumentReader:
             raise directive.body[0].error("found a body, expected all the words of the rule on the line or in the body")
         for line in directive.body:
             if line.body:
-                found = shown_word(line.body[0].name)
-                raise line.body[0].error(f"found {found}, but {shown(line.name)} has no options")
+                inner = line.body[0]
+                raise inner.error(f"found {inner.shown_name()}, but {line.shown_name()} has no options")
             self._words += [(word, line) for word in (line.name, *line.args)]
 
     @property
@@ -44,7 +44,7 @@ class ArgumentReader:
     def take(self, expected: str) -> str:
         """Take the next word. Raises ConfigError with `expected` if there is none."""
         if not self.left:
-            before = f"after {shown(self._words[-1][0])}" if self._words else "in it"
+            before = f"after {self.shown(self._words[-1][0])}" if self._words else "in it"
             raise self.error(f"'rewrite' has nothing {before}, expected {expected}")
         self._at += 1
         return self._words[self._at - 1][0]
@@ -59,7 +59,18 @@ class ArgumentReader:
         """Raise ConfigError if any word is left."""
         if self.left:
             word = self.take("")
-            raise self.error(f"found {shown(word)} after {shown(self._words[self._at - 2][0])}, expected nothing more")
+            before = self.shown(self._words[self._at - 2][0])
+            raise self.error(f"found {self.shown(word)} after {before}, expected nothing more")
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the word taken last is of a file that is imported into the body: it may be no Corefile."""
+        line = self._words[self._at - 1][1] if self._at else self._directive
+        return line.imported and not self._directive.imported
+
+    def shown(self, text: str) -> str:
+        """A text from the words taken last, quoted for a message; only its length where it is `hidden`."""
+        return unshown(text) if self.hidden else shown(text)
 
     def error(self, problem: str) -> ConfigError:
         line = self._words[self._at - 1][1] if self._at else self._directive
@@ -89,7 +100,7 @@ def _take_comparison(words: ArgumentReader, after: int) -> Comparison:
         return Comparison.EXACT
     words.take("a comparison")
     if comparison is None:
-        raise words.error(f"found {shown(word)} with {words.left} words after it{hint(word, _COMPARISONS)}")
+        raise words.error(f"found {words.shown(word)} with {words.left} words after it{hint(word, _COMPARISONS)}")
     return comparison
 
 
@@ -99,7 +110,7 @@ def take_name(words: ArgumentReader) -> str:
     try:
         return name_text(parse_name(text))
     except BadName as problem:
-        raise words.error(f"found {problem}, expected a name") from None
+        raise words.error(f"found {words.shown(text) if words.hidden else problem}, expected a name") from None
 
 
 def take_pattern(words: ArgumentReader) -> str:
@@ -107,7 +118,7 @@ def take_pattern(words: ArgumentReader) -> str:
     try:
         compile_pattern(text)
     except BadPattern as problem:
-        raise words.error(f"found {shown(text)}, expected a regular expression: {problem}") from None
+        raise words.error(f"found {words.shown(text)}, expected a regular expression: {problem}") from None
     return text
 
 
@@ -133,14 +144,16 @@ def take_filled_in(words: ArgumentReader, expression: str, final_dot: bool = Tru
     groups = compile_pattern(expression).groups
     for number in range(groups + 1, _MAX_GROUPS + 1):
         if f"{{{number}}}" in text:
-            raise words.error(f"found {{{number}}} in {shown(text)}, but {shown(expression)} has no group {number}")
+            raise words.error(
+                f"found {{{number}}} in {words.shown(text)}, but {words.shown(expression)} has no group {number}"
+            )
     return _fragment(words, text, final_dot)
 
 
 def _fragment(words: ArgumentReader, text: str, final_dot: bool) -> str:
     """The text in lower case, with `final_dot` ending in a dot. Raises ConfigError if it is not ASCII."""
     if not text.isascii():
-        raise words.error(f"found {shown(text)}, expected ASCII; write IDNs in their A-label (xn--) form")
+        raise words.error(f"found {words.shown(text)}, expected ASCII; write IDNs in their A-label (xn--) form")
     lower = text.lower()
     return lower if not final_dot or lower.endswith(".") else lower + "."
 
@@ -158,10 +171,10 @@ _VARIABLES: Final = {variable.value: variable for variable in OptionVariable}
 def parse_option_rule(words: ArgumentReader) -> OptionRule:
     kind = words.take("local, nsid or subnet").lower()
     if kind not in _KINDS:
-        raise words.error(f"found {shown(kind)} after edns0{hint(kind, _KINDS)}")
+        raise words.error(f"found {words.shown(kind)} after edns0{hint(kind, _KINDS)}")
     word = words.take(listed(_ACTIONS)).lower()
     if word not in _ACTIONS:
-        raise words.error(f"found {shown(word)} after edns0 {kind}{hint(word, _ACTIONS)}")
+        raise words.error(f"found {words.shown(word)} after edns0 {kind}{hint(word, _ACTIONS)}")
     return _KINDS[kind](words, _ACTIONS[word])
 
 
@@ -196,7 +209,7 @@ def _take_code(words: ArgumentReader) -> int:
     text = words.take("the code of an option")
     if _CODE.fullmatch(text) and int(text, 0) <= _MAX_CODE:
         return int(text, 0)
-    raise words.error(f"the option's code is {shown(text)}, expected 0 to {_MAX_CODE}, or 0x0 to 0xffff")
+    raise words.error(f"the option's code is {words.shown(text)}, expected 0 to {_MAX_CODE}, or 0x0 to 0xffff")
 
 
 def _take_data(words: ArgumentReader) -> bytes | OptionVariable:
@@ -206,7 +219,7 @@ def _take_data(words: ArgumentReader) -> bytes | OptionVariable:
     try:
         data = bytes.fromhex(text[2:]) if text.startswith("0x") else text.encode()
     except ValueError:
-        raise words.error(f"the option's data is {shown(text)}, expected pairs of hexadecimal digits") from None
+        raise words.error(f"the option's data is {words.shown(text)}, expected pairs of hexadecimal digits") from None
     if len(data) > _MAX_DATA:
         raise words.error(f"the option's data has {len(data)} octets, expected at most {_MAX_DATA}")
     return data
@@ -217,13 +230,13 @@ def _variable(words: ArgumentReader, text: str) -> OptionVariable:
         return _VARIABLES[text]
     if _METADATA.fullmatch(text):
         raise words.error(
-            f"CoreDNS takes {shown(text)} from its metadata, topodns has none; expected {listed(_VARIABLES)}"
+            f"CoreDNS takes {words.shown(text)} from its metadata, topodns has none; expected {listed(_VARIABLES)}"
         )
-    raise words.error(f"unknown variable {shown(text)}{hint(text, _VARIABLES)}")
+    raise words.error(f"unknown variable {words.shown(text)}{hint(text, _VARIABLES)}")
 
 
 def _take_bits(words: ArgumentReader, family: str, most: int) -> int:
     text = words.take(f"the prefix length for {family}")
     if _BITS.fullmatch(text) and int(text) <= most:
         return int(text)
-    raise words.error(f"the prefix length for {family} is {shown(text)}, expected 0 to {most}")
+    raise words.error(f"the prefix length for {family} is {words.shown(text)}, expected 0 to {most}")

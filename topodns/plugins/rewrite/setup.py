@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from topodns.corefile.arguments import record_type
-from topodns.corefile.errors import hint, shown
+from topodns.corefile.errors import hint
 from topodns.corefile.parser import Directive
 from topodns.dns.message import MAX_TTL
 from topodns.dns.rrtype import QCLASSES, RCODE_NAMES, parse_rcode
@@ -58,7 +58,7 @@ def parse_rewrite(directive: Directive, context: Context) -> tuple[RewriteRule, 
         raise words.error("'answer' comes first, expected a rule for the name before it")
     parse = _FIELDS.get(field)
     if parse is None:
-        raise words.error(f"unknown field {shown(field)} of 'rewrite'{hint(field, _FIELDS)}")
+        raise words.error(f"unknown field {words.shown(field)} of 'rewrite'{hint(field, _FIELDS)}")
     rule = RewriteRule(parse(words), continues)
     words.end()
     if isinstance(rule.change, NameRule) and not rule.change.names_records:
@@ -93,7 +93,7 @@ def _parse_answers(words: ArgumentReader) -> tuple[bool, tuple[AnswerRule, ...]]
             pattern = take_pattern(words)
             answers.append(AnswerRule(_PARTS[kind], pattern, take_filled_in(words, pattern)))
         else:
-            raise words.error(f"found {shown(kind)} after answer{hint(kind, (_AUTO, *_PARTS))}")
+            raise words.error(f"found {words.shown(kind)} after answer{hint(kind, (_AUTO, *_PARTS))}")
     if auto and any(rule.part is Part.OWNER for rule in answers):
         raise words.error("found both 'answer auto' and 'answer name', expected one of them")
     return auto, tuple(answers)
@@ -119,7 +119,7 @@ def _parse_class(words: ArgumentReader) -> ClassRule:
 def _take_class(words: ArgumentReader) -> int:
     text = words.take("two classes")
     if text.upper() not in QCLASSES:
-        raise words.error(f"unknown class {shown(text)}, expected IN, CH or HS")
+        raise words.error(f"unknown class {words.shown(text)}, expected IN, CH or HS")
     return QCLASSES[text.upper()]
 
 
@@ -129,7 +129,7 @@ def _parse_ttl(words: ArgumentReader) -> TtlRule:
     low, dash, high = text.partition("-")
     bounds = _seconds(low, 0), _seconds(high if dash else low, MAX_TTL)
     if bounds[0] is None or bounds[1] is None or not (low or high) or bounds[0] > bounds[1]:
-        raise words.error(f"the TTL is {shown(text)}, expected seconds, MIN-MAX, MIN- or -MAX, up to {MAX_TTL}")
+        raise words.error(f"the TTL is {words.shown(text)}, expected seconds, MIN-MAX, MIN- or -MAX, up to {MAX_TTL}")
     return TtlRule(match, bounds[0], bounds[1])
 
 
@@ -152,7 +152,7 @@ def _take_rcode(words: ArgumentReader) -> int:
     rcode = parse_rcode(text)
     if rcode is None:
         raise words.error(
-            f"unknown response code {shown(text)}, expected a name such as NXDOMAIN, or 0 to {_MAX_RCODE}"
+            f"unknown response code {words.shown(text)}, expected a name such as NXDOMAIN, or 0 to {_MAX_RCODE}"
         )
     return rcode
 
