@@ -25,6 +25,16 @@ _WORD: Final = re.compile(
 )
 
 
+class UnknownType(BadRecord):
+    """A word of a record that is no TTL, class or type."""
+
+    EXPECTED: Final = "expected a TTL, a class or a type"
+
+    def __init__(self, word: str) -> None:
+        super().__init__(f"found {word[:40]!r}, {self.EXPECTED}")
+        self.word = word
+
+
 def parse_record(text: str, origin: Name = ROOT) -> RRset:
     """Parse one record to an RRset with an explicit owner. Raises BadRecord.
 
@@ -86,5 +96,5 @@ def _head(words: list[Word]) -> tuple[int, int, str]:
 def _type_number(name: str) -> int:
     number = parse_qtype(name)
     if number is None:
-        raise BadRecord(f"found {name[:40]!r}, expected a TTL, a class or a type")
+        raise UnknownType(name)
     return number

@@ -5,13 +5,13 @@ before the class, and gives no line numbers for errors.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from topodns.dns.message import MAX_TTL, RRset
 from topodns.dns.name import BadName, Name, name_text, parse_name, wire_labels
-from topodns.dns.record_text import parse_record
-from topodns.dns.rrtype import RRClass, RRType, parse_qclass
+from topodns.dns.record_text import UnknownType, parse_record
+from topodns.dns.rrtype import QTYPES, RRClass, RRType, parse_qclass
 from topodns.dns.text_fields import BadRecord, is_ttl, parse_ttl
 from topodns.dns.zone_generate import generated
 from topodns.files.text import BadText, foreign_octet
@@ -31,6 +31,8 @@ _PIECE: Final = re.compile(
     re.VERBOSE,
 )
 _WORD: Final = re.compile(r"(?:\\.|\S)+")
+_LONGEST_COMPARED: Final = 20  # characters
+_LIKE: Final = 0.7  # difflib's ratio from which on a word may be shown
 _EXPECTED: Final = {
     "$ORIGIN": "one name",
     "$TTL": "one time",
@@ -155,6 +157,8 @@ class _Reader:
             yield from self._read_line(entry, file)
         except BadZone:
             raise
+        except UnknownType as problem:
+            raise BadZone(f"found {_shown(problem.word, QTYPES)}, {problem.EXPECTED}", line) from None
         except (BadRecord, BadName, BadText) as problem:
             raise BadZone(str(problem), line) from None
 
@@ -198,6 +202,8 @@ class _Reader:
         if not entry[0].isspace():
             match = _WORD.match(entry)
             assert match is not None
+            if match.end() == len(entry):
+                raise BadRecord(f"found {_shown(entry)}, expected an owner, a type and its data")
             return match[0], entry[match.end() :]
         if self._owner is None:
             raise BadRecord("a record without a name, and none above to share")
@@ -231,13 +237,23 @@ class _Reader:
             case (("$ORIGIN" | "$TTL" | "$INCLUDE" | "$GENERATE"), _):
                 raise BadRecord(f"{directive} with {' '.join(args)[:80]!r}, expected {_EXPECTED[directive]}")
             case _:
-                raise BadRecord(f"found {directive[:20]!r}, expected a record or one of {', '.join(_EXPECTED)}")
+                raise BadRecord(
+                    f"found {_shown(directive, _EXPECTED)}, expected a record or one of {', '.join(_EXPECTED)}"
+                )
 
     def _absolute(self, text: str) -> Name:
         if text == "@":
             return self._origin
         name = parse_name(text)
         return name if text.endswith(".") else parse_name(name_text((*name, *self._origin)))
+
+
+def _shown(word: str, known: Collection[str] = ()) -> str:
+    """A word for a message, only its length unless it is like a known one: the file may be no zone but a password."""
+    from difflib import get_close_matches  # here: only errors need it
+
+    near = get_close_matches(word[:_LONGEST_COMPARED], known, n=1, cutoff=_LIKE)
+    return repr(word) if near and len(word) <= _LONGEST_COMPARED else f"a word of {len(word)} characters"
 
 
 def _has_ttl(rest: str) -> bool:
