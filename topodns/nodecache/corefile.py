@@ -79,7 +79,9 @@ class NodeCorefile:
         template = _read(self._flags.base_corefile)
         own = _read(self._flags.conf) if template.text is None and self._flags.conf else FileText("")
         if own.text is None and template.text is None and not template.problem:
-            template = FileText(template.path, problem="cannot be read: No such file or directory")
+            own_too = f", nor is there the file of -conf, {own.path}" if self._flags.conf else ""
+            missing = f"cannot be read: No such file or directory{own_too}"
+            template = own if own.problem else FileText(template.path, problem=missing)
         return NodeConfigTexts(
             template if own.text is None else own,
             stub_domains=_read(os.path.join(directory, STUB_DOMAINS)),

@@ -170,7 +170,12 @@ def test_a_problem_is_reported_at_the_place_of_its_cause(
 def test_a_template_that_is_not_there_is_said(tmp_path: Path) -> None:
     files = Files(tmp_path)
     files.base.unlink()
-    assert files.problems() == ("Corefile.base: cannot be read: No such file or directory",)
+    assert files.problems() == (
+        "Corefile.base: cannot be read: No such file or directory, nor is there the file of -conf, Corefile",
+    )
+    (tmp_path / "Corefile").write_bytes(b"\xff\xfe")
+    assert files.problems() == ("Corefile: cannot be read: found UTF-16 or UTF-32, expected UTF-8",)
+    assert files.problems("-conf=") == ("Corefile.base: cannot be read: No such file or directory",)
 
 
 def test_without_a_template_the_corefile_of_conf_is_served_as_it_is(tmp_path: Path) -> None:
