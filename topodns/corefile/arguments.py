@@ -39,7 +39,7 @@ _DURATION_PART: Final = re.compile(r"([0-9.]+)([a-zµμ]+)")
 _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _LONGEST_DURATION: Final = 2.0**63 / 1e9  # seconds: the maximum of Go's time.Duration
 _PREFIX: Final = re.compile(r"([0-9A-Fa-f:.]+)(/[0-9]{1,3})?")
-_HOST_PORT: Final = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<host>[^\[\]:]*)):(?P<port>[0-9]{1,5})")
+_HOST_PORT: Final = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<host>[^\[\]:]*)):(?P<port>[0-9]{1,18})")
 
 
 def wrong(directive: Directive, expected: str) -> ConfigError:
@@ -206,9 +206,13 @@ def listen_address(directive: Directive, default: Address) -> Address:
     if not directive.args:
         return default
     match = _HOST_PORT.fullmatch(directive.args[0])
-    if len(directive.args) > 1 or match is None or int(match["port"]) > MAX_PORT:
+    if len(directive.args) > 1 or match is None:
         meant = f"; did you mean ':{directive.args[0]}'?" if _WHOLE.fullmatch(" ".join(directive.args)) else ""
         raise wrong(directive, f"one address HOST:PORT or :PORT at most{meant}")
+    if int(match["port"]) > MAX_PORT:
+        raise directive.error(
+            f"'{directive.name}' has {shown(directive.args[0])}, expected a port from 1 to {MAX_PORT}"
+        )
     return Address(match["bracketed"] or match["host"] or "", int(match["port"]))
 
 

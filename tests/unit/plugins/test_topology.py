@@ -97,10 +97,7 @@ def test_options(option: str, expected: TopologySettings) -> None:
         ("page publik", "'page' has 'publik', did you mean 'public'?"),
         ("page public public", "'page' has a word twice, expected each once: public public"),
         ("page a:1 b:2", "'page' has the arguments 'a:1 b:2', expected one address HOST:PORT or :PORT at most"),
-        (
-            "page 127.0.0.1:99999",
-            "'page' has the arguments '127.0.0.1:99999', expected one address HOST:PORT or :PORT at most",
-        ),
+        ("page 127.0.0.1:99999", "'page' has '127.0.0.1:99999', expected a port from 1 to 65535"),
         *(
             (
                 f"page {address}",
