@@ -65,7 +65,7 @@ def once_each(directive: Directive, adding_up: Collection[str] = ()) -> None:
 def no_body(directive: Directive) -> None:
     if directive.body:
         line = directive.body[0]
-        raise line.error(f"found {line.shown_name()}, but '{directive.name}' has no options")
+        raise line.error(f"found {line.shown_name()}, but '{directive.name}' has no options{line.missing_brace}")
 
 
 def only_arg(directive: Directive, expected: str) -> str:
@@ -115,7 +115,9 @@ def unknown_option(
         return option.error(f"topodns has no option '{option.name}' of '{owner}': {dropped[option.name]}")
     if option.name in elsewhere:
         return option.error(f"CoreDNS has the option '{option.name}' of '{owner}', topodns does not")
-    return option.error(f"unknown option {option.shown_name(known)} of '{owner}'{hint(option.name, known)}")
+    return option.error(
+        f"unknown option {option.shown_name(known)} of '{owner}'{hint(option.name, known)}{option.missing_brace}"
+    )
 
 
 def fold_options(

@@ -3,13 +3,14 @@
 The only server block of a file may omit its braces. `{` at the end of a directive's line opens its body.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
 from topodns.corefile.errors import ConfigError, is_slip, may_show_key, shown_name, shown_word, unshown
 from topodns.corefile.lexer import Token
 
+_OPTIONS_TOO: Final = frozenset({"autopath", "federation", "push", "reload", "tls", "transfer"})  # of other directives
 MAX_NESTING: Final = 10  # of bodies; CoreDNS's own directives need three
 
 
@@ -36,6 +37,11 @@ class Directive:
     def shown_name(self, options: Collection[str] = ()) -> str:
         """The name, which is none of `options`, quoted for a message: see `errors.shown_name`."""
         return shown_name(self.name, self.imported and not self.known, options)
+
+    @property
+    def missing_brace(self) -> str:
+        """The end of a message about a line that is no option: a question if it is a directive, else ""."""
+        return "; is a '}' missing above?" if self.known else ""
 
     def hides_name(self, options: Collection[str] = ()) -> bool:
         """Whether `shown_name` shows only the length because of the import."""
@@ -143,7 +149,18 @@ class _Parser:
                 self._at += 1
                 return tuple(lines)
             lines.append(self._line(depth))
-        raise owner.error(f"expected '}}' to end {self._shown(owner)}, found the end of the file")
+        raise self._unclosed(owner, lines, depth)
+
+    def _unclosed(self, owner: Token, lines: list[Directive], depth: int) -> ConfigError:
+        """The error for a body without its `}`.
+
+        If a directive is in a directive's body, then at that one, whose `}` is the missing one.
+        """
+        for inner, stray in _strays(lines):
+            return inner.error(f"expected '}}' to end {inner.shown_name()}, found {_directive_at(stray)}")
+        strays = filter(_is_stray, lines if depth else ())
+        found = next(map(_directive_at, strays), "the end of the file")
+        return owner.error(f"expected '}}' to end {self._shown(owner)}, found {found}")
 
     def _line(self, depth: int) -> Directive:
         name = self._tokens[self._at]
@@ -162,6 +179,21 @@ class _Parser:
             return ()
         self._at += 1
         return self._body(name, depth + 1)
+
+
+def _strays(lines: Iterable[Directive]) -> Iterator[tuple[Directive, Directive]]:
+    """(directive, line of its body that is a directive), in order, those in bodies first."""
+    for line in lines:
+        yield from _strays(line.body)
+        yield from ((line, inner) for inner in line.body if _is_stray(inner))
+
+
+def _is_stray(line: Directive) -> bool:
+    return line.known and line.name not in _OPTIONS_TOO
+
+
+def _directive_at(line: Directive) -> str:
+    return f"the directive '{line.name}' at {line.place}{line.missing_brace}"
 
 
 def _split_keys(token: Token) -> list[Token]:

@@ -63,7 +63,8 @@ def _acl_rule(line: Directive) -> AclRule:
     no_body(line)
     action = _ACL_ACTIONS.get(line.name.lower())
     if action is None:
-        raise line.error(f"unknown action {line.shown_name(_ACL_ACTIONS)} of 'acl'{hint(line.name, _ACL_ACTIONS)}")
+        expected = f"{hint(line.name, _ACL_ACTIONS)}{line.missing_brace}"
+        raise line.error(f"unknown action {line.shown_name(_ACL_ACTIONS)} of 'acl'{expected}")
     sections = _acl_sections(line)
     qtypes, sources = sections["type"], sections["net"]
     return AclRule(

@@ -44,7 +44,9 @@ def _header_line(line: Directive, header: Header) -> Header:
     no_body(line)
     selector = line.name.lower()
     if selector not in _SELECTORS:
-        raise line.error(f"unknown option {line.shown_name(_SELECTORS)} of 'header'{hint(selector, _SELECTORS)}")
+        raise line.error(
+            f"unknown option {line.shown_name(_SELECTORS)} of 'header'{hint(selector, _SELECTORS)}{line.missing_brace}"
+        )
     if len(line.args) < 2:
         raise wrong(line, "set or clear, and then flags: aa, ra or rd")
     setting = choice(line, line.args[0].lower(), {"set": True, "clear": False})

@@ -57,7 +57,8 @@ def _no_entry(line: Directive) -> ConfigError:
         return line.error(f"found {line.shown_name()}, expected an IP address and its names")
     near = nearest(line.name, _OPTIONS)
     options = f"; did you mean '{near}'?" if near else f": {listed(_OPTIONS)}"
-    return line.error(f"found {line.shown_name(_OPTIONS)}, expected an address and its names, or an option{options}")
+    expected = f"an address and its names, or an option{options}{line.missing_brace}"
+    return line.error(f"found {line.shown_name(_OPTIONS)}, expected {expected}")
 
 
 def _ttl(option: Directive, settings: Hosts) -> Hosts:
