@@ -60,11 +60,14 @@ def _good(flags: argparse.Namespace, text: str | None) -> Settings | None:
             for line in foreign_warnings(settings, own_addresses):
                 log.warning("plugin/bind: %s", line)
             check_kubeconfigs(settings)
-            whole = check_manifests(settings)
+            unread = check_manifests(settings)
     except (ApiError, *FILE_ERRORS) as problem:
         print(problem, file=sys.stderr)
         return None
-    return settings if whole else None
+    if unread:
+        print(f"{settings.blocks[0].source}: not good: {unread}", file=sys.stderr)
+        return None
+    return settings
 
 
 def _examined(flags: argparse.Namespace, text: str | None) -> Migration:
@@ -82,19 +85,22 @@ def check_kubeconfigs(settings: Settings) -> None:
             asyncio.run(check_kubeconfig(api))
 
 
-def check_manifests(settings: Settings) -> bool:
-    """Whether every manifest file that the Corefile names, and every object in it, could be read.
+def check_manifests(settings: Settings) -> str:
+    """How many manifest files that the Corefile names, and objects in them, cannot be read; "" for none.
 
     Logs the bad ones, and problems of topology keys. Raises ConfigError, or for other files of the Corefile OSError or
     BadText.
     """
     machine = Machine("", "", frozenset(), Random(0))
-    whole = True
+    files = objects = 0
     clusters = Assembly(machine, lambda line: None).build(settings).clusters
     load_manifests(clusters)
     for cluster in clusters:
         if isinstance(cluster.source, ManifestSource):
-            whole = whole and not cluster.source.files_bad and not cluster.source.objects_skipped
+            files += cluster.source.files_bad
+            objects += cluster.source.objects_skipped
         for finding in filter(None, cluster.findings()):
             log.warning("plugin/topology: %s", finding)
-    return whole
+    counts = ((files, "manifest file"), (objects, "object"))
+    bad = " and ".join(f"{count} {what}{'s' * (count > 1)}" for count, what in counts if count)
+    return f"{bad} cannot be read" if bad else ""

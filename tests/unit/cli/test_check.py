@@ -118,7 +118,19 @@ spec: {clusterIP: None}
 
 MANIFEST_FAULTS = [
     ("a file that cannot be read", "kind: [", 1, "a.yaml:1: "),
-    ("an object that is malformed", "kind: Service\nmetadata: {name: 5}\n", 1, "a.yaml:1: skipped Service"),
+    ("and the last line", "kind: [", 1, "/Corefile: not good: 1 manifest file cannot be read\n"),
+    (
+        "an object that is malformed",
+        "kind: Service\nmetadata: {name: 5}\n",
+        1,
+        "a.yaml:1: skipped Service (unnamed): metadata.name is read as 5, expected text: put it in quotes\n",
+    ),
+    (
+        "two of them",
+        "kind: Service\nmetadata: {name: 5}\n---\nkind: Service\n",
+        1,
+        "/Corefile: not good: 2 objects cannot be read\n",
+    ),
     ("keys that break a rule", BAD_KEYS, 0, "[WARNING] plugin/topology: Service shop/web: "),
 ]
 

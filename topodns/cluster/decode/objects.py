@@ -83,10 +83,14 @@ _NODE_IPS: Final = frozenset(("InternalIP", "ExternalIP"))  # the other types of
 
 
 class DecodeError(ValueError):
-    """An object of a supported kind that cannot be decoded. `name` is `namespace/name` as far as readable, else ""."""
+    """An object of a supported kind that cannot be decoded.
+
+    `name` is `namespace/name`, `namespace/` or "", as far as readable.
+    """
 
     def __init__(self, kind: str, name: str, problem: str) -> None:
-        super().__init__(f"{kind} {name or '(unnamed)'}: {problem}")
+        unnamed = "" if name and not name.endswith("/") else "(unnamed)"
+        super().__init__(f"{kind} {name}{unnamed}: {problem}")
         self.kind = kind
         self.name = name
         self.problem = problem

@@ -384,8 +384,8 @@ _VERSION: Final = StructReader(ApiVersionOnly)
 def read_identity(source: Source) -> tuple[str, str]:
     """(apiVersion, `namespace/name`) of an object that may be invalid; `name` alone if it has no namespace.
 
-    "" for one that is unreadable. No other field is decoded, so that an annotation with invalid UTF-8 does not hide the
-    name.
+    `namespace/` if only that is readable; "" for one that is unreadable. No other field is decoded, so that an
+    annotation with invalid UTF-8 does not hide the name.
     """
     return _read_api_version(source), _read_name(source)
 
@@ -402,7 +402,8 @@ def _read_name(source: Source) -> str:
         metadata = _NAMES.read(source).metadata or ApiNames()
     except UNREADABLE:
         return ""
-    return "/".join(filter(None, map(_text, (metadata.namespace, metadata.name))))
+    namespace, name = _text(metadata.namespace), _text(metadata.name)
+    return f"{namespace}/{name}" if namespace else name
 
 
 def _text(value: Any) -> str:

@@ -3,6 +3,7 @@
 Text is parsed by `documents`, objects are decoded by `cluster.decode.objects`.
 """
 
+import json
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple, get_args
@@ -58,7 +59,7 @@ class ManifestEntry(NamedTuple):
 
 
 class SkippedObject(NamedTuple):
-    """An API object of a file that could not be decoded. `name` is `namespace/name`, "" if unreadable.
+    """An API object of a file that could not be decoded. `name` is `namespace/name` as in `DecodeError`.
 
     It is as written: without a namespace, it is of a kind that has none, or in the namespace `default`.
     """
@@ -135,7 +136,7 @@ def read_contents(file: str, data: bytes, selector: Selector | None = None) -> G
         try:
             kind, decoded = _decoded(document, selector)
         except DecodeError as error:
-            problem = f"{file}:{document.line}: skipped {error}"
+            problem = f"{file}:{document.line}: skipped {_described(document, error)}"
             skipped.append(SkippedObject(error.kind, error.name, document.line, problem))
             continue
         if decoded is not None and decoded.objects:
@@ -159,6 +160,18 @@ def _decoded(document: Document, selector: Selector | None) -> tuple[str, Decode
     if not isinstance(kind, str):
         raise DecodeError("object", "", "it has no kind")
     return kind, decode_whole(kind, document.object, selector if kind in SELECTABLE else None)
+
+
+def _described(document: Document, error: DecodeError) -> str:
+    """The error as text; of a name such as `yes` or `5`, which YAML reads as no text, with the value and the remedy."""
+    metadata = document.object.get("metadata")
+    if not isinstance(metadata, dict):
+        return str(error)
+    for field in ("namespace", "name"):
+        if isinstance(value := metadata.get(field), bool | int | float):
+            found = f"metadata.{field} is read as {json.dumps(value)}, expected text: put it in quotes"
+            return str(DecodeError(error.kind, error.name, found))
+    return str(error)
 
 
 def _key_of(value: ClusterObject) -> ObjectKey:

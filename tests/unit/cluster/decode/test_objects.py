@@ -400,9 +400,9 @@ BROKEN: dict[str, tuple[Document, str, str]] = {
         "shop/web",
         r"Expected `array \| null`, got `str` - at `\$\.spec\.ports`",
     ),
-    "a Service of no name": (document("Service", ""), "shop", r"^metadata\.name: empty$"),
-    "a ServiceImport of no name": (document("ServiceImport", ""), "shop", r"^metadata\.name: empty$"),
-    "an Endpoints of no name": (document("Endpoints", ""), "shop", r"^metadata\.name: empty$"),
+    "a Service of no name": (document("Service", ""), "shop/", r"^metadata\.name: empty$"),
+    "a ServiceImport of no name": (document("ServiceImport", ""), "shop/", r"^metadata\.name: empty$"),
+    "an Endpoints of no name": (document("Endpoints", ""), "shop/", r"^metadata\.name: empty$"),
     "a name that is too long for a label": (
         document("Service", "a" * 64),
         f"shop/{'a' * 64}",

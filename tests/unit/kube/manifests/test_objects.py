@@ -75,6 +75,20 @@ class TestContents:
         assert found.skipped[0].problem.startswith("m.yaml:1: skipped Service shop/bad: ")
         assert found.skipped[1].problem == "m.yaml:11: skipped object (unnamed): it has no kind"
 
+    @pytest.mark.parametrize(
+        ("metadata", "problem"),
+        [
+            ("namespace: n1, name: yes", "Service n1/(unnamed): metadata.name is read as true, expected text"),
+            ("namespace: 007, name: web", "Service web: metadata.namespace is read as 7, expected text"),
+            ("namespace: n1, name: 1.5", "Service n1/(unnamed): metadata.name is read as 1.5, expected text"),
+            ("namespace: n1", "Service n1/(unnamed): Object missing required field `name`"),
+            ("namespace: n1, name: [a]", "Service n1/(unnamed): Expected `str`, got `array`"),
+        ],
+    )
+    def test_a_name_that_yaml_reads_as_no_text_is_shown_as_read(self, metadata: str, problem: str) -> None:
+        (skipped,) = contents(f"apiVersion: v1\nkind: Service\nmetadata: {{{metadata}}}\n").skipped
+        assert skipped.problem.startswith(f"m.yaml:1: skipped {problem}")
+
     def test_an_element_that_is_unreadable_is_named_and_the_rest_of_its_object_is_there(self) -> None:
         found = contents(documents(NODE % ("n1", "r1"), SLICE % ("web-1", "web", "10.0.0.1, 10.0.0.999, 10.0.0.2")))
         (value,) = found.entries[1].objects
