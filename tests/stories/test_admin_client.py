@@ -61,7 +61,10 @@ def test_fetch_gives_the_body_for_a_path_and_arguments(loop_name: str) -> None:
 @pytest.mark.parametrize(
     ("path", "problem"),
     [
-        ("/nothing", "not found"),
+        (
+            "/nothing",
+            r"^not found: 127\.0\.0\.1:[0-9]+ has no /nothing; is it the `ready` address of a topodns, and not",
+        ),
         ("/bad", "no name is given"),
         ("/empty", "HTTP Error 503"),
         pytest.param("/moved", "HTTP Error 302", id="a redirect is not followed"),
@@ -119,6 +122,12 @@ def test_the_error_of_a_server_is_one_printable_line_of_bounded_length(loop_name
 def test_fetch_reports_a_server_that_does_not_answer(loop_name: str, server: str) -> None:
     with pytest.raises(AdminError, match=r"^no answer from "):
         fetch(server, "/explain", {})
+
+
+@pytest.mark.parametrize("port", [0, 65536, 99999])
+def test_fetch_names_a_port_that_is_none(loop_name: str, port: int) -> None:
+    with pytest.raises(AdminError, match=rf"^no answer from 127.0.0.1:{port}: {port} is no port, expected 1 to 65535;"):
+        fetch(f"127.0.0.1:{port}", "/explain", {})
 
 
 def test_fetch_says_so_where_something_else_than_http_answers(loop_name: str) -> None:

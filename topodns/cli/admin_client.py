@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 TIMEOUT: Final = 5.0  # seconds until the whole reply is there
 MAX_BODY: Final = 16 << 20  # octets of a reply
+_MAX_PORT: Final = 65_535
+_NO_ROUTE: Final = "not found"  # what a topodns replies at its other addresses, such as that of `health`
 _PIECE: Final = 1 << 16  # octets read at once
 
 
@@ -35,6 +37,8 @@ def fetch(server: str, path: str, arguments: Mapping[str, str], timeout: float =
     try:
         connection = http.client.HTTPConnection(server)
         try:
+            if not 1 <= connection.port <= _MAX_PORT:
+                raise ValueError(f"{connection.port} is no port, expected 1 to {_MAX_PORT}")
             connection.sock = _connected(connection.host, connection.port, time.monotonic() + timeout)
             connection.request("GET", f"{path}?{urlencode(arguments)}")
             reply = connection.getresponse()
@@ -47,6 +51,8 @@ def fetch(server: str, path: str, arguments: Mapping[str, str], timeout: float =
         raise AdminError(f"no answer from {server}: {problem}; is it the `ready` address of a topodns?") from None
     if reply.status != http.client.OK:
         text = body.decode("utf-8", "replace").strip()
+        if reply.status == http.client.NOT_FOUND and text == _NO_ROUTE:
+            text = f"not found: {server} has no {path}; is it the `ready` address of a topodns, and not an older one?"
         raise AdminError(one_line(text or f"HTTP Error {reply.status}: {reply.reason}"))
     return body
 
