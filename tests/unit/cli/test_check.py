@@ -131,6 +131,12 @@ MANIFEST_FAULTS = [
         1,
         "/Corefile: not good: 2 objects cannot be read\n",
     ),
+    (
+        "a kubeconfig",
+        "apiVersion: v1\nkind: Config\nclusters: []\n",
+        0,
+        "a.yaml:1: a kubeconfig, which has no objects; the option for it is `kubeconfig`\n",
+    ),
     ("keys that break a rule", BAD_KEYS, 0, "[WARNING] plugin/topology: Service shop/web: "),
 ]
 

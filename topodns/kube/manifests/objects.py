@@ -79,13 +79,15 @@ class SkippedObject(NamedTuple):
 class Contents:
     """The decoded contents of one file.
 
-    `left_out`: a log line for each object with elements that cannot be decoded, of which the others count. `problem`:
-    the error at which the reading ended, as with kubectl; "" if the file was read to its end.
+    `left_out`: a log line for each object with elements that cannot be decoded, of which the others count. `foreign`: a
+    log line for each document that is no manifest. `problem`: the error at which the reading ended, as with kubectl; ""
+    if the file was read to its end.
     """
 
     entries: tuple[ManifestEntry, ...] = ()
     skipped: tuple[SkippedObject, ...] = ()
     left_out: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
     problem: str = ""
 
     def keeping(self, before: "Contents") -> "Contents":
@@ -128,10 +130,16 @@ def read_contents(file: str, data: bytes, selector: Selector | None = None) -> G
     entries: list[ManifestEntry] = []
     skipped: list[SkippedObject] = []
     left_out: list[str] = []
+    foreign: list[str] = []
     problems: list[str] = []
     for document in _up_to_an_error(parse_documents(data, file), problems):
         yield
         if document is None:
+            continue
+        if _is_kubeconfig(document):
+            foreign.append(
+                f"{file}:{document.line}: a kubeconfig, which has no objects; the option for it is `kubeconfig`"
+            )
             continue
         try:
             kind, decoded = _decoded(document, selector)
@@ -143,7 +151,7 @@ def read_contents(file: str, data: bytes, selector: Selector | None = None) -> G
             entries.append(ManifestEntry(kind, _key_of(decoded.objects[0]), document.line, decoded.objects))
         if decoded is not None and decoded.left_out:
             left_out.append(f"{file}:{document.line}: {decoded.summary(kind)}")
-    return Contents(tuple(entries), tuple(skipped), tuple(left_out), "".join(problems))
+    return Contents(tuple(entries), tuple(skipped), tuple(left_out), tuple(foreign), "".join(problems))
 
 
 def _up_to_an_error(documents: Iterator[Document | None], problems: list[str]) -> Iterator[Document | None]:
@@ -160,6 +168,12 @@ def _decoded(document: Document, selector: Selector | None) -> tuple[str, Decode
     if not isinstance(kind, str):
         raise DecodeError("object", "", "it has no kind")
     return kind, decode_whole(kind, document.object, selector if kind in SELECTABLE else None)
+
+
+def _is_kubeconfig(document: Document) -> bool:
+    found = document.object
+    is_config = (found.get("kind"), found.get("apiVersion")) == ("Config", "v1")
+    return is_config and not found.keys().isdisjoint(("clusters", "contexts"))
 
 
 def _described(document: Document, error: DecodeError) -> str:
@@ -209,6 +223,11 @@ class ManifestSet:
         """A log line for each object that could not be decoded, wholly or in part."""
         contents = [self._files[file] for file in sorted(self._files)]
         return tuple(line for each in contents for line in (*(one.problem for one in each.skipped), *each.left_out))
+
+    @property
+    def foreign(self) -> tuple[str, ...]:
+        """A log line for each document that is no manifest."""
+        return tuple(line for file in sorted(self._files) for line in self._files[file].foreign)
 
     def merged(self) -> Merged:
         chosen: dict[tuple[str, ObjectKey], tuple[str, ManifestEntry]] = {}

@@ -111,7 +111,10 @@ class ManifestSource:
     def _report(self, conflicts: tuple[str, ...]) -> None:
         """Update counters and `problems`, and log new problems."""
         broken = tuple(file.problem for _, file in sorted(self._files.items()) if file.problem)
-        known, self.problems = frozenset(self.problems), (*broken, *self._set.undecodable, *conflicts)
+        known, self.problems = (
+            frozenset(self.problems),
+            (*broken, *self._set.undecodable, *self._set.foreign, *conflicts),
+        )
         self.files_bad, self.objects_skipped = len(broken), len(self._set.undecodable)
         if not broken:
             self._bad_since = None

@@ -89,6 +89,20 @@ class TestContents:
         (skipped,) = contents(f"apiVersion: v1\nkind: Service\nmetadata: {{{metadata}}}\n").skipped
         assert skipped.problem.startswith(f"m.yaml:1: skipped {problem}")
 
+    @pytest.mark.parametrize(
+        ("text", "foreign"),
+        [
+            ("apiVersion: v1\nkind: Config\nclusters: []\nusers: [{name: a, user: {token: s3cret}}]\n", True),
+            ('{"kind": "Config", "apiVersion": "v1", "contexts": []}', True),
+            ("apiVersion: v1\nkind: Config\n", False),
+            ("apiVersion: example.org/v1\nkind: Config\nclusters: []\n", False),
+        ],
+    )
+    def test_a_kubeconfig_is_said_to_have_no_objects(self, text: str, foreign: bool) -> None:
+        found = contents(text)
+        line = "m.yaml:1: a kubeconfig, which has no objects; the option for it is `kubeconfig`"
+        assert (found.foreign, found.skipped) == ((line,) if foreign else (), ())
+
     def test_an_element_that_is_unreadable_is_named_and_the_rest_of_its_object_is_there(self) -> None:
         found = contents(documents(NODE % ("n1", "r1"), SLICE % ("web-1", "web", "10.0.0.1, 10.0.0.999, 10.0.0.2")))
         (value,) = found.entries[1].objects
