@@ -111,6 +111,7 @@ class _Parser:
         return tuple(keys)
 
     def _shown(self, token: Token) -> str:
+        """A key or a directive's name for a message: of an imported file only if it is known, or like a zone."""
         text = token.text
         if token.imported and not (token.brace or self._is_known(text) or may_show_key(text)):
             return unshown(text)
