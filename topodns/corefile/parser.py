@@ -41,7 +41,7 @@ class Directive:
     @property
     def missing_brace(self) -> str:
         """The end of a message about a line that is no option: a question if it is a directive, else ""."""
-        return "; is a '}' missing above?" if self.known else ""
+        return "; is a '}' missing above?" if _is_stray(self) else ""
 
     def hides_name(self, options: Collection[str] = ()) -> bool:
         """Whether `shown_name` shows only the length because of the import."""
