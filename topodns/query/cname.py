@@ -9,6 +9,7 @@ from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.soa import negative_ttl
 from topodns.query.plugin import Answered, Client, Resolution, Scope, settled
 
+MAX_TARGETS: Final = 16  # CNAMEs of one name that are followed
 MAX_CHASE: Final = 8  # CNAMEs in a row that lead from one plugin to another
 _OF_TARGET: Final = (Rcode.NXDOMAIN, Rcode.SERVFAIL)  # the rcodes of a target that are also the alias's
 
@@ -45,7 +46,12 @@ def follow(
 def follow_each(
     targets: Sequence[Name], resolution: Resolution, query: Query, client: Client, chase: Chase | None
 ) -> Answered:
-    """As `follow`, for an answer with CNAMEs to each of these targets, which may be none."""
+    """As `follow`, for an answer with CNAMEs to each of these targets, which may be none.
+
+    At most MAX_TARGETS are followed, and of an answer that a CNAME led to the first alone, so that the work for one
+    query does not grow by a power with each CNAME.
+    """
+    targets = targets[: 1 if client.depth else MAX_TARGETS]
     if chase is None or not targets:
         return resolution
     if len(targets) == 1:

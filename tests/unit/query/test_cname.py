@@ -7,7 +7,7 @@ from tests.support.query_builders import ask, client
 from topodns.dns.message import Flag, Response, RRset
 from topodns.dns.name import Name, name_wire, parse_name
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.query.cname import follow, owned
+from topodns.query.cname import MAX_TARGETS, follow, follow_each, owned
 from topodns.query.plugin import Answered, Client, Resolution, Scope
 
 TARGET = parse_name("www.example.org")
@@ -41,6 +41,19 @@ def test_the_records_of_the_target_follow_the_cname_and_the_answer_is_never_kept
         assert joined.response.answer == (CNAME, ADDRESS._replace(owner=name_wire(TARGET)))
         assert (joined.response.rcode, joined.scope) == (Rcode.NOERROR, Scope.CLIENT)
         assert joined.response.flags == Flag.AA | Flag.TC
+
+
+@pytest.mark.parametrize(("depth", "asked"), [(0, MAX_TARGETS), (1, 1), (7, 1)])
+def test_of_many_targets_those_of_the_query_itself_are_followed_and_below_one_each(depth: int, asked: int) -> None:
+    targets = [parse_name(f"h{number}.example.org") for number in range(MAX_TARGETS + 5)]
+    found: list[Name] = []
+
+    def chase(name: Name, qtype: int, asker: Client) -> Answered:
+        found.append(name)
+        return Resolution(Response(answer=(ADDRESS,)), "forward")
+
+    at_once(follow_each(targets, resolution(), QUERY, client()._replace(depth=depth), chase))
+    assert found == targets[:asked]
 
 
 def followed(response: Response) -> Response:

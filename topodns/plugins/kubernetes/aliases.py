@@ -16,8 +16,7 @@ from topodns.dns.rrtype import ADDRESS_TYPES, Rcode, RRType
 from topodns.plugins.kubernetes.external_name import target_of
 from topodns.plugins.kubernetes.parse import ServiceName, ZonalName, matching
 from topodns.plugins.kubernetes.question import Answer
-
-MAX_TARGETS: Final = 16
+from topodns.query.cname import MAX_TARGETS
 
 _ANSWERED: Final = frozenset({Rcode.NOERROR, Rcode.NXDOMAIN})
 

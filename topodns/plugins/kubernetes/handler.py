@@ -115,6 +115,8 @@ def _respond(asked: _Asked) -> Resolution:
     question = question_of(query, client, origin)
     name = name_of(kubernetes, question)
     resolution = _resolution(kubernetes, name, question, answer(kubernetes, name, question))
+    if asked.seen or client.depth:
+        resolution.chase = resolution.chase[:1]  # of an alias that an alias led to: all of each would be 16 ^ 11 names
     for target in resolution.chase:
         if is_subdomain(target, origin.name) and resolution.response.rcode == Rcode.NOERROR:
             resolution = _follow_inside(asked, target, resolution)

@@ -10,8 +10,8 @@ from topodns.cluster.model import Alias, ClusterObject, EndpointSlice
 from topodns.dns.message import Response, RRset
 from topodns.dns.name import Name, name_text
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.plugins.kubernetes.aliases import MAX_TARGETS
 from topodns.plugins.topology import TopologySettings
+from topodns.query.cname import MAX_TARGETS
 from topodns.query.plugin import Client, Resolution
 
 NS = "testns"
@@ -165,3 +165,20 @@ def test_with_noendpoints_there_are_none() -> None:
 def test_a_service_whose_only_endpoints_are_host_names_is_not_empty() -> None:
     dig = ClusterDig(cluster(), settings(ignore_empty_service=True))
     assert dig(f"virtual.{ZONE} A") == f"virtual.{ZONE} 5 IN A 10.96.0.1"
+
+
+def test_services_that_are_aliases_of_each_other_cost_a_chain_for_each_of_the_first_ones_targets() -> None:
+    """Of twelve the whole tree would have 11 ^ 11 names, and take the server as long as anybody waits."""
+    objects: list[ClusterObject] = [namespace(NS)]
+    names = [f"s{at}" for at in range(12)]
+    for name in names:
+        objects += [
+            service(name, NS),
+            fqdn(name, *(Alias(f"{other}.{ZONE}") for other in names if other != name)),
+            endpoint_slice(name, endpoint("10.0.0.1"), namespace=NS, ports=["http:80"]),
+        ]
+    lines = ClusterDig(objects, settings())(f"s0.{ZONE} A").splitlines()
+    assert lines[0] == f"s0.{ZONE} 5 IN A 10.0.0.1"
+    owners = [line.split()[0] for line in lines if " A " in line]
+    assert set(owners) == {f"{name}.{ZONE}" for name in names}
+    assert len(owners) <= MAX_TARGETS * len(names)
