@@ -203,4 +203,6 @@ def test_a_server_that_is_not_there_or_does_not_explain_is_named(demo: Server, e
     nobody = explain(*question, port=1)
     assert (nobody.status, nobody.out) == (1, "")
     assert nobody.err.startswith(f"no answer from {demo.address}:1: ")
-    assert explain(*question, port=5380) == (1, "", "not found\n")  # its /health
+    health = explain(*question, port=5380)
+    assert (health.status, health.out) == (1, "")
+    assert health.err.startswith(f"not found: {demo.address}:5380 has no /explain; ")
