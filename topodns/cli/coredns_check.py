@@ -254,7 +254,9 @@ def _option_subject(option: Directive, row: Row) -> str:
     """The name of a known directive's option, which is unknown if nothing was looked at, or if its refusal hides it."""
     if row is _UNCHECKED:
         return _subject(option)
-    return unshown(option.name) if unshown(option.name) in row.text else _word(option.name)
+    # The text is that of the first problem of a line, which may have other options.
+    hidden = ", not shown)" in row.text and option.hides_name(NAMES)
+    return unshown(option.name) if hidden else _word(option.name)
 
 
 def _word(text: str) -> str:

@@ -65,7 +65,7 @@ def once_each(directive: Directive, adding_up: Collection[str] = ()) -> None:
 def no_body(directive: Directive) -> None:
     if directive.body:
         line = directive.body[0]
-        raise line.error(f"found {line.shown_name()}, but '{directive.name}' has no options{line.missing_brace}")
+        raise line.error(f"found {line.shown_name()}, but {directive.shown_name()} has no options{line.missing_brace}")
 
 
 def only_arg(directive: Directive, expected: str) -> str:

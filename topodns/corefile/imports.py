@@ -22,6 +22,7 @@ MAX_IMPORTS: Final = 10_000  # as in CoreDNS; a pattern counts once
 MAX_DEPTH: Final = 50  # of imports inside imports
 _MAX_TOKENS: Final = 1_000_000  # after expansion: nested imports multiply
 
+_VARIABLE: Final = re.compile("[A-Z][A-Z0-9_]*")  # as those in files that programs write
 _ARGUMENT: Final = re.compile(r"\{args(?:\[([0-9]{1,4})\]|\.([0-9]{1,4}))\}")
 
 
@@ -96,6 +97,8 @@ class Importer:
 
     def _note_unset(self, token: Token) -> None:
         names = unset_variables(token.text, self._environment)
+        if token.imported:  # the file may be no Corefile, and what stands in braces a part of a password
+            names = [name for name in names if _VARIABLE.fullmatch(name)]
         known = self.unset.setdefault((token.file, token.line), []) if names else []
         known += [name for name in dict.fromkeys(names) if name not in known]
 

@@ -190,3 +190,21 @@ def test_a_word_that_may_be_of_a_corefile_is_shown(word: str) -> None:
 @pytest.mark.parametrize("word", ["root:$6$x", "PASSWORD=x", "0123456789abcdef", "a.0123456789abcdef", "a-" * 33, "\0"])
 def test_any_other_word_is_shown_as_its_length(word: str) -> None:
     assert shown_word(word) == f"'…' ({len(word)} characters, not shown)"
+
+
+def test_the_owner_of_a_body_in_an_imported_file_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "vault.hcl").write_text("kWmQ4tXz9LbR {\n x\n}\n")
+    with pytest.raises(ConfigError) as refused:
+        settings_from_text(". {\n acl {\n import vault.hcl\n }\n}\n", str(tmp_path / "Corefile"), 53, {})
+    assert "kWmQ4tXz9LbR" not in refused.value.problem
+
+
+@pytest.mark.parametrize(("name", "shows"), [("Q4tXz9LbRpp", False), ("UPSTREAM", True)])
+def test_of_an_imported_file_an_unset_variable_is_named_if_it_is_in_capitals(
+    tmp_path: Path, name: str, shows: bool
+) -> None:
+    """What stands in braces may be a part of a password."""
+    (tmp_path / "secret").write_text(f"forward . {{${name}}}")
+    with pytest.raises(ConfigError) as refused:
+        settings_from_text(". {\n import secret\n}\n", str(tmp_path / "Corefile"), 53, {})
+    assert (name in refused.value.problem) is shows
