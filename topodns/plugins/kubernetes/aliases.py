@@ -2,7 +2,8 @@
 
 Kubernetes gives such slices no meaning in DNS. As with ExternalName Services, topology keys never filter them, and SRV
 answers do not have them. Besides addresses and other aliases of the same name CoreDNS gives all their CNAME records;
-so does topodns, for at most 16 host names, each of which may cost a query to an upstream.
+so does topodns, for at most 16 host names, each of which may cost a query to an upstream. Of a name that a CNAME led to
+only the first one is followed: Services that are aliases of each other would make a tree.
 """
 
 from collections.abc import Iterator, Sequence
