@@ -7,7 +7,7 @@ from topodns.dns.message import Flag, Query, Response, RRset
 from topodns.dns.name import Name, name_wire
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.soa import negative_ttl
-from topodns.query.plugin import Answered, Client, Resolution, Scope, settled
+from topodns.query.plugin import Answered, Client, Dropped, Resolution, Scope, settled
 
 MAX_TARGETS: Final = 16  # CNAMEs of one name that are followed
 MAX_CHASE: Final = 8  # CNAMEs in a row that lead from one plugin to another
@@ -33,9 +33,13 @@ def follow(
     name that was queried, and stay out.
 
     The target's records may age or differ by client, which is not tracked here, so the result is never kept
-    (Scope.CLIENT). Without `chase`, or if it gives None, `resolution` is returned unchanged.
+    (Scope.CLIENT). Without `chase`, or if it gives None, `resolution` is returned unchanged, and with that scope if a
+    filter of the target's block drops the query.
     """
-    chased = None if chase is None else chase(target, query.qtype, client)
+    try:
+        chased = None if chase is None else chase(target, query.qtype, client)
+    except Dropped:
+        return _alone(resolution)
     if chased is None:
         return resolution
     if isinstance(chased, Resolution):
@@ -68,7 +72,16 @@ async def _follow_each(
 
 
 async def _follow_later(target: Name, resolution: Resolution, chased: Answered, soa: RRset | None) -> Resolution:
-    return _joined(resolution, await settled(chased), target, soa)
+    try:
+        found = await settled(chased)
+    except Dropped:
+        return _alone(resolution)
+    return _joined(resolution, found, target, soa)
+
+
+def _alone(resolution: Resolution) -> Resolution:
+    resolution.scope = Scope.CLIENT
+    return resolution
 
 
 def _joined(resolution: Resolution, chased: Resolution, target: Name, soa: RRset | None) -> Resolution:

@@ -1,5 +1,7 @@
 """Answers that end in a CNAME, completed with the records of its target."""
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.support.deferred_results import at_once
@@ -8,7 +10,7 @@ from topodns.dns.message import Flag, Response, RRset
 from topodns.dns.name import Name, name_wire, parse_name
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.query.cname import MAX_TARGETS, follow, follow_each, owned
-from topodns.query.plugin import Answered, Client, Resolution, Scope
+from topodns.query.plugin import Answered, Client, Dropped, Resolution, Scope
 
 TARGET = parse_name("www.example.org")
 CNAME = RRset(b"", RRType.CNAME, 5, (name_wire(TARGET),))
@@ -41,6 +43,21 @@ def test_the_records_of_the_target_follow_the_cname_and_the_answer_is_never_kept
         assert joined.response.answer == (CNAME, ADDRESS._replace(owner=name_wire(TARGET)))
         assert (joined.response.rcode, joined.scope) == (Rcode.NOERROR, Scope.CLIENT)
         assert joined.response.flags == Flag.AA | Flag.TC
+
+
+def dropping(name: Name, qtype: int, asker: Client) -> Answered:
+    raise Dropped("acl")
+
+
+async def dropping_later(name: Name, qtype: int, asker: Client) -> Resolution:
+    raise Dropped("acl")
+
+
+@pytest.mark.parametrize("chase", [dropping, dropping_later])
+def test_where_a_filter_drops_the_target_the_cname_is_the_answer(chase: Callable[..., Answered]) -> None:
+    joined = at_once(follow(TARGET, resolution(), QUERY, client(), chase))
+    assert (joined.response.answer, joined.response.rcode) == ((CNAME,), Rcode.NOERROR)
+    assert joined.scope is Scope.CLIENT
 
 
 @pytest.mark.parametrize(("depth", "asked"), [(0, MAX_TARGETS), (1, 1), (7, 1)])
