@@ -5,6 +5,7 @@ import contextlib
 import gc
 import socket
 import struct
+import time
 import weakref
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field, replace
@@ -33,9 +34,13 @@ class Seen:
 
     questions: list[tuple[bytes, bytes, int]] = field(default_factory=list)
     awaited: list[Outcome[bytes | None]] = field(default_factory=list)  # of questions that end in "later", in order
+    takes: float = 0.0  # seconds of work for an answer
 
     def answer(self, data: bytes, address: bytes, port: int) -> bytes | Outcome[bytes | None] | None:
         self.questions.append((data, address, port))
+        end = time.monotonic() + self.takes
+        while time.monotonic() < end:
+            pass
         if data.endswith(b"later"):
             self.awaited.append(Outcome())
             return self.awaited[-1]
@@ -436,6 +441,51 @@ def test_a_message_that_drips_is_cut_off_at_its_deadline(loop_name: str) -> None
                     await asyncio.sleep(0.01)
             assert closed.result()
             assert server.listener.counts.timed_out == 1
+
+    run(loop_name, story())
+
+
+def test_a_message_that_waits_for_a_busy_server_to_read_on_is_not_late(loop_name: str) -> None:
+    """It has arrived as a whole: the server has read its beginning, and answers the messages before it first."""
+
+    async def story() -> None:
+        limits = replace(QUICK, idle=60.0, read_size=1000)
+        async with serving(limits) as server, client_of(server) as client:
+            server.seen.takes = limits.message / 8
+            messages = [bytes(30 + number) for number in range(40)]  # in three reads, of which two end in a message
+            assert await client.ask(*messages) == messages
+            assert server.listener.counts.timed_out == 0
+
+    run(loop_name, story())
+
+
+def test_a_message_begun_behind_others_is_cut_off_when_those_are_answered_and_it_drips(loop_name: str) -> None:
+    async def story() -> None:
+        limits = replace(QUICK, idle=60.0)
+        async with serving(limits) as server, client_of(server) as client:
+            server.seen.takes = limits.message / 8
+            client.writer.write(frame(b"one") * 9 + b"\xff\xff")
+            assert [await client.reply() for _ in range(9)] == [b"eno"] * 9
+            assert await client.is_closed()
+            assert server.listener.counts.timed_out == 1
+
+    run(loop_name, story())
+
+
+def test_a_message_that_arrived_while_the_process_stood_still_is_not_late(loop_name: str) -> None:
+    async def story() -> None:
+        limits = replace(QUICK, idle=60.0)
+        async with serving(limits) as server, client_of(server) as client:
+            framed = frame(b"whole")
+            client.writer.write(framed[:4])
+            connections = server.listener._connections
+            await eventually(lambda: any(each._intake.reader.pending for each in connections))
+            end = time.monotonic() + 2 * limits.message
+            while time.monotonic() < end:
+                pass
+            client.writer.write(framed[4:])
+            assert await client.reply() == b"elohw"
+            assert server.listener.counts.timed_out == 0
 
     run(loop_name, story())
 

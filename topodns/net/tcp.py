@@ -40,6 +40,7 @@ class TcpListener:
         self._connections: Admission[TcpConnection] = Admission()
         self._server: asyncio.Server | None = None
         self._sweep: asyncio.TimerHandle | None = None
+        self._sweep_due = 0.0
         self._emptied: asyncio.Event | None = None
 
     def __len__(self) -> int:
@@ -115,6 +116,7 @@ class TcpListener:
             self._emptied.set()
 
     def _schedule_sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._sweep_due = loop.time() + self.limits.sweep
         self._sweep = loop.call_later(self.limits.sweep, self._sweep_deadlines, loop)
 
     def _sweep_deadlines(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -123,6 +125,10 @@ class TcpListener:
         One timer for all connections: one per query would cost more than the query.
         """
         now = loop.time()
+        late = now - self._sweep_due
+        if late > self.limits.sweep:  # uvloop runs timers before it reads what has arrived meanwhile
+            for connection in self._connections:
+                connection.deadline.postpone(late)
         for connection in tuple(self._connections):
             connection.measure_unread()
             if connection.deadline.at <= now:

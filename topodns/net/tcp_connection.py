@@ -388,6 +388,9 @@ class TcpConnection(asyncio.BufferedProtocol):
             return
         self._reading = wanted
         if wanted:
+            self.deadline.reading_resumes(self._intake.reader.pending)
             self._transport.resume_reading()
         else:
+            if self._client_reads:
+                self.deadline.reading_stops()
             self._transport.pause_reading()

@@ -4,9 +4,14 @@
 |---|---|
 | accepted; a read that leaves no incomplete message; deferred replies written | `idle`, or a DSO session's own |
 | a read that leaves an incomplete message | `message`; unchanged if this message had begun earlier |
+| the server stops reading, to answer what it has read | `idle` |
+| it reads on | `message` if an incomplete message is left, else `idle` |
 | the write buffer is full | `write` |
 | the write buffer has drained | `idle` |
 | the listener closes | `awaited` if replies of upstreams are awaited, else `message`; never later than before |
+
+The server's own delays count against no client: while it reads nothing no message is late, and where the sweep itself
+comes late, deadlines that are not fixed are postponed by as much.
 
 Once a connection is to close as soon as nothing is left to answer, its deadline is fixed.
 """
@@ -43,6 +48,19 @@ class ConnectionDeadline:
             self.at = self._timers.time() + self._limits.idle
         elif not continued:
             self.at = self._timers.time() + self._limits.message
+
+    def reading_stops(self) -> None:
+        """Set the deadline to `idle` from now: the rest of a message may have arrived, but is not read."""
+        self.replies_written()
+
+    def reading_resumes(self, pending: int) -> None:
+        """Set the deadline to `message` from now if an incomplete message of `pending` octets is left, else `idle`."""
+        self.data_read(pending, continued=False)
+
+    def postpone(self, seconds: float) -> None:
+        """Set the deadline so much later: the process stood still meanwhile."""
+        if not self.fixed:
+            self.at += seconds
 
     def buffer_full(self) -> None:
         """Set the deadline to `write` from now: the write buffer is full."""
