@@ -56,7 +56,7 @@ def changed_all_the_time(there: Scene, large: Object, question: str) -> Victim:
     with victim(there.server, "front.default.svc.cluster.local A", "10.96.0.1", per_second=100) as fate:
         thread = threading.Thread(target=change)
         thread.start()
-        until(lambda: done.is_set() and fate.asked >= ASKED, "changes are over", patience=60)
+        until(lambda: done.is_set() and fate.asked >= ASKED, "changes are over")
         thread.join()
     return fate
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.event_loops import PATIENCE
-from tests.support.server_process import HEALTH, METRICS, READY, START_PATIENCE, Server, launched, own_address, until
+from tests.support.server_process import HEALTH, METRICS, READY, Server, launched, own_address, until
 from topodns.app.standard_streams import AT_EXIT, CAPACITY
 
 PORT = 5300
@@ -96,7 +96,7 @@ def unread(directory: Path, kind: str, corefile: str = COREFILE, *arguments: str
     ):
         os.close(descriptor)
         server.port = PORT
-        until(lambda: answers(server, "first"), "an answer", START_PATIENCE)
+        until(lambda: answers(server, "first"), "an answer")
         yield server, reader
 
 
@@ -140,7 +140,7 @@ def test_a_reader_that_stalls_costs_no_answer_and_later_learns_how_many_lines_it
 def test_the_lines_of_workers_are_dropped_and_counted_like_those_of_the_first_process(tmp_path: Path) -> None:
     corefile = COREFILE.replace("    log", "    multisocket 2\n    log")
     with unread(tmp_path, "pipe", corefile) as (server, reader):
-        until(lambda: server.get("/ready", READY)[0] == 200, "the worker serves", START_PATIENCE)
+        until(lambda: server.get("/ready", READY)[0] == 200, "the worker serves")
         for number in range(2 * MANY):  # each from a port of its own: about half of them reach the worker
             assert answers(server, f"n{number}")
         assert server.get("/health", HEALTH) == (200, "OK")
@@ -186,7 +186,7 @@ def test_a_server_whose_log_has_lost_its_reader_goes_on_and_logs_for_the_next_on
     with launched(tmp_path, "-conf", "Corefile", "-dns.port", str(PORT), address=address, output=descriptor) as server:
         os.close(descriptor)
         server.port = PORT
-        until(lambda: answers(server, "first"), "an answer", START_PATIENCE)
+        until(lambda: answers(server, "first"), "an answer")
         os.close(first)
         for number in range(SOME):
             assert answers(server, f"n{number}")
@@ -205,7 +205,7 @@ def test_a_server_whose_log_is_on_a_full_disk_goes_on(tmp_path: Path) -> None:
     with launched(tmp_path, "-conf", "Corefile", "-dns.port", str(PORT), address=address, output=full) as server:
         os.close(full)
         server.port = PORT
-        until(lambda: answers(server, "first"), "an answer", START_PATIENCE)
+        until(lambda: answers(server, "first"), "an answer")
         for number in range(MANY):
             assert answers(server, f"n{number}")
         assert server.metric("topodns_log_lines_dropped_total") > 0

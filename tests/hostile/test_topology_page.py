@@ -71,7 +71,7 @@ def test_streams_without_end_do_not_delay_dns_and_leave_room_for_a_page(server: 
         assert server.metric("topodns_http_streams") <= 16
         status, _ = server.get("/topology/state", PAGE)
         assert status == 200
-        until(lambda: fate.asked >= ASKED, "questions asked", patience=60)
+        until(lambda: fate.asked >= ASKED, "questions asked")
     assert (fate.lost, fate.wrong) == (0, []), fate
     assert fate.cpu(99) <= HTTP_P99, fate
     until(lambda: server.metric("topodns_http_streams") == 0, "no stream")

@@ -76,7 +76,7 @@ def use(browser: int, server: Server, user: Callable[[Tab], Awaitable[None]]) ->
             assert tab.errors == []
             assert tab.hosts() == {f"{server.address}:{PAGE}"}
 
-    asyncio.run(asyncio.wait_for(story(), 20 * PATIENCE))
+    asyncio.run(asyncio.wait_for(story(), 2 * PATIENCE))
 
 
 def test_a_user_sees_services_by_zone_and_nothing_is_loaded_from_elsewhere(browser: int, server: Server) -> None:
@@ -222,7 +222,7 @@ def test_a_page_is_live_again_after_a_reload_of_the_server(browser: int, server:
     async def user(tab: Tab) -> None:
         corefile = tmp_path / "Corefile"
         corefile.write_text(corefile.read_text().replace("topology {", "topology {\n        on_invalid deny"))
-        await asyncio.to_thread(until, lambda: server.lines("Reloading complete"), "the reload", 2 * PATIENCE)
+        await asyncio.to_thread(until, lambda: server.lines("Reloading complete"), "the reload")
         nodes = tmp_path / "cluster/nodes.yaml"
         nodes.write_text(nodes.read_text().replace("eu-1c", "eu-1d"))
         await tab.until("document.getElementById('head').textContent.includes('eu-1d')")
@@ -265,7 +265,7 @@ def test_any_name_is_explained_for_any_client_where_the_page_may_show_queries(br
             await tab.until("document.getElementById('prefixes').textContent.includes('127.99.0.0/24')")
 
     with serving(tmp_path, COREFILE.replace("HERE:8182", "HERE:8182 queries")) as server:
-        asyncio.run(asyncio.wait_for(story(server), 20 * PATIENCE))
+        asyncio.run(asyncio.wait_for(story(server), 2 * PATIENCE))
 
 
 def test_zones_may_have_any_name(browser: int, server: Server, tmp_path: Path) -> None:
@@ -293,7 +293,7 @@ def test_what_is_not_known_is_shown_until_it_is(browser: int, tmp_path: Path) ->
             await tab.until("document.getElementById('unknown').hidden")
 
     with serving(tmp_path, COREFILE) as server:
-        asyncio.run(asyncio.wait_for(story(server), 20 * PATIENCE))
+        asyncio.run(asyncio.wait_for(story(server), 2 * PATIENCE))
 
 
 def test_services_are_found_by_name_and_by_gaps(browser: int, server: Server) -> None:

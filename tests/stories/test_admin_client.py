@@ -2,12 +2,11 @@
 
 import asyncio
 import contextlib
-import time
 from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.event_loops import either_loop, eventually, run
+from tests.support.event_loops import PATIENCE, either_loop, eventually, run
 from topodns.cli import admin_client
 from topodns.cli.admin_client import AdminError, fetch
 from topodns.logs import LONGEST
@@ -22,6 +21,31 @@ Address = tuple[str, int]
 
 def echo(request: HttpRequest) -> HttpReply:
     return HttpReply(200, f"{request.path} {dict(request.arguments)}".encode())
+
+
+@contextlib.asynccontextmanager
+async def replying_without_end(begin: bytes, part: bytes) -> AsyncIterator[Address]:
+    """A server that sends `begin`, then a `part` each 10 ms until its only client goes."""
+    ended = asyncio.Event()
+
+    async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # A client whose deadline is short may be gone before its request is read. RuntimeError: uvloop's for a write
+        # to a transport that has closed.
+        with contextlib.suppress(ConnectionError, RuntimeError, asyncio.IncompleteReadError):
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(begin)
+            while True:
+                writer.write(part)
+                await writer.drain()
+                await asyncio.sleep(0.01)
+        writer.close()
+        ended.set()
+
+    (sock,) = open_tcp("127.0.0.1", 0)
+    at: Address = sock.getsockname()
+    async with await asyncio.start_server(reply, sock=sock):
+        yield at
+        await ended.wait()
 
 
 @contextlib.asynccontextmanager
@@ -82,27 +106,9 @@ def test_fetch_prints_the_reply_of_a_server_that_refuses(loop_name: str, path: s
 @pytest.mark.parametrize("begin", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"])
 def test_a_head_that_arrives_octet_by_octet_has_the_deadline_of_the_whole_reply(loop_name: str, begin: bytes) -> None:
     async def story() -> None:
-        ended = asyncio.Event()
-
-        async def drip(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(begin)
-            with contextlib.suppress(ConnectionError):
-                for _ in range(1000):
-                    writer.write(b"X")
-                    await writer.drain()
-                    await asyncio.sleep(0.01)
-            writer.close()
-            ended.set()
-
-        (sock,) = open_tcp("127.0.0.1", 0)
-        host, port = sock.getsockname()
-        async with await asyncio.start_server(drip, sock=sock):
-            began = time.monotonic()
+        async with replying_without_end(begin, b"X") as (host, port):
             with pytest.raises(AdminError, match="timed out"):
                 await asyncio.to_thread(fetch, f"{host}:{port}", "/explain", {}, 0.2)
-            assert time.monotonic() - began < 5
-            await ended.wait()
 
     run(loop_name, story())
 
@@ -146,34 +152,22 @@ def test_fetch_says_so_where_something_else_than_http_answers(loop_name: str) ->
     run(loop_name, story())
 
 
-@pytest.mark.parametrize(
-    ("status", "problem"),
-    [("200 OK", "timed out"), ("200 OK", "the reply is larger than 0 MB"), ("400 Bad", "timed out")],
-)
-def test_a_reply_without_an_end_is_bounded_in_time_and_size(
-    loop_name: str, status: str, problem: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(admin_client, "MAX_BODY", 10_000 if "larger" in problem else admin_client.MAX_BODY)
+@pytest.mark.parametrize("status", ["200 OK", "400 Bad"])
+def test_a_reply_without_an_end_is_bounded_in_time(loop_name: str, status: str) -> None:
+    async def story() -> None:
+        async with replying_without_end(f"HTTP/1.1 {status}\r\n\r\n".encode(), b"x") as (host, port):
+            with pytest.raises(AdminError, match="timed out"):
+                await asyncio.to_thread(fetch, f"{host}:{port}", "/explain", {}, 0.2)
+
+    run(loop_name, story())
+
+
+def test_a_reply_without_an_end_is_bounded_in_size(loop_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admin_client, "MAX_BODY", 10_000)
 
     async def story() -> None:
-        ended = asyncio.Event()
-
-        async def never_end(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.readuntil(b"\r\n\r\n")
-            writer.write(f"HTTP/1.1 {status}\r\n\r\n".encode())
-            with contextlib.suppress(ConnectionError, RuntimeError):  # uvloop's for a transport that has closed
-                while True:
-                    writer.write(b"x" * (5000 if "larger" in problem else 1))
-                    await writer.drain()
-                    await asyncio.sleep(0.01)
-            writer.close()
-            ended.set()
-
-        (sock,) = open_tcp("127.0.0.1", 0)
-        host, port = sock.getsockname()
-        async with await asyncio.start_server(never_end, sock=sock):
-            with pytest.raises(AdminError, match=problem):
-                await asyncio.to_thread(fetch, f"{host}:{port}", "/explain", {}, 0.2)
-            await ended.wait()
+        async with replying_without_end(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 5000) as (host, port):
+            with pytest.raises(AdminError, match="the reply is larger than 0 MB"):
+                await asyncio.to_thread(fetch, f"{host}:{port}", "/explain", {}, PATIENCE)
 
     run(loop_name, story())

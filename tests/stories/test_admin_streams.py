@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.support.admin_http import Admin, client_of, serving
-from tests.support.event_loops import either_loop, eventually, run
+from tests.support.event_loops import PATIENCE, either_loop, eventually, run
 from topodns.net.http_server.messages import AdminLimits, HttpReply, HttpRequest, HttpStream, Route
 
 pytestmark = either_loop
@@ -41,7 +41,7 @@ async def open_stream(admin: Admin, version: str = "1.1") -> tuple[asyncio.Strea
 
 
 async def read_until(reader: asyncio.StreamReader, end: bytes) -> bytes:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         return await reader.readuntil(end)
 
 

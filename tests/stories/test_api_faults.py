@@ -155,7 +155,7 @@ def test_k10_broken_framing_costs_one_watch_though_the_connection_stays(shared: 
     before = shared.api.requests.count("services", "watch")
     shared.api.break_framing("services")
     shared.api.put(service("new", cluster_ip="10.96.0.7"))
-    shared.comes(NEW, "10.96.0.7", patience=10.0)
+    shared.comes(NEW, "10.96.0.7")
     assert shared.api.requests.count("services", "watch") == before + 1
 
 
@@ -199,7 +199,7 @@ def test_k12_while_nodes_are_denied_ready_names_the_missing_permission_and_clien
         assert why.endswith(f"; the ClusterRole needs {RULE % 'nodes'}")
         story.server.wait_for_line(f"the ClusterRole needs {RULE % 'nodes'}")
         story.api.heal()
-        story.comes(NEAR, "10.61.1.1", patience=35.0)
+        story.comes(NEAR, "10.61.1.1")
         story.is_ready()
 
 
@@ -217,7 +217,7 @@ def test_k12_while_pods_are_denied_clients_that_only_they_would_locate_get_every
         assert why.startswith("kubernetes: topology lacks Pod (cannot watch pods: 403: ")
         assert why.endswith(f"; the ClusterRole needs {RULE % 'pods'}, or `locate` goes without pods")
         story.api.heal()
-        story.comes(NEAR, "10.61.2.1", source=bare, patience=35.0)
+        story.comes(NEAR, "10.61.2.1", source=bare)
         story.is_ready()
 
 
@@ -229,7 +229,7 @@ def test_k12_denied_pods_leave_names_that_only_they_can_verify_unsure(tmp_path: 
         assert (story.data(PLAIN), story.data(NEW)) == (["10.61.1.2", "10.61.2.2"], ["NXDOMAIN"])
         assert story.metric(FAILING, kind="Pod", status="403") == 1
         story.api.heal()
-        story.comes(known, "10.61.1.2", patience=35.0)
+        story.comes(known, "10.61.1.2")
         assert story.data(unknown) == ["NXDOMAIN"]
 
 

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.event_loops import PATIENCE
 from tests.support.node_cache_template import ENVIRONMENT, node_flags, node_template
 from topodns.files.watch import watch_files
 from topodns.nodecache.config_watch import NodeConfigWatch
 from topodns.nodecache.corefile import NodeCorefile
-
-DEADLINE = 10  # seconds, for a machine with other things to do; a change is seen within one
 
 
 class Volume:
@@ -87,7 +86,7 @@ class Node:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE):
+    async with asyncio.timeout(PATIENCE):
         while True:
             if condition():
                 return

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.event_loops import either_loop, eventually, run
+from tests.support.event_loops import PATIENCE, either_loop, eventually, run
 from topodns.kube.client.contract import ApiError
 from topodns.kube.client.exec_plugin import MAX_PRINTED, Credential, run_plugin
 
 VERSION = "client.authentication.k8s.io/v1"
-DEADLINE = 2.0  # seconds
+DEADLINE = 2.0  # seconds, of a plugin that hangs
 
 pytestmark = either_loop
 
@@ -23,12 +23,12 @@ def printing(**status: object) -> str:
     return f"echo '{json.dumps(credential)}'"
 
 
-async def credential_of(script: str, deadline: float = DEADLINE) -> Credential:
+async def credential_of(script: str, deadline: float = PATIENCE) -> Credential:
     spec = {"command": "sh", "apiVersion": VERSION, "args": ["-c", script]}
     return await run_plugin(spec, "/", deadline)
 
 
-async def problem_of(script: str, deadline: float = DEADLINE) -> str:
+async def problem_of(script: str, deadline: float = PATIENCE) -> str:
     with pytest.raises(ApiError) as caught:
         await credential_of(script, deadline)
     return str(caught.value)
@@ -41,16 +41,16 @@ def descriptors() -> int:
 def test_output_without_end_is_refused_before_it_fills_the_memory(loop_name: str) -> None:
     async def story() -> None:
         began = time.monotonic()
-        problem = await problem_of("cat /dev/zero", 60.0)
+        problem = await problem_of("cat /dev/zero")
         assert problem == f"exec: sh printed more than {MAX_PRINTED} octets, expected an ExecCredential"
-        assert time.monotonic() - began < 10
+        assert time.monotonic() - began < PATIENCE
 
     run(loop_name, story())
 
 
 def test_much_output_of_a_plugin_that_then_hangs_does_not_outlast_the_deadline(loop_name: str) -> None:
     async def story() -> None:
-        problem = await problem_of(f"head -c {MAX_PRINTED} /dev/zero; exec sleep 30")
+        problem = await problem_of(f"head -c {MAX_PRINTED} /dev/zero; exec sleep 600", DEADLINE)
         assert problem == f"exec: sh took longer than {DEADLINE:g} s"
 
     run(loop_name, story())
@@ -59,8 +59,8 @@ def test_much_output_of_a_plugin_that_then_hangs_does_not_outlast_the_deadline(l
 def test_a_flood_on_stderr_does_not_matter_and_its_beginning_is_the_reason(loop_name: str) -> None:
     async def story() -> None:
         flood = "echo no network >&2; head -c 10000000 /dev/zero >&2;"
-        assert (await credential_of(f"{flood} {printing(token='t')}", 60.0)).token == "t"
-        problem = await problem_of(f"{flood} exit 3", 60.0)
+        assert (await credential_of(f"{flood} {printing(token='t')}")).token == "t"
+        problem = await problem_of(f"{flood} exit 3")
         assert problem.startswith("exec: sh ended with status 3: no network")
         assert len(problem) < 1000
 
@@ -75,9 +75,9 @@ def test_a_child_that_keeps_the_output_open_outlasts_neither_deadline_nor_leaves
     async def story() -> None:
         await credential_of(printing(token="t"))
         before, began = descriptors(), time.monotonic()
-        problem = await problem_of(f"{printing(token='t')}; {starting}sleep 8 {after} true", 0.5)
+        problem = await problem_of(f"{printing(token='t')}; {starting}sleep 60 {after} true", 0.5)
         assert problem == "exec: sh took longer than 0.5 s"
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < 30
         await eventually(lambda: descriptors() <= before)
 
     run(loop_name, story())
@@ -85,7 +85,7 @@ def test_a_child_that_keeps_the_output_open_outlasts_neither_deadline_nor_leaves
 
 def test_a_child_left_behind_in_its_group_is_ended(loop_name: str, tmp_path: Path) -> None:
     async def story() -> None:
-        await problem_of(f"sleep 20 & echo $! > {tmp_path}/child", 0.5)
+        await problem_of(f"sleep 20 & echo $! > {tmp_path}/child", DEADLINE)
         child = int((tmp_path / "child").read_text())
         await eventually(lambda: not _is_running(child))
 
@@ -103,7 +103,7 @@ def test_credentials_that_are_no_strings_are_refused(loop_name: str, status: dic
 
 def test_a_cancelled_run_ends_the_plugin(loop_name: str, tmp_path: Path) -> None:
     async def story() -> None:
-        task = asyncio.create_task(credential_of(f"echo $$ > {tmp_path}/plugin; exec sleep 20", 60.0))
+        task = asyncio.create_task(credential_of(f"echo $$ > {tmp_path}/plugin; exec sleep 20"))
         await eventually(lambda: (tmp_path / "plugin").exists() and (tmp_path / "plugin").read_text() != "")
         task.cancel()
         await asyncio.wait([task])

@@ -14,6 +14,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from tests.support.api_objects import Object, endpoint_slice, pod, service, service_import
+from tests.support.event_loops import PATIENCE
 from tests.support.fake_api.server import FakeApi, running
 from tests.support.server_process import ROOT
 from tests.support.synthetic_clusters import Cluster
@@ -32,7 +33,7 @@ class Caller:
         self._url, self._opened = url, opened
         parts = urlsplit(url)
         assert parts.hostname is not None
-        self.connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=5)
+        self.connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=PATIENCE)
         opened.callback(self.connection.close)
 
     def another(self) -> "Caller":

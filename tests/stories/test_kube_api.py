@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.api_client import connected, read, refused, trusting
 from tests.support.certificates import Certificates, make_certificates, needs_openssl
-from tests.support.event_loops import either_loop, eventually, run
+from tests.support.event_loops import PATIENCE, either_loop, eventually, run
 from tests.support.scripted_http_server import Seen, Served, replies, server_side, serving, silence, text_response
 from topodns import __version__
 from topodns.kube.client.contract import ApiError, ApiSettings, RequestDeadlines
@@ -178,7 +178,7 @@ def test_k04_one_watch_that_fails_does_not_disturb_another(loop_name: str, certi
         async def answer(request: Seen, writer: asyncio.StreamWriter) -> None:
             if "silent" not in request.line:
                 writer.write(text_response(200, "one two", Content_Length="7")[:-4])
-                await asyncio.wait_for(released.wait(), 5)
+                await asyncio.wait_for(released.wait(), PATIENCE)
                 writer.write(b" two")
 
         released = asyncio.Event()

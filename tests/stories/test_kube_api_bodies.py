@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.api_client import SERVICES, connected, read, refused, trusting
 from tests.support.certificates import Certificates, make_certificates, needs_openssl
-from tests.support.event_loops import either_loop, eventually, run
+from tests.support.event_loops import PATIENCE, either_loop, eventually, run
 from tests.support.scripted_http_server import Seen, replies, server_side, serving, text_response
 from topodns.kube.client import connect
 from topodns.kube.client.contract import ApiError, ApiSettings
@@ -29,7 +29,7 @@ def test_a_body_comes_piece_by_piece_as_it_is_sent(loop_name: str, certificates:
             writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
             for line in (b"first", b"second"):
                 writer.write(b"%x\r\n%b\r\n" % (len(line), line))
-                await asyncio.wait_for(wanted.wait(), 5)
+                await asyncio.wait_for(wanted.wait(), PATIENCE)
                 wanted.clear()
             writer.write(b"0\r\n\r\n")
 
@@ -94,7 +94,7 @@ def test_a_connection_that_ends_in_the_body_is_an_error(
     async def story() -> None:
         async def answer(_: Seen, writer: asyncio.StreamWriter) -> None:
             writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\nff\r\n")
-            await asyncio.wait_for(wanted.wait(), 5)
+            await asyncio.wait_for(wanted.wait(), PATIENCE)
             if reset:
                 linger = struct.pack("ii", 1, 0)  # RST instead of FIN
                 writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
@@ -126,7 +126,7 @@ def test_k10_a_framing_error_in_the_body_is_noticed_though_the_server_keeps_the_
     async def story() -> None:
         async def answer(_: Seen, writer: asyncio.StreamWriter) -> None:
             writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
-            await asyncio.wait_for(wanted.wait(), 5)
+            await asyncio.wait_for(wanted.wait(), PATIENCE)
             writer.write(framing)
 
         wanted = asyncio.Event()
@@ -138,7 +138,7 @@ def test_k10_a_framing_error_in_the_body_is_noticed_though_the_server_keeps_the_
             assert await anext(pieces) == b"first"
             wanted.set()
             with pytest.raises(ApiError, match="the response was cut off"):
-                await asyncio.wait_for(anext(pieces), 5)
+                await asyncio.wait_for(anext(pieces), PATIENCE)
 
     run(loop_name, story())
 

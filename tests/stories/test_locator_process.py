@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.support.api_objects import node, pod
+from tests.support.event_loops import PATIENCE
 from tests.support.fake_api.server import FakeApi, running
 from tests.support.server_process import ROOT, own_address
 from topodns.locator.leader_election import LEASE_SECONDS, RETRY_SECONDS
 
-PATIENCE = 30.0  # seconds, of which a Lease takes 15 to expire
 NODES = (node("n1", "a", "192.0.2.1"), node("n2", "b", "192.0.2.2"))
 
 
@@ -42,7 +42,7 @@ class Process:
             )
 
     def get(self, path: str) -> str:
-        with urllib.request.urlopen(f"http://{self.address}{path}", timeout=5) as response:
+        with urllib.request.urlopen(f"http://{self.address}{path}", timeout=PATIENCE) as response:
             text: str = response.read().decode()
             return text
 

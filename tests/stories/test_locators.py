@@ -122,5 +122,5 @@ def test_k12_while_locators_are_denied_ready_names_the_rule_and_clients_get_ever
         assert status == 503
         assert f"the ClusterRole needs {rule}, or `locate` goes without nodelocator" in why
         story.api.heal()
-        until(lambda: near(story) == IN_ZONE_A, story.server.output(), 40)
+        until(lambda: near(story) == IN_ZONE_A, story.server.output())
         story.is_ready()

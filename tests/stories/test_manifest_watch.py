@@ -9,11 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.event_loops import PATIENCE
 from topodns.cluster.model import Change, Replaced
 from topodns.files.watch import watch_files
 from topodns.kube.manifests.source import ManifestSource
-
-DEADLINE = 10  # seconds, for a machine with other things to do; an edit is seen within one
 
 
 def node(name: str) -> str:
@@ -38,7 +37,7 @@ class Cluster:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE):
+    async with asyncio.timeout(PATIENCE):
         while True:
             if condition():
                 return
@@ -167,7 +166,7 @@ def test_a_directory_may_be_missing_at_first_and_be_replaced_later(tmp_path: Pat
 
 async def notified(paths: Sequence[Path], change: Callable[[], object]) -> frozenset[str]:
     """The paths that the first notification after `change` names. The watch has begun once it looks unasked."""
-    async with aclosing(watch_files([str(path) for path in paths])) as changes, asyncio.timeout(DEADLINE):
+    async with aclosing(watch_files([str(path) for path in paths])) as changes, asyncio.timeout(PATIENCE):
         await anext(changes)
         change()
         async for named in changes:
@@ -192,7 +191,7 @@ def test_a_change_of_another_file_in_the_directory_is_not_reported(tmp_path: Pat
     async def story() -> None:
         file = tmp_path / "a.yaml"
         file.write_text("a")
-        async with aclosing(watch_files([str(file)])) as changes, asyncio.timeout(DEADLINE):
+        async with aclosing(watch_files([str(file)])) as changes, asyncio.timeout(PATIENCE):
             await anext(changes)
             (tmp_path / "b.yaml").write_text("b")
             assert [await anext(changes) for _ in range(2)] == [frozenset(), frozenset()]

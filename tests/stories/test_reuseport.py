@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from tests.support.event_loops import has_ipv6
+from tests.support.event_loops import PATIENCE, has_ipv6
 from topodns.net.reuseport import FIRST_PROCESS, Binding, Instance, Sharing, leave_group, share, take_all_again
 from topodns.net.sockets import ListenError, open_tcp, open_udp
 
@@ -98,7 +98,7 @@ def test_a_leaving_instance_can_still_answer_queries_that_have_arrived() -> None
     first, second = pair(open_udp)
     with first, second, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
         client.bind((HOST, 0))
-        client.settimeout(2)
+        client.settimeout(PATIENCE)
         leave_group(first, 1)
         first.sendto(b"!", client.getsockname())
         assert client.recvfrom(16) == (b"!", first.getsockname())

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.support.event_loops import either_loop, eventually, run
+from tests.support.event_loops import PATIENCE, either_loop, eventually, run
 from tests.support.faulty_upstream import ANSWER, Act, Asked, bad_upstream
 from tests.support.upstream_faults import answers
 from tests.support.upstream_queries import UDP, addresses, ask, open_files, upstream_at
@@ -23,7 +23,7 @@ pytestmark = either_loop
 def listening() -> Iterator[socket.socket]:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.bind(("127.0.0.1", 0))
-        sock.settimeout(5)
+        sock.settimeout(PATIENCE)
         yield sock
 
 
@@ -160,7 +160,7 @@ def test_an_error_that_waits_in_a_kept_socket_is_not_the_next_query_s(loop_name:
             assert is_readable(sock), "the kernel's ICMP error is pending"
             with socket.socket(type=socket.SOCK_DGRAM) as again:
                 again.bind(closed)
-                again.settimeout(5)
+                again.settimeout(PATIENCE)
                 ports.release(descriptor, sock)
                 _, following = sent(ports, b"next")
                 assert following is not sock
@@ -173,7 +173,7 @@ def test_an_error_that_waits_in_a_kept_socket_is_not_the_next_query_s(loop_name:
 
 def is_refused(address: tuple[str, int]) -> bool:
     with socket.socket(type=socket.SOCK_DGRAM) as sock:
-        sock.settimeout(5)
+        sock.settimeout(PATIENCE)
         sock.connect(address)
         sock.send(b"late")
         try:

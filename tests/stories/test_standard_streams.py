@@ -51,7 +51,7 @@ def test_a_process_whose_output_is_not_read_goes_on_and_ends(stream: str, more: 
         [sys.executable, "-c", program],
         **{other: subprocess.PIPE, **unread},  # type: ignore[call-overload]
         cwd=ROOT,
-        timeout=AT_EXIT + 4 * PATIENCE,
+        timeout=AT_EXIT + PATIENCE,
         check=False,
     )
     os.close(write_end)

@@ -79,7 +79,7 @@ class Events:
 
 @contextmanager
 def events(server: Server) -> Iterator[Events]:
-    connection = http.client.HTTPConnection(server.address, PAGE, timeout=2 * PATIENCE)
+    connection = http.client.HTTPConnection(server.address, PAGE, timeout=PATIENCE)
     connection.request("GET", "/topology/events")
     response = connection.getresponse()
     try:
@@ -133,7 +133,7 @@ def test_a_reload_ends_the_streams_and_may_move_or_end_the_page(server: Server, 
     with events(server) as stream:
         assert stream.next() == ("hello", {})
         corefile.write_text(corefile.read_text().replace(":8182", ":8183"))
-        until(lambda: server.lines("Reloading complete"), "the reload", 2 * PATIENCE)
+        until(lambda: server.lines("Reloading complete"), "the reload")
         assert stream.next() == ("", None)
     assert server.get("/topology", 8183)[0] == 200
     with pytest.raises(ConnectionRefusedError):

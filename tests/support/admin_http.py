@@ -76,7 +76,7 @@ class Client:
     async def everything(self) -> bytes:
         """All that comes until the server ends the connection."""
         parts = []
-        async with asyncio.timeout(2 * PATIENCE):
+        async with asyncio.timeout(PATIENCE):
             with contextlib.suppress(ConnectionError):
                 while part := await self._reader.read(1 << 20):
                     parts.append(part)

@@ -24,7 +24,6 @@ from tests.support.server_process import until
 
 PROGRAM: Final = shutil.which("chromium")
 HOW_TO: Final = "apt install --no-install-recommends chromium"
-START_PATIENCE: Final = 60.0  # seconds; the first start of a day reads 300 MB
 
 _FLAGS: Final = (
     *("--headless=new", "--remote-debugging-port=0", "--no-first-run", "--no-default-browser-check", "--disable-gpu"),
@@ -59,7 +58,7 @@ class Tab:
         self._number += 1
         waiting = self._waiting[self._number] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": self._number, "method": method, "params": parameters})
-        async with asyncio.timeout(5 * PATIENCE):
+        async with asyncio.timeout(PATIENCE):
             return await waiting
 
     async def open(self, url: str) -> None:
@@ -67,7 +66,7 @@ class Tab:
             await self.call(f"{domain}.enable")
         self._loaded.clear()
         await self.call("Page.navigate", url=url)
-        async with asyncio.timeout(4 * PATIENCE):
+        async with asyncio.timeout(PATIENCE):
             await self._loaded.wait()
 
     async def js(self, expression: str) -> Any:
@@ -76,7 +75,7 @@ class Tab:
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
-    async def until(self, condition: str, patience: float = 4 * PATIENCE) -> None:
+    async def until(self, condition: str, patience: float = PATIENCE) -> None:
         """Wait for a JavaScript condition."""
         found = await self.js(
             f"""new Promise((done) => {{
@@ -189,7 +188,7 @@ def chromium() -> Iterator[int]:
         )
         written = Path(profile) / "DevToolsActivePort"  # the port and a path, once it listens
         try:
-            until(lambda: written.exists() and written.read_text().count("\n"), "a port of Chromium", START_PATIENCE)
+            until(lambda: written.exists() and written.read_text().count("\n"), "a port of Chromium")
             yield int(written.read_text().splitlines()[0])
         finally:
             process.terminate()

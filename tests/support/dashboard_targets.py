@@ -12,7 +12,6 @@ from typing import Final
 
 from tests.support.api_objects import Object, endpoint_slice, node_locator, service
 from tests.support.dns_messages import DO, Opt
-from tests.support.event_loops import PATIENCE
 from tests.support.fake_api.object_file import objects_of
 from tests.support.fake_api.server import FakeApi, running
 from tests.support.faulty_upstream import Act, Asked, BadUpstream, bad_upstream
@@ -131,9 +130,9 @@ def _drive(server: Server, api: FakeApi, closed: BadUpstream, scraping: Promethe
         server.ask(f"again{next(names)}.example.org A")  # at random of either upstream, one of which is silent now
         return server.metric("coredns_proxy_healthcheck_failures_total") >= 1
 
-    until(probed, "a probe fails", 4 * PATIENCE)
+    until(probed, "a probe fails")
     seen = ("topodns_watch_failing", "topodns_relists_total", "topodns_service_events_total")
-    until(lambda: all(server.metric(metric) for metric in seen), f"{seen} have been counted", 4 * PATIENCE)
+    until(lambda: all(server.metric(metric) for metric in seen), f"{seen} have been counted")
     scraping.look_twice()
 
 

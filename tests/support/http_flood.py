@@ -82,5 +82,5 @@ def flooded(server: Server, *targets: tuple[int, bytes, int], reads: bool = True
 def bystander(server: Server) -> Victim:
     """A victim that has asked enough."""
     with victim(server, QUESTION, RIGHT, per_second=150) as fate:
-        until(lambda: fate.asked >= ASKED, "questions asked", patience=60)
+        until(lambda: fate.asked >= ASKED, "questions asked")
     return fate

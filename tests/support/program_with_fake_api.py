@@ -72,7 +72,7 @@ class Scene:
         reply = self.server.ask(question, source)
         return reply.data if reply.rcode == "NOERROR" else [reply.rcode]
 
-    def comes(self, question: str, *expected: str, source: str = IN_A, patience: float = 5.0) -> None:
+    def comes(self, question: str, *expected: str, source: str = IN_A, patience: float = PATIENCE) -> None:
         """Wait for this answer."""
         until(
             lambda: self.data(question, source) == list(expected),

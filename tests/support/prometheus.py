@@ -20,9 +20,9 @@ import yaml
 from tests.kubelab.cache import filling, making
 from tests.kubelab.debian import RELEASE, unpacked
 from tests.kubelab.programs import PROGRAMS
+from tests.support.event_loops import PATIENCE
 from tests.support.server_process import until
 
-PATIENCE: Final = 20.0  # seconds, for a start and for an answer
 SCRAPE_INTERVAL: Final = "500ms"  # as long may a scrape take
 
 
@@ -119,8 +119,8 @@ def prometheus(
         process = subprocess.Popen([kept("prometheus"), *words], stdout=output, stderr=subprocess.STDOUT, cwd=directory)
     try:
         running = Prometheus(process, address, entered)
-        until(running.ready, f"Prometheus is ready: {log}", PATIENCE)
-        until(lambda: len(running.query("up == 1")) == len(jobs), f"all is scraped: {log}", PATIENCE)
+        until(running.ready, f"Prometheus is ready: {log}")
+        until(lambda: len(running.query("up == 1")) == len(jobs), f"all is scraped: {log}")
         yield running
     finally:
         process.kill()

@@ -25,7 +25,7 @@ def network(firewall: Firewall = Firewall.AUTO) -> HostNetwork:
 def on_node(scene: Setup, story: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run the story as a process on the node."""
     with scene.node.entered(), asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(asyncio.wait_for(story(), 6 * PATIENCE))
+        runner.run(asyncio.wait_for(story(), 2 * PATIENCE))
 
 
 async def asked(*question: Any) -> str:

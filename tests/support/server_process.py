@@ -27,9 +27,6 @@ COMMAND: Final = (sys.executable, "-m", "topodns")
 _counter = count(1)
 
 
-START_PATIENCE: Final = 4 * PATIENCE  # seconds: a start is all computing, and other tests compute beside it
-
-
 def own_address() -> str:
     """A loopback address that no other test of this machine uses now, and no client of a story."""
     number = os.getpid() * 61 + next(_counter)
@@ -51,7 +48,7 @@ def topodns(*arguments: str, stdin: str = "", cwd: Path | None = None) -> subpro
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=4 * PATIENCE,
+        timeout=PATIENCE,
         cwd=cwd or ROOT,
         env=_environment(),
         check=False,
@@ -133,7 +130,7 @@ class Server:
 
     def wait(self) -> int:
         """The exit status."""
-        return self.process.wait(2 * PATIENCE)
+        return self.process.wait(PATIENCE)
 
     def started(self) -> bool:
         """Whether the banner is out, from which the port is read."""
@@ -188,7 +185,7 @@ def serving(
     address: str = "",
     port: int = 0,
     stdin: str = "",
-    patience: float = START_PATIENCE,
+    patience: float = PATIENCE,
     command: Sequence[str] = COMMAND,
 ) -> Iterator[Server]:
     """A server of this Corefile, in which HERE means the server's own address; started within `patience` seconds.

@@ -114,7 +114,7 @@ async def result(outcome: Outcome[bytes | Failure]) -> bytes | Failure:
     """The result of it."""
     future: asyncio.Future[bytes | Failure] = asyncio.get_running_loop().create_future()
     outcome.then(lambda value: None if future.done() else future.set_result(value))
-    return await asyncio.wait_for(future, 2 * PATIENCE)
+    return await asyncio.wait_for(future, PATIENCE)
 
 
 async def reply(outcome: Outcome[bytes | Failure]) -> Reply:

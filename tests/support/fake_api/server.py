@@ -25,7 +25,7 @@ from tests.support.fake_api.store import Revisions, Selection, Store, Watcher, w
 from tests.support.fake_api.watching import bookmark
 from tests.support.synthetic_clusters import Cluster
 
-CONTROL_SECONDS: Final = 30.0  # a control call from another thread has to be through by then
+CONTROL_SECONDS: Final = 90.0  # a control call from another thread has to be through by then
 _EVERYTHING: Final = Selection("", matcher(""), matcher(""))
 
 P = ParamSpec("P")
