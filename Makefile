@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-hostile test-tenants test-node test-cluster test-e2e test-e2e-short test-crowd test-conformance test-differential test-chart test-dashboards test-release test-interpreters test-site test-page page-screenshot test-ci kubelab manifests dist sbom image image-tools site site-serve audit test-all lint format bench bench-compare bench-node-cache bench-push bench-resolver bench-scale bench-memory bench-guard lock clean
+.PHONY: help install run test test-unit test-stories test-hostile test-tenants test-node test-cluster test-e2e test-e2e-short test-crowd test-conformance test-differential test-chart test-dashboards test-release test-interpreters test-site test-page test-bench page-screenshot test-ci kubelab manifests dist sbom image image-tools site site-serve audit test-all lint format bench bench-compare bench-node-cache bench-push bench-resolver bench-scale bench-memory bench-guard lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,15 +80,18 @@ kubelab: $(VENV)/.dev
 	@$(BIN)/python -m tests.kubelab prepare || echo 'not all could be built here: tests/cluster will say what it lacks'
 	@$(BIN)/python -m tests.support.chart.helm
 
+test-bench: $(VENV)/.dev ## run the benchmarks briefly and check the answers that they measure, with a C compiler (1 minute)
+	@$(BIN)/python -m pytest tests/bench
+
 test-page: $(VENV)/.dev ## use the topology page in Debian's Chromium: mouse, keyboard, light and dark (1 minute)
 	@$(BIN)/python -m pytest tests/page
 
 page-screenshot: $(VENV)/.dev ## write docs/operate/topology-page.png (Debian's Chromium)
 	@$(BIN)/python -m tests.support.page_screenshot
 
-test-ci: test bench-guard test-page test-site test-release test-interpreters test-node test-differential test-e2e-short test-chart ## run what CI runs
+test-ci: test bench-guard test-bench test-page test-site test-release test-interpreters test-node test-differential test-e2e-short test-chart ## run what CI runs
 
-test-all: test test-tenants bench-guard test-page test-site test-chart test-dashboards test-release test-interpreters test-node test-differential test-cluster test-e2e ## run everything but test-conformance
+test-all: test test-tenants bench-guard test-bench test-page test-site test-chart test-dashboards test-release test-interpreters test-node test-differential test-cluster test-e2e ## run everything but test-conformance
 
 lint: $(VENV)/.dev ## check style, types and the floors (ruff, mypy --strict, import-linter)
 	@$(BIN)/ruff check .

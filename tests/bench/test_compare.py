@@ -12,7 +12,7 @@ from tests.support.documents import ROOT
 from tests.support.server_process import until
 
 COMMAND = (sys.executable, "-m", "bench.compare", "--short", "--alone")
-SECONDS = 600.0  # on a machine that other tests keep busy
+SECONDS = 600.0
 
 
 def test_a_short_run_measures_every_row_of_topodns_and_leaves_the_documents_alone() -> None:

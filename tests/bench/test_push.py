@@ -7,7 +7,7 @@ import sys
 from tests.support.documents import ROOT
 
 COMMAND = (sys.executable, "-m", "bench.push", "--quick")
-SECONDS = 240.0  # on a machine that other tests keep busy
+SECONDS = 240.0
 
 
 def figures(sheet: str, title: str) -> list[int]:
