@@ -1,9 +1,10 @@
-"""The calls of a query and of a watch event: the functions that they call, file by file.
+"""The calls of queries and of a watch event: the functions that they call, file by file.
 
-Run with `python -m bench.walk`. A whole server runs in this process, and a stand-in for an API server in another
-thread. The server gets the first query for a headless Service with topology keys; then an EndpointSlice of that Service
-changes. A file border is a call from one file of topodns into another one: the fewer there are, the fewer files a
-reader has to open.
+Run with `python -m bench.walk`. A whole server runs in this process, and an upstream and a stand-in for an API server
+in other threads. The server gets the first query for a headless Service with topology keys, the second one, and a query
+that it forwards; then an EndpointSlice of that Service changes. All of it once more with `rewrite` in the server block.
+A file border is a call from one file of topodns into another one: the fewer there are, the fewer files a reader has to
+open.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -30,6 +32,16 @@ from tests.support.fake_api.server import FakeApi, running
 from topodns.app.hooks import Options
 from topodns.app.load import load_settings
 from topodns.app.server import Announcement, run
+from topodns.dns.message import Flag
+from topodns.dns.rrtype import RRClass, RRType
+from topodns.dns.wire_format import (
+    HEADER_SIZE,
+    QNAME_POINTER,
+    QUESTION_TAIL_SIZE,
+    pack_header_without_id,
+    pack_pointer_record_head,
+)
+from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.plugins.block import Settings
 
 PACKAGE: Final = str(Path(topodns.__file__).parent) + os.sep
@@ -37,9 +49,13 @@ WITHIN: Final = 10.0  # seconds for an answer or a change, at most
 
 CLIENT: Final = "127.0.0.1"
 QUESTION: Final = Question(socket.inet_aton(CLIENT), "near.default.svc.cluster.local")
+OUTSIDE: Final = Question(socket.inet_aton(CLIENT), "www.example.org")
+OTHER_OUTSIDE: Final = Question(socket.inet_aton(CLIENT), "other.example.org")
+OUTSIDE_ADDRESS: Final = "192.0.2.1"
 OTHER_QUESTION: Final = Question(socket.inet_aton(CLIENT), "other.default.svc.cluster.local")
 BEFORE: Final = {"10.61.1.1": "n1", "10.61.2.1": "n2"}
 AFTER: Final = {"10.61.1.2": "n1", "10.61.2.1": "n2"}
+FORGET: Final = PacketCache.forget.__qualname__
 KEYS: Final = "kubernetes.io/hostname,topology.kubernetes.io/zone"
 
 CLUSTER: Final[tuple[Object, ...]] = (
@@ -65,11 +81,13 @@ COREFILE: Final = """\
     }
     topology
     prometheus 127.0.0.1:0
-    FORWARD
+    REWRITE
+    forward . UPSTREAM
+    cache 30
     loadbalance
 }
 """
-FORWARD: Final = "forward . 127.0.0.1:1\n    cache 30"
+REWRITES: Final = {"": "", ", with `rewrite`": "rewrite name exact alias.example.org other.example.org"}
 
 
 class Call(NamedTuple):
@@ -133,17 +151,22 @@ class Walk:
         try:
             for _ in range(3):  # imports and indexes at the first query of a server are not part of the figures
                 self._ask(OTHER_QUESTION)
-            self._trace("a query: headless Service with topology keys, asked for the first time", self._ask_once)
-            for _ in range(3):  # the packet cache keeps a reply from the second query on
-                self._ask(QUESTION)
+                self._ask(OTHER_OUTSIDE)
+            for time_ in ("first", "second"):  # the packet cache keeps the reply to the second
+                title = f"a query: headless Service with topology keys, asked for the {time_} time"
+                self._trace(title, lambda _: self._expect(QUESTION, "10.61.1.1"))
+            self._ask(QUESTION)
+            self._trace("a query that is forwarded over UDP", lambda _: self._expect(OUTSIDE, OUTSIDE_ADDRESS))
             self._trace("a watch event: MODIFIED EndpointSlice of that Service", self._change)
+            self._expect(QUESTION, "10.61.1.2")
         finally:
             os.kill(os.getpid(), signal.SIGTERM)
 
-    def _trace(self, title: str, action: Callable[[], None]) -> None:
+    def _trace(self, title: str, action: Callable[[list[Call]], None]) -> None:
+        """`action` gets the calls so far."""
         tracer = Tracer()
         self._in_loop(lambda: sys.setprofile(tracer))
-        action()
+        action(tracer.calls)
         self._in_loop(lambda: sys.setprofile(None))
         self.walks[title] = tracer.calls
 
@@ -157,13 +180,13 @@ class Walk:
         self._loop.call_soon_threadsafe(act)
         assert done.wait(WITHIN)
 
-    def _ask_once(self) -> None:
-        assert socket.inet_aton("10.61.1.1") in self._ask(QUESTION)
+    def _expect(self, question: Question, address: str) -> None:
+        assert socket.inet_aton(address) in self._ask(question)
 
-    def _change(self) -> None:
+    def _change(self, calls: list[Call]) -> None:
         self._api.put(endpoint_slice("near", AFTER))
         deadline = time.monotonic() + WITHIN
-        while socket.inet_aton("10.61.1.2") not in self._ask(QUESTION):
+        while not any(call.function == FORGET for call in calls):
             assert time.monotonic() < deadline
             time.sleep(0.01)
 
@@ -175,6 +198,31 @@ class Walk:
             return sock.recv(65535)
 
 
+@contextmanager
+def upstream() -> Iterator[str]:
+    """The address of a resolver that gives OUTSIDE_ADDRESS for each name."""
+    with socket.socket(type=socket.SOCK_DGRAM) as sock:
+        sock.bind((CLIENT, 0))
+        thread = threading.Thread(target=_resolve, args=(sock,), name="upstream")
+        thread.start()
+        try:
+            yield "{}:{}".format(*sock.getsockname())
+        finally:
+            sock.sendto(b"", sock.getsockname())
+            thread.join()
+
+
+def _resolve(sock: socket.socket) -> None:
+    record = pack_pointer_record_head(QNAME_POINTER, RRType.A, RRClass.IN, 30, 4) + socket.inet_aton(OUTSIDE_ADDRESS)
+    while True:
+        data, client = sock.recvfrom(65535)
+        if not data:
+            return
+        question = data[HEADER_SIZE : data.index(0, HEADER_SIZE) + 1 + QUESTION_TAIL_SIZE]
+        header = pack_header_without_id(Flag.QR | Flag.RD | Flag.RA, 1, 1, 0, 0)
+        sock.sendto(data[:2] + header + question + record, client)
+
+
 def of_query(calls: list[Call]) -> list[Call]:
     """The calls from the packet cache's first lookup to the reply: those of one batch of the UDP listener."""
     starts = [at for at, call in enumerate(calls) if call.function.endswith("_serve_batch")]
@@ -184,9 +232,7 @@ def of_query(calls: list[Call]) -> list[Call]:
 def of_event(calls: list[Call]) -> list[Call]:
     """The calls from the first line of the watch to the last one of a packet cache's forgetting."""
     start = next(at for at, call in enumerate(calls) if call.file.endswith("informer/watcher.py"))
-    forgets = [at for at, call in enumerate(calls) if call.file.endswith("packet_cache/table.py")]
-    end = next(at for at, call in enumerate(calls) if at > start and call.function.endswith("_serve_batch"))
-    last = max(at for at in forgets if at < end)
+    last = max(at for at, call in enumerate(calls) if call.function == FORGET)
     return calls[start : last + 1]
 
 
@@ -200,23 +246,33 @@ def lines(title: str, calls: list[Call]) -> Iterator[str]:
 
 
 def main() -> int:
-    """Print both walks, or with `--short` only their sums."""
+    """Print all walks, or with `--short` only their sums."""
     parser = argparse.ArgumentParser(prog="python -m bench.walk", description=str(__doc__).partition("\n")[0])
     parser.add_argument("--short", action="store_true", help="print the sums only")
-    parser.add_argument("--forward", action="store_true", help="with `forward` and `cache` in the server block")
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    with TemporaryDirectory(prefix="topodns-walk-") as directory, running(CLUSTER) as api:
+    for suffix, rewrite in REWRITES.items():
+        for title, calls in walks(rewrite).items():
+            part = of_event if title.startswith("a watch event") else of_query
+            text_lines = [*lines(title + suffix, part(calls))]
+            print("\n".join(text_lines[-1:] if arguments.short else [*text_lines, ""]))
+    return 0
+
+
+def walks(rewrite: str) -> dict[str, list[Call]]:
+    """The walks of a server with this line in its block."""
+    with (
+        TemporaryDirectory(prefix="topodns-walk-") as directory,
+        running(CLUSTER) as api,
+        upstream() as address,
+    ):
         corefile = Path(directory) / "Corefile"
-        text = COREFILE.replace("URL", api.url).replace("FORWARD", FORWARD if arguments.forward else "")
+        text = COREFILE.replace("URL", api.url).replace("REWRITE", rewrite).replace("UPSTREAM", address)
         corefile.write_text(text)
         walk = Walk(api)
         run(lambda: load_settings(str(corefile), 0, {}), Announcement(walk.begin), Options())
         walk.join()
-    for (title, calls), part in zip(walk.walks.items(), (of_query, of_event), strict=True):
-        text_lines = [*lines(title, part(calls))]
-        print("\n".join(text_lines[-1:] if arguments.short else [*text_lines, ""]))
-    return 0
+        return walk.walks
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ class Socket:
         served = KubernetesZone(kubernetes, topology, state, locator)
         balancer = LoadBalancer(Loadbalance(), Random(1)) if balanced else None
         chain = Chain((ChainLink(ClusterZone(served), (balancer,) if balancer is not None else (), None),))
-        zones = tuple(FastZone(served, origin, balancer, ".", 1232) for origin in fast_origins(served))
+        zones = tuple(FastZone(served, origin, balancer, ".", 1232, OF_SPELLINGS) for origin in fast_origins(served))
         block = Block(ROOT, ".", chain, 1232, balanced, variants=OF_SPELLINGS, fast_zones=zones if fast else ())
 
         def view_key(address: bytes) -> Hashable:
@@ -77,9 +77,14 @@ class Socket:
 
     @property
     def kept(self) -> tuple[object, ...]:
-        """The keys of the packet cache, and the dependencies of its entries."""
+        """The keys of the packet cache with the variants that they answer, by view, and the dependencies of its
+        entries.
+        """
         table = self.handler.table
-        return set(table.common), {view: set(keys) for view, keys in table._by_key.items()}, set(table._by_fact)
+        views = {"": table.common, **table._by_key}
+        keys = {name: {key: entry[3] for key, entry in view.items()} for name, view in views.items()}
+        by_fact = {fact: {key for _, key in places} for fact, places in table._by_fact.items()}
+        return keys, by_fact
 
     @property
     def counted(self) -> tuple[object, ...]:

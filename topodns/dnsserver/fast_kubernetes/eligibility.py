@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from topodns.dns.message import DEFAULT_UDP_SIZE
 from topodns.dns.name import Name, is_subdomain, name_text
+from topodns.dnsserver.packet_cache.variants import block_variants
 from topodns.plugins.bufsize import PLUGIN as BUFSIZE
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.zone import KubernetesZone, Origin
@@ -12,6 +13,7 @@ from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.plugins.order import ORDER, load
 from topodns.plugins.plugin import FastPath
 from topodns.plugins.setup import BlockSetup
+from topodns.query.packet_entry import Variants
 from topodns.query.plugin import ChainPart
 
 
@@ -24,6 +26,7 @@ class FastZone:
     balancer: LoadBalancer | None
     label: str  # the server block's origin, for metrics
     payload_size: int
+    variants: Variants | None  # the query variants that the block allows
 
 
 def make_fast_zones(prepared: BlockSetup, origin: Name, parts: Iterable[ChainPart]) -> Iterator[FastZone]:
@@ -39,11 +42,12 @@ def make_fast_zones(prepared: BlockSetup, origin: Name, parts: Iterable[ChainPar
     if balancer is not None and not balancer.round_robin:
         return
     payload_size = prepared.block.get(BUFSIZE) or DEFAULT_UDP_SIZE
+    variants = block_variants(prepared.block)
     for step in (part.step for part in parts):
         if isinstance(step, ClusterZone):
             for served in fast_origins(step.kubernetes):
                 if is_subdomain(served.name, origin):
-                    yield FastZone(step.kubernetes, served, balancer, name_text(origin), payload_size)
+                    yield FastZone(step.kubernetes, served, balancer, name_text(origin), payload_size, variants)
 
 
 def fast_origins(kubernetes: KubernetesZone) -> Iterator[Origin]:

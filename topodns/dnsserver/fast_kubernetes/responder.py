@@ -35,9 +35,11 @@ from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.dnsserver.plain_question import HEADS, OPT_BEGIN, OPT_ENDS
 from topodns.plugins.kubernetes.answer import answer
+from topodns.plugins.kubernetes.handler import complete_resolution
 from topodns.plugins.kubernetes.parse import SchemaName, ServiceName, parse
 from topodns.plugins.kubernetes.question import Answer, ZoneQuestion
 from topodns.plugins.kubernetes.topology_filter import UNLOCATED_REASONS
+from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.query.client_claim import MAX_NODE_NAME, read_claim
 from topodns.query.counters import BUCKET_OF_SIZE, TYPE_LABELS, Cell, QueryCounters, ReplyKind
 from topodns.topology.claim_trust import Claim
@@ -87,6 +89,19 @@ _FLAGS: Final = {
 }
 
 
+class _Plain(NamedTuple):
+    """A plain question to a zone. `flags`: those of its header."""
+
+    data: bytes
+    name_end: int
+    flags: int
+    tail: _Tail
+    served: FastZone
+    name: SchemaName | None
+    question: ZoneQuestion
+    started: float
+
+
 class Responder:
     """The fast path of one socket to these zones."""
 
@@ -112,8 +127,7 @@ class Responder:
     def __call__(self, data: bytes, address: bytes, started: float) -> bytes | None:
         """The reply to a plain question received at `started`, also counted; None: the query must take the chain.
 
-        `data` contains a complete header. The chain also answers questions that came before, as it offers its replies
-        to the packet cache.
+        `data` contains a complete header. The packet cache keeps the reply to a question that came before.
         """
         head = HEADS.get(data[2:HEADER_SIZE])
         if head is None:
@@ -126,10 +140,6 @@ class Responder:
             tail, claim = self._with_claim(octets)
         if tail is None or tail.edns != head[1] or not name.islower() or len(name) > MAX_WIRE:
             return None
-        if claim is None:
-            seen, slot, mark = self._table.place_in_filter(data[2:])
-            if seen[slot] == mark:
-                return None
         text = name.decode("latin-1")
         length = name[0]
         at = 1 + length
@@ -148,17 +158,32 @@ class Responder:
         accepted = data[size_at] << 8 | data[size_at + 1] if tail.edns else 0
         limit, origin = reply_limit(self._udp, accepted, served.payload_size), served.origin
         question = _new(ZoneQuestion, (labels, tail.qtype, address, limit, origin, origin.wire, None, claim))
-        found = answer(served.kubernetes, schema_name, question)
+        return self._answer(_new(_Plain, (data, name_end, head[0], tail, served, schema_name, question, started)))
+
+    def _answer(self, plain: _Plain) -> bytes | None:
+        data, name_end, flags, tail, served, name, question, started = plain
+        found = answer(served.kubernetes, name, question)
         if found.ede is not None or found.targets or found.rcode not in _WRITTEN:
             return None
         if found.selection is not None and _may_wait(found.selection, found.location):
             return None
-        reply = _reply(data, name_end, head[0], tail, served, self._denials[served], found, limit)
+        key, balancer, kept = data[2:], served.balancer, False
+        if question.claim is None:  # no packet cache keeps a reply to a query with a claim
+            seen, slot, mark = self._table.place_in_filter(key)
+            kept = seen[slot] == mark
+            if kept and balancer is not None:
+                # Ordered as a whole, as the packet cache goes on from this order.
+                found, balancer = _ordered(found, tail.qtype, balancer), None
+        reply = _reply(data, name_end, flags, tail, served, balancer, self._denials[served], found, question.limit)
         if reply is None:
             return None
-        if claim is None:  # no packet cache keeps a reply to a query with a claim
+        cell = self._count(tail, served, found, len(data), len(reply), started)
+        if kept:
+            resolution = complete_resolution(served.kubernetes, name, question, found)
+            rotate = served.balancer is not None
+            self._table.keep(key, reply, question.address, resolution, cell, rotate, served.variants)
+        elif question.claim is None:
             seen[slot] = mark
-        self._count(tail, served, found, len(data), len(reply), started)
         return reply
 
     def _with_claim(self, octets: bytes) -> tuple[_Tail | None, Claim | None]:
@@ -195,7 +220,7 @@ class Responder:
             at = after
         return None, ()
 
-    def _count(self, tail: _Tail, served: FastZone, found: Answer, asked: int, sent: int, started: float) -> None:
+    def _count(self, tail: _Tail, served: FastZone, found: Answer, asked: int, sent: int, started: float) -> Cell:
         asked_in, sent_in = BUCKET_OF_SIZE[asked], BUCKET_OF_SIZE[sent]
         rcode, selection = found.rcode, found.selection
         outcome, topology_key = ("", "") if selection is None else (selection.reason, selection.key)
@@ -217,6 +242,7 @@ class Responder:
                 self._cells.clear()
             cell = self._cells[key] = self._socket_counters.cell(kind)
         self._socket_counters.count(cell, self._clock() - started, asked, sent)
+        return cell
 
 
 _Records = tuple[bytes, bool, int, int, int]
@@ -257,8 +283,24 @@ def _may_wait(selection: Selection, location: Location | None) -> bool:
     return selection.reason in UNLOCATED_REASONS or (location is not None and not location.node_name)
 
 
+def _ordered(found: Answer, qtype: int, balancer: LoadBalancer) -> Answer:
+    """The answer with its addresses in random order."""
+    rdatas, additional = found.rdatas, found.additional
+    if len(rdatas) > 1 and qtype != RRType.SRV:
+        rdatas = tuple(balancer.ordered(rdatas, len(rdatas)))
+    return found._replace(rdatas=rdatas, additional=balancer.shuffled(additional) if additional else ())
+
+
 def _reply(
-    data: bytes, name_end: int, flags: int, tail: _Tail, served: FastZone, denials: _Denials, found: Answer, limit: int
+    data: bytes,
+    name_end: int,
+    flags: int,
+    tail: _Tail,
+    served: FastZone,
+    balancer: LoadBalancer | None,
+    denials: _Denials,
+    found: Answer,
+    limit: int,
 ) -> bytes | None:
     """The reply, with as many records as fit; None if the SOA does not fit, or for SRV records beyond _MOST_SRV."""
     qtype, edns, dnssec_ok = tail
@@ -271,9 +313,9 @@ def _reply(
         record = denials.record(POINTER | name_end - len(served.origin.wire))
         records: _Records | None = (record, False, 0, 1, 0) if len(record) <= left else None
     elif qtype == RRType.SRV:
-        records = _srv(question, served, found, left)
+        records = _srv(question, balancer, found, left)
     else:
-        records = _addresses(qtype, served, found, left)
+        records = _addresses(qtype, balancer, found, left)
     if records is None:
         return None
     octets, truncated, answers, authority, additional = records
@@ -281,20 +323,20 @@ def _reply(
     return data[:2] + header + question + octets + opt
 
 
-def _srv(question: bytes, served: FastZone, found: Answer, left: int) -> _Records | None:
+def _srv(question: bytes, balancer: LoadBalancer | None, found: Answer, left: int) -> _Records | None:
     """As many SRV records as fit, and addresses of their targets; None beyond _MOST_SRV."""
     rdatas, additional = found.rdatas, found.additional
     count = len(rdatas)
     if sum(map(len, rdatas)) + POINTER_RECORD_HEAD_SIZE * count > _MOST_SRV:
         return None
-    if served.balancer is not None and additional:
-        additional = served.balancer.shuffled(additional)
+    if balancer is not None and additional:
+        additional = balancer.shuffled(additional)
     octets, number, addresses = _srv_records(question, rdatas, found.ttl, additional, left)
     truncated = number < count or addresses < sum(len(rrset.rdatas) for rrset in additional)
     return octets, truncated, number, 0, addresses
 
 
-def _addresses(qtype: int, served: FastZone, found: Answer, left: int) -> _Records:
+def _addresses(qtype: int, balancer: LoadBalancer | None, found: Answer, left: int) -> _Records:
     """As many records of the question's name as fit."""
     rdatas, size, count = found.rdatas, len(found.rdatas[0]), len(found.rdatas)
     fitting = left // (POINTER_RECORD_HEAD_SIZE + size)
@@ -302,8 +344,8 @@ def _addresses(qtype: int, served: FastZone, found: Answer, left: int) -> _Recor
     if not number:
         return b"", True, 0, 0, 0
     ordered: Sequence[bytes] = rdatas
-    if served.balancer is not None and count > 1:
-        ordered = served.balancer.ordered(rdatas, number)
+    if balancer is not None and count > 1:
+        ordered = balancer.ordered(rdatas, number)
     elif number < count:
         ordered = rdatas[:number]
     head = pack_pointer_record_head(QNAME_POINTER, qtype, RRClass.IN, found.ttl, size)

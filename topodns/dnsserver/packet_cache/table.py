@@ -126,15 +126,14 @@ class PacketCache:
         if seen[slot] != mark:
             seen[slot] = mark
             return
-        variants = None if allowed is None else variants_of(reply, resolution, allowed)
-        if variants is not None:
-            plain = _reply_to_plain_form(message, key, reply, variants)
+        if allowed is not None and key != message:
+            plain = _reply_to_plain_form(message, key, reply, variants_of(reply, resolution, allowed))
             if plain is None:
                 return
             reply = plain
-        self._keep(key, reply, address, resolution, cell, rotate, variants)
+        self.keep(key, reply, address, resolution, cell, rotate, allowed)
 
-    def _keep(
+    def keep(
         self,
         key: bytes,
         reply: bytes,
@@ -142,9 +141,14 @@ class PacketCache:
         resolution: Resolution,
         cell: Cell,
         rotate: bool,
-        variants: Variants | None,
+        allowed: Variants | None,
     ) -> None:
-        """Keep `reply` under this key for the clients in the resolution's scope, unless it is there already."""
+        """Keep `reply`, that to the query with this key, for the clients in the resolution's scope, unless it is there
+        already. Parameters as in `offer`.
+        """
+        if resolution.scope == _CLIENT:
+            return
+        variants = None if allowed is None else variants_of(reply, resolution, allowed)
         if self._stored >= MAX_STORED or (self.octets >= self.limit and not self._caches.budget.grant(self)):
             self.clear()
         view = self.common if resolution.scope == _EVERYONE else self._view_of(address)

@@ -65,6 +65,11 @@ class _Asked(NamedTuple):
     origin: Origin
     seen: tuple[Name, ...] = ()  # names whose CNAMEs led here, the client's query first
 
+    @property
+    def origin_wire(self) -> bytes:
+        """The origin in the query's spelling."""
+        return self.query.spelling[-len(self.origin.wire) :]
+
 
 async def _respond_after(arrival: Outcome[None], asked: _Asked) -> Stepped:
     await arrival
@@ -83,7 +88,7 @@ def _completed(asked: _Asked, resolution: Resolution) -> Answered | FellThrough:
         if response.rcode == Rcode.NXDOMAIN and is_below_any(query.qname, kubernetes.settings.fallthrough):
             return FellThrough(resolution.facts)
         if response.rcode != Rcode.REFUSED:
-            response.authority = (_soa(asked, _is_miss(resolution)),)
+            response.authority = (_soa(kubernetes, asked.origin_wire, _is_miss(resolution)),)
     if query.edns is not None and query.edns.options:
         _echo_subnet(kubernetes, query.edns, client, resolution)
     if resolution.chase:
@@ -130,7 +135,17 @@ def _apex_soa(asked: _Asked) -> Resolution:
     """
     if len(asked.query.qname) > len(asked.origin.name):
         return Resolution(Response(), PLUGIN)
-    return Resolution(Response(answer=(_soa(asked),)), PLUGIN, Scope.CLIENT)
+    return Resolution(Response(answer=(_soa(asked.kubernetes, asked.origin_wire),)), PLUGIN, Scope.CLIENT)
+
+
+def complete_resolution(
+    kubernetes: KubernetesZone, name: NameOrAddress, question: ZoneQuestion, found: Answer
+) -> Resolution:
+    """The resolution of this answer, which has no EDNS options and no CNAMEs, with its dependencies and SOA."""
+    resolution = _resolution(kubernetes, name, question, found)
+    if not found.rdatas:
+        resolution.response.authority = (_soa(kubernetes, question.origin_wire, _is_miss(resolution)),)
+    return resolution
 
 
 def _resolution(kubernetes: KubernetesZone, name: NameOrAddress, question: ZoneQuestion, found: Answer) -> Resolution:
@@ -193,7 +208,7 @@ def _is_miss(resolution: Resolution) -> bool:
     return selection is not None and not resolution.response.answer and selection.reason in MISSES
 
 
-def _soa(asked: _Asked, miss: bool = False) -> RRset:
+def _soa(kubernetes: KubernetesZone, origin_wire: bytes, miss: bool = False) -> RRset:
     """The SOA, owned by the origin in the query's spelling; with a TTL of a few seconds for a topology miss."""
-    ttl, origin_wire = asked.kubernetes.settings.ttl, asked.query.spelling[-len(asked.origin.wire) :]
-    return soa_rrset(origin_wire, asked.kubernetes.state.serial, min(ttl, MAX_MISS_TTL) if miss else ttl)
+    ttl = kubernetes.settings.ttl
+    return soa_rrset(origin_wire, kubernetes.state.serial, min(ttl, MAX_MISS_TTL) if miss else ttl)
