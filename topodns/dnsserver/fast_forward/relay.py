@@ -28,15 +28,28 @@ _COUNTS_END: Final = 8
 
 
 class Crossing(LoneFlight):
-    """A plain question in flight and the outcome of its reply. Only a `Relay` creates it, and sets the attributes."""
+    """A plain question in flight and the outcome of its reply."""
 
     __slots__ = ("cache_key", "data", "port", "relay", "tail")
 
-    cache_key: bytes
-    data: bytes  # the client's query
-    port: int  # of the client
-    relay: "Relay"
-    tail: Tail
+    def __init__(
+        self,
+        relay: "Relay",
+        tail: Tail,
+        data: bytes,
+        question: bytes,
+        cache_key: bytes,
+        address: bytes,
+        port: int,
+        started: float,
+    ) -> None:
+        """`data`: the client's query, from this packed address and port. `cache_key`: b"" without `cache`."""
+        self.relay, self.tail, self.data, self.cache_key, self.port = relay, tail, data, cache_key, port
+        # Those of LoneFlight, whose own constructor would be a second call for each query.
+        self.message, self.question = tail.header + question + tail.opt, question
+        self.address, self.started = address, started
+        self.carrier = self.twin = self.flight = self.deliver = None
+        self.settled = False
 
     def on_answer(self, answer: UpstreamAnswer) -> None:
         """Settle with the reply made from this answer of an upstream."""
@@ -96,21 +109,16 @@ class Relay:
         # The octets of type, class and label lengths are below the letters, so `lower` leaves them.
         if question != question.lower() or (tail.guard is not None and tail.guard.looping):
             return None
-        crossing = Crossing()
+        key = b""
         if tail.cache is not None:
-            key = crossing.cache_key = question + tail.key_end
+            key = question + tail.key_end
             if tail.cache.memory.knows(key):
                 return None
-        crossing.message = message = tail.header + question + tail.opt
-        crossing.question = question
-        crossing.address, crossing.port, crossing.started = address, port, started
-        crossing.relay, crossing.tail, crossing.data = self, tail, data
-        crossing.carrier = crossing.twin = crossing.flight = crossing.deliver = None
-        crossing.settled = False
+        crossing = Crossing(self, tail, data, question, key, address, port, started)
         if tail.alone:
             joined = tail.single_flight.join_alone(crossing, self._udp)
         else:
-            joined = tail.single_flight.join(message, question, tail.wanted, self._udp, crossing, started)
+            joined = tail.single_flight.join(crossing.message, question, tail.wanted, self._udp, crossing, started)
         return crossing if joined else None
 
     def note_bug(self, crossing: Crossing) -> None:

@@ -169,9 +169,10 @@ class LoneFlight(Attempt, ABC):
     It is its first attempt, and the deferred reply to its client, too: one object for a query. `share` makes a flight
     when an equal query joins, the reply is late, or the attempt fails or gets a reply that is not plain.
 
-    Without `__init__`, a call of which takes 3 % of the instructions of a query: what creates it sets `message`,
-    `question`, `started` (monotonic seconds, from which the deadline counts) and `address`, `settled` to False, and
-    `carrier`, `twin`, `flight` and `deliver` to None.
+    The one constructor is that of the subclass, since a second call takes 3 % of the instructions of a query: it sets
+    `message`, `question`, `started` (monotonic seconds, from which the deadline counts) and `address`, `settled` to
+    False, and `carrier`, `twin`, `flight` and `deliver` to None. `SingleFlight.join_alone` sets the others, which only
+    a query that is a flight has.
     """
 
     __slots__ = ("_place", "_reply", "address", "deliver", "flight", "key", "settled", "table")
