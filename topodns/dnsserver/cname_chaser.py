@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Chaser:
     """Implements `Chase`: resolves the target of a CNAME in the server block that `match` finds for it, if any.
 
-    At most MAX_CHASE targets in a row; None as the answer for a further one, or without a server block.
+    None as the answer without a server block; SERVFAIL after MAX_CHASE targets in a row, as CoreDNS: of a zone file it
+    is that of the whole chain, which may be a loop.
     """
 
     def __init__(self, match: "Callable[[Query, Client], Block | None]") -> None:
@@ -26,8 +27,10 @@ class Chaser:
     def __call__(self, target: Name, qtype: int, client: Client) -> Answered | None:
         query = Query(0, Flag.RD, target, name_wire(target), qtype, RRClass.IN, None, 0)
         block = self._match(query, client)
-        if block is None or client.depth >= MAX_CHASE:
+        if block is None:
             return None
+        if client.depth >= MAX_CHASE:
+            return Resolution(Response(Rcode.SERVFAIL), "", Scope.CLIENT)
         return block.chain.resolve(query, client._replace(depth=client.depth + 1))
 
 

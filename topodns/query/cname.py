@@ -14,7 +14,7 @@ MAX_CHASE: Final = 8  # CNAMEs in a row that lead from one plugin to another
 _OF_TARGET: Final = (Rcode.NXDOMAIN, Rcode.SERVFAIL)  # the rcodes of a target that are also the alias's
 
 Chase = Callable[[Name, int, Client], Answered | None]
-"""(target, qtype, client) -> the listener's answer for the target; None without a server block, or after MAX_CHASE."""
+"""(target, qtype, client) -> the listener's answer for the target; SERVFAIL after MAX_CHASE, None without a block."""
 
 
 def follow(

@@ -40,9 +40,11 @@ def test_a_target_is_asked_for_one_step_deeper_and_in_lower_case() -> None:
     assert (query.qname, query.spelling, query.qtype, asker.depth) == (TARGET, name_wire(TARGET), RRType.AAAA, 1)
 
 
-def test_a_chain_of_targets_ends() -> None:
+def test_a_chain_of_targets_ends_in_servfail() -> None:
     found = block()
-    assert Chaser(lambda *_: found)(TARGET, RRType.A, client()._replace(depth=MAX_CHASE)) is None
+    end = Chaser(lambda *_: found)(TARGET, RRType.A, client()._replace(depth=MAX_CHASE))
+    assert isinstance(end, Resolution)
+    assert end.response.rcode == Rcode.SERVFAIL
     assert Chaser(lambda *_: None)(TARGET, RRType.A, client()) is None
     assert found.asked == []
 
