@@ -68,7 +68,7 @@ class Bench:
         hot = hot_questions(Random(1))
         self._hot_file = write_questions(directory / "hot.questions", hot)
         self._dnsperf_file = write_dnsperf_input(directory / "hot.dnsperf", hot)
-        self._echo = Series(f"plain UDP echo in {'C' if tools.compiled else 'Python'}")
+        self._echo = Series("plain UDP echo")
         self._dnsperf = Series("hot, by dnsperf as one client")
         self._rate = Series("thousand queries per second")
 
@@ -126,7 +126,7 @@ class Bench:
     @contextmanager
     def _echo_server(self) -> Iterator[Target]:
         port = free_port()
-        with running((*self._tools.echo, str(port)), self._server_core) as process:
+        with running((self._tools.echo, str(port)), self._server_core) as process:
             wait_for_answer(process, port, QUESTION.message)
             yield Target(process.pid, port, self._asking_core)
 
@@ -140,8 +140,6 @@ def _demo_on_any_ports(directory: Path) -> Path:
 
 
 def _notes(tools: Tools) -> Iterator[str]:
-    if not tools.compiled:
-        yield "no C compiler (Debian package gcc): generator and echo are in Python, and all figures are higher"
     if not tools.dnsperf:
         yield "no dnsperf (Debian package dnsperf): its lines are left out"
     if len(set(cores())) == 1:

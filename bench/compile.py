@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+from bench.proc import NoAnswer
+
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "topodns" / "bench"
 
 _SOURCES: Final = Path(__file__).parent
@@ -17,8 +19,11 @@ def find_compiler() -> str | None:
     return next(filter(None, map(shutil.which, (os.environ.get("CC", "cc"), "gcc", "clang"))), None)
 
 
-def compiled(compiler: str, name: str) -> Path:
-    """The program of NAME.c, compiled now or before. Raises CalledProcessError."""
+def compiled(name: str) -> Path:
+    """The program of NAME.c, compiled now or before. Raises NoAnswer without a compiler, and CalledProcessError."""
+    compiler = find_compiler()
+    if compiler is None:
+        raise NoAnswer("needs a C compiler (Debian package gcc), for generators that are faster than the servers")
     source = _SOURCES / f"{name}.c"
     read = (source, *sorted(_SOURCES.glob("*.h")))
     digest = hashlib.sha256(b"".join(path.read_bytes() for path in read)).hexdigest()[:16]

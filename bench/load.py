@@ -1,13 +1,12 @@
-"""Finds and runs the generator and the plain UDP echo, in C if a compiler is found, else in Python; and dnsperf."""
+"""Runs the generator and the plain UDP echo, which are in C, and dnsperf."""
 
 import re
 import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from bench.compile import compiled, find_compiler
+from bench.compile import compiled
 from bench.proc import NoAnswer, cpu_seconds, output_of
 
 _DNSPERF_COMPLETED: Final = re.compile(r"Queries completed:\s+(\d+)")
@@ -27,22 +26,16 @@ class Answers(NamedTuple):
 
 @dataclass(frozen=True)
 class Tools:
-    """The commands of the echo and of the generator. `compiled`: they are C programs."""
+    """The programs."""
 
-    echo: tuple[str | Path, ...]
-    ask: tuple[str | Path, ...]
-    compiled: bool
+    echo: Path
+    ask: Path
     dnsperf: str | None  # its path; None: not installed
 
 
 def find_tools() -> Tools:
-    """The C programs, compiled if no earlier run has compiled them; without a C compiler the Python ones."""
-    compiler = find_compiler()
-    dnsperf = shutil.which("dnsperf")
-    if compiler is None:
-        python = (sys.executable, "-m", "bench.without_compiler")
-        return Tools((*python, "echo"), (*python, "ask"), False, dnsperf)
-    return Tools((compiled(compiler, "echo"),), (compiled(compiler, "ask"),), True, dnsperf)
+    """The programs, compiled if no earlier run has compiled them. Raises as `compiled`."""
+    return Tools(compiled("echo"), compiled("ask"), shutil.which("dnsperf"))
 
 
 @dataclass(frozen=True)
@@ -65,7 +58,7 @@ def microseconds_per_answer(tools: Tools, target: Target, questions: Path, secon
 
 def ask(tools: Tools, target: Target, questions: Path, seconds: float = 0.0) -> Answers:
     """Send the queries of a file as fast as they are answered: repeatedly for `seconds`, or each once if that is 0."""
-    printed = output_of((*tools.ask, str(target.port), questions, str(seconds)), target.asking_core)
+    printed = output_of((tools.ask, str(target.port), questions, str(seconds)), target.asking_core)
     return Answers(*map(int, printed.split()))
 
 

@@ -1,13 +1,12 @@
-"""The clients of a resolver and its upstream, as one process: `outside.c`, or `outside_without_compiler.py`."""
+"""The clients of a resolver and its upstream, as one process: `outside.c`."""
 
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from bench.compile import compiled, find_compiler
+from bench.compile import compiled
 from bench.proc import NoAnswer, cpu_seconds, free_port
 
 WINDOW: Final = 64  # queries in flight
@@ -30,11 +29,10 @@ class Outcome(NamedTuple):
 
 
 class Outside:
-    """The running process. `upstream_port`: that of the upstream, on 127.0.0.1. `compiled`: it is the C program."""
+    """The running process. `upstream_port`: that of the upstream, on 127.0.0.1."""
 
-    def __init__(self, process: subprocess.Popen[str], upstream_port: int, compiled: bool) -> None:
+    def __init__(self, process: subprocess.Popen[str], upstream_port: int) -> None:
         self.upstream_port = upstream_port
-        self.compiled = compiled
         self._process = process
 
     def ask(self, port: int, questions: Path, address: str = "127.0.0.1") -> Outcome:
@@ -68,12 +66,14 @@ class Outside:
 
 @contextmanager
 def outside() -> Iterator[Outside]:
-    """The clients and the upstream, started on the core of this process, until the end of the context."""
-    compiler, port = find_compiler(), free_port()
-    program = (compiled(compiler, "outside"),) if compiler else (sys.executable, "-m", "bench.outside_without_compiler")
-    command = (*program, str(port))
+    """The clients and the upstream, started on the core of this process, until the end of the context.
+
+    Raises as `compiled`.
+    """
+    port = free_port()
+    command = (compiled("outside"), str(port))
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
-            yield Outside(process, port, compiler is not None)
+            yield Outside(process, port)
         finally:
             process.kill()

@@ -238,7 +238,7 @@ class Bench:
 
     def _measure_echo(self) -> None:
         port = free_port()
-        with running((*self._echo_program, str(port)), self._core) as process:
+        with running((self._echo_program, str(port)), self._core) as process:
             wait_for_answer(process, port, Question(CLIENT, LOOKED_FOR).message)
             spent, _ = self._peers.microseconds_per_answer(process.pid, port, self._loads.cached)
             self._echo.values.append(spent)
@@ -290,8 +290,6 @@ def _bench(core: int) -> Iterator[Bench]:
         outside() as peers,
         running_api(_demo_objects()) as api,
     ):
-        if not peers.compiled:
-            say("no C compiler (Debian package gcc): clients and upstream are in Python, and all figures are higher")
         yield Bench(peers, api.url, Path(folder), core)
 
 

@@ -22,7 +22,7 @@ from bench.compare.loads import FULL, SHORT, Loads
 from bench.compare.measuring import Generators, Tools
 from bench.compare.report import beside_servers, by_interpreter, renew
 from bench.compare.rounds import Rounds, Testbed
-from bench.compile import compiled, find_compiler
+from bench.compile import compiled
 from bench.outside import outside
 from bench.proc import NoAnswer, cores, go_first
 from bench.progress import say
@@ -46,12 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, _end)
     began = time.monotonic()
-    compiler = find_compiler()
-    if compiler is None:
-        say("bench-compare needs a C compiler (Debian package gcc), for generators that are faster than the servers")
-        return 1
     try:
-        with _prepared(compiler, options) as (rounds, servers):
+        with _prepared(options) as (rounds, servers):
             count = _run(rounds, 1 if options.short else options.rounds, options.short)
     except (NoAnswer, subprocess.CalledProcessError) as problem:
         say(f"bench: {problem}")
@@ -72,9 +68,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 @contextmanager
-def _prepared(compiler: str, options: argparse.Namespace) -> Iterator[tuple[Rounds, list[str]]]:
+def _prepared(options: argparse.Namespace) -> Iterator[tuple[Rounds, list[str]]]:
     """(The rounds, the titles of the servers), with the generators and the stand-in for an API server running."""
     short = options.short
+    tools = Tools.made_by(shutil.which("dnsperf"))
+    if tools.dnsperf is None:
+        say("no dnsperf (Debian package dnsperf): its row is left out")
     server_core, other_core = cores()
     if server_core == other_core:
         say("one core only: servers and generators share it, and figures cannot be compared")
@@ -89,10 +88,7 @@ def _prepared(compiler: str, options: argparse.Namespace) -> Iterator[tuple[Roun
         names = StaticNames(write_zone(folder / "zone", content), write_local_data(folder / "local-data", content))
         contenders = find_by_interpreter(say) if options.interpreters else find_contenders(names, say)
         contenders = contenders[: 1 if options.alone else None]
-        tools = Tools.made_by(compiler, shutil.which("dnsperf"))
-        if tools.dnsperf is None:
-            say("no dnsperf (Debian package dnsperf): its row is left out")
-        echoes = floor((compiled(compiler, "echo"),), compiled(compiler, "echo_tcp"))
+        echoes = floor((compiled("echo"),), compiled("echo_tcp"))
         with outside() as peers, stand_in(write_list(folder / "cluster.json", made), other_core) as api:
             testbed = Testbed(Generators(tools, peers, other_core), peers, api, folder, server_core)
             yield Rounds(testbed, loads, contenders, echoes, short), [each.title for each in contenders]

@@ -33,8 +33,8 @@ class Tools:
     dnsperf: str | None
 
     @classmethod
-    def made_by(cls, compiler: str, dnsperf: str | None) -> "Tools":
-        return cls(compiled(compiler, "ask_tcp"), compiled(compiler, "pace"), dnsperf)
+    def made_by(cls, dnsperf: str | None) -> "Tools":
+        return cls(compiled("ask_tcp"), compiled("pace"), dnsperf)
 
 
 class Usage(NamedTuple):

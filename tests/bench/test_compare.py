@@ -32,7 +32,7 @@ def test_without_a_compiler_it_says_which_package_is_missing() -> None:
     done = run({**os.environ, "PATH": "", "CC": "no-such-compiler"})
     assert done.returncode == 1
     assert done.stderr == (
-        "bench-compare needs a C compiler (Debian package gcc), for generators that are faster than the servers\n"
+        "bench: needs a C compiler (Debian package gcc), for generators that are faster than the servers\n"
     )
 
 
