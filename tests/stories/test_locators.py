@@ -12,7 +12,7 @@ from tests.support.program_with_fake_api import NEAR, Scene, scene
 from tests.support.server_process import until
 
 POD, IN_ZONE_A, IN_ZONE_B = "10.244.1.7", ["10.61.1.1"], ["10.61.2.1"]
-ONE_SECOND = 1.0
+SOON = 10.0  # seconds: a watch tells of a change at once, and a new list would take minutes
 TRUSTED = "127.61.0.9"  # on no node
 FAILING, CONTRADICTIONS = "topodns_watch_failing", "topodns_locator_contradictions"
 
@@ -28,10 +28,10 @@ def near(story: Scene, client: str = POD) -> list[str]:
 
 
 def comes(story: Scene, expected: list[str]) -> None:
-    """Wait for this answer, for a second at most."""
+    """Wait for this answer, which a watch brings."""
     begun = time.monotonic()
     until(lambda: near(story) == expected, f"{expected}; there is {near(story)}\n{story.server.output()}")
-    assert time.monotonic() - begun < ONE_SECOND
+    assert time.monotonic() - begun < SOON
 
 
 def test_a_client_is_where_its_node_locator_says_and_moves_with_it(tmp_path: Path) -> None:

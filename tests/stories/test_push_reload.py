@@ -122,4 +122,4 @@ def test_a_server_that_stops_ends_its_sessions_with_a_retry_delay(story: Story, 
         ends_in_order(one)
         assert without.is_closed()
         assert story.server.wait() == 0
-        assert time.monotonic() - begun < 5
+        assert time.monotonic() - begun < 30
