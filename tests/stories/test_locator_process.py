@@ -17,7 +17,8 @@ from tests.support.api_objects import node, pod
 from tests.support.event_loops import PATIENCE
 from tests.support.fake_api.server import FakeApi, running
 from tests.support.server_process import ROOT, own_address
-from topodns.locator.leader_election import LEASE_SECONDS, RETRY_SECONDS
+from topodns.kube.lease import LEASE_SECONDS
+from topodns.locator.leader_election import RETRY_SECONDS
 
 NODES = (node("n1", "a", "192.0.2.1"), node("n2", "b", "192.0.2.2"))
 

@@ -10,7 +10,7 @@ from tests.support.api_objects import Object, service
 from tests.support.fake_api.server import FakeApi, running
 from tests.support.program_with_fake_api import CLUSTER
 from tests.support.server_process import Server, own_address, serving, until
-from topodns.kube.events.lease import DURATION
+from topodns.kube.lease import LEASE_SECONDS
 
 BAD, MISPLACED = service("bad", keys="no such key"), service("misplaced", cluster_ip="10.96.0.9", keys="*")
 WRITTEN = "topodns_service_events_total"
@@ -75,7 +75,7 @@ def test_of_two_servers_one_reports_each_service_once_and_the_other_continues_wh
         writer.process.kill()
         writer.process.wait()
         api.put(MISPLACED)
-        until(lambda: len(got(api)) == 2, str(got(api)), 3 * DURATION)
+        until(lambda: len(got(api)) == 2, str(got(api)), 3 * LEASE_SECONDS)
         assert got(api)[1] == ("misplaced", "TopologyPolicyMisplaced")
         assert holder(api) != first
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from topodns.kube.events import lease
+from topodns.kube.events.recorder import LEASE_NAME
+from topodns.kube.lease import LEASE_NAMESPACE
 
 FOLDER = Path(__file__).parents[2] / "config/kubernetes"
 NEEDED = {
@@ -51,10 +52,10 @@ def test_events_may_be_made_anywhere_and_one_lease_of_our_own_namespace_be_held(
     leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"]}
     assert found["Role"]["rules"] == [
         {**leases, "verbs": ["create"]},
-        {**leases, "resourceNames": [lease.NAME], "verbs": ["get", "update"]},
+        {**leases, "resourceNames": [LEASE_NAME], "verbs": ["get", "update"]},
     ]
     account = objects("rbac.yaml")["ServiceAccount"]["metadata"]
-    assert found["Role"]["metadata"]["namespace"] == account["namespace"] == lease.NAMESPACE
+    assert found["Role"]["metadata"]["namespace"] == account["namespace"] == LEASE_NAMESPACE
 
 
 @pytest.mark.parametrize(("file", "kind"), [*((file, "ClusterRole") for file in (*NEEDED, EVENTS)), (EVENTS, "Role")])

@@ -23,9 +23,9 @@ from topodns.kube.client import connect
 from topodns.kube.client.contract import ApiError, KubeApi
 from topodns.kube.client.counters import RequestCounters
 from topodns.kube.client.credentials import OURS
-from topodns.kube.events.lease import NAMESPACE
 from topodns.kube.events.recorder import EventRecorder
 from topodns.kube.informer.informer import ApiSource
+from topodns.kube.lease import LEASE_NAMESPACE
 from topodns.kube.manifests.source import ManifestSource
 from topodns.net.loop_timers import LoopTimers
 from topodns.plugins.kubernetes.pod_wait import PodWait
@@ -267,5 +267,7 @@ class ClusterMaker:
         connecting = partial(connect, settings.api, socket_counters=self.requests)
         event_recorder = None
         if settings.writes_events:
-            event_recorder = EventRecorder(connecting, OURS.namespace or NAMESPACE, self._holder, self.service_events)
+            event_recorder = EventRecorder(
+                connecting, OURS.namespace or LEASE_NAMESPACE, self._holder, self.service_events
+            )
         return Feed(settings, self._rng, connecting, event_recorder)

@@ -13,10 +13,10 @@ from topodns.corefile.arguments import MAX_PORT, Address
 from topodns.corefile.errors import shown
 from topodns.kube.client.contract import ApiError
 from topodns.kube.client.credentials import OURS, package_needed
+from topodns.kube.lease import LEASE_NAMESPACE
 from topodns.locator.objects import KINDS, NODE_LOCATORS, LocatorKind
 from topodns.locator.projection import LABELS
 
-LEASE_NAMESPACE: Final = "kube-system"  # outside of a Pod; in one, its namespace
 LEASE_NAME: Final = "topodns-locator"
 COALESCE: Final = 0.5  # seconds
 MAX_COALESCE: Final = 60.0  # seconds

@@ -30,15 +30,16 @@ from topodns.kube.client.official_client import (
     read_object,
     replace_object,
 )
-from topodns.kube.events.bodies import (
+from topodns.kube.lease import (
+    LEASE_SECONDS,
     LeaseRecord,
+    OthersLease,
     lease_record,
     new_lease,
     released_lease,
     renewed_lease,
 )
 
-LEASE_SECONDS: Final = 15  # for which others leave a Lease alone that is not renewed
 RENEW_SECONDS: Final = 10.0  # after the request of the last renewal: the leader writes no longer
 RETRY_SECONDS: Final = 2  # between two attempts to acquire or to renew
 REQUEST_SECONDS: Final = LEASE_SECONDS - RENEW_SECONDS  # deadline of each request: none outlives the Lease
@@ -123,7 +124,7 @@ class FencedLock:
         self.name, self.namespace, self.identity = api.name, api.namespace, identity
         self._api, self._fence, self._clock, self._now, self._report = api, fence, clock, now, report
         self._read: LeaseRecord | None = None
-        self._unchanged = ("", 0.0)  # the version last read, and when it was first read
+        self._others = OthersLease(identity)
 
     async def get(self, name: str, namespace: str) -> tuple[bool, Any]:
         """The package's record of the Lease, or (False, its error), with the status 404 where there is no Lease."""
@@ -137,8 +138,6 @@ class FencedLock:
                 return False, ApiException(status=_NOT_FOUND, reason=str(error), body='{"code": 404}')
             self._report(error)
             return False, ApiException(status=error.status, reason=str(error))
-        if found.version != self._unchanged[0]:
-            self._unchanged = (found.version, self._clock())
         if found.holder != self.identity:
             self._fence.close()
         self._read = found
@@ -149,7 +148,7 @@ class FencedLock:
         return True, LeaderElectionRecord(holder, found.seconds, spec.get("acquireTime"), spec.get("renewTime"))
 
     async def create(self, name: str, namespace: str, election_record: Any) -> bool:
-        lease = new_lease(self.namespace, self.name, self.identity, LEASE_SECONDS, self._now())
+        lease = new_lease(self.namespace, self.name, self.identity, self._now())
         return await self._renewed(self._api.create(dict(lease)))
 
     async def update(self, name: str, namespace: str, updated_record: Any) -> bool:
@@ -157,7 +156,7 @@ class FencedLock:
         found = self._read
         if found is None or self._is_others(found):
             return False
-        lease = renewed_lease(found, self.identity, LEASE_SECONDS, self._now())
+        lease = renewed_lease(found, self.identity, self._now())
         return await self._renewed(self._api.replace(dict(lease)))
 
     async def release(self) -> None:
@@ -173,9 +172,7 @@ class FencedLock:
 
     def _is_others(self, found: LeaseRecord) -> bool:
         """Whether another replica holds it, which renewed it less than LEASE_SECONDS ago or might have."""
-        if found.holder in ("", self.identity):
-            return False
-        return self._clock() < self._unchanged[1] + max(found.seconds, LEASE_SECONDS)
+        return self._others.expires_in(found, self._clock(), LEASE_SECONDS) > 0
 
     async def _renewed(self, request: Coroutine[Any, Any, None]) -> bool:
         began = self._clock()

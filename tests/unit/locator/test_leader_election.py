@@ -12,9 +12,8 @@ import pytest
 
 from tests.support.virtual_event_loop import run_virtually
 from topodns.kube.client.contract import ApiError
-from topodns.kube.events.bodies import LeaseRecord, decode_lease
+from topodns.kube.lease import LEASE_SECONDS, LeaseRecord, decode_lease
 from topodns.locator.leader_election import (
-    LEASE_SECONDS,
     RENEW_SECONDS,
     RETRY_SECONDS,
     Fence,

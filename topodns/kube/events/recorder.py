@@ -13,7 +13,7 @@ from topodns.clock import boot_clock
 from topodns.cluster.model import ObjectKey
 from topodns.kube.client.contract import ApiError, KubeApi, read_body
 from topodns.kube.events.bodies import REASONS, decode_uid, event_body
-from topodns.kube.events.lease import Lease
+from topodns.kube.lease import Lease
 from topodns.memory.bounded import TTLCache
 from topodns.time_slices import Job, do_in_slices
 from topodns.topology.findings import Finding
@@ -106,7 +106,8 @@ class EventSchedule:
         return self._attempts[0] + _MINUTE if len(self._attempts) == PER_MINUTE else -math.inf
 
 
-LIMIT: Final = 8.0  # seconds per step under the Lease; LIMIT + lease.SURE is less than lease.DURATION
+LEASE_NAME: Final = "topodns-events"
+LIMIT: Final = 8.0  # seconds per step under the Lease; LIMIT + lease.SURE is less than lease.LEASE_SECONDS
 TROUBLED: Final = 60.0  # seconds to wait after a transient failure
 
 _FORBIDDEN, _CONFLICT = 403, 409
@@ -132,7 +133,7 @@ class EventRecorder:
     ) -> None:
         """`clock`: that of the `Lease`."""
         self._connect = connect
-        self._lease = Lease(namespace, holder, clock)
+        self._lease = Lease(namespace, LEASE_NAME, holder, clock)
         self._holder = holder
         self._counts = counts
         self._plan = EventSchedule(_now)

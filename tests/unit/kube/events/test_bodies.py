@@ -1,4 +1,4 @@
-"""Events and Leases as JSON."""
+"""Events as JSON."""
 
 import json
 from typing import Any
@@ -7,7 +7,7 @@ import pytest
 
 from topodns.cluster.model import ObjectKey
 from topodns.kube.client.contract import ApiError
-from topodns.kube.events.bodies import MAX_MESSAGE, decode_lease, decode_uid, event_body, lease_body, renewed_body
+from topodns.kube.events.bodies import MAX_MESSAGE, decode_uid, event_body
 from topodns.topology.findings import Finding
 
 NOW = 1_700_000_000.25  # 2023-11-14T22:13:20.25Z
@@ -68,49 +68,3 @@ def test_the_uid_is_that_of_the_only_service(body: bytes, uid: str) -> None:
 def test_a_reply_that_is_no_list_of_services_is_an_error(body: bytes) -> None:
     with pytest.raises(ApiError):
         decode_uid(body)
-
-
-def test_a_new_lease_is_ours() -> None:
-    content = json.loads(lease_body("kube-system", "topodns-events", "pod-1", 15, NOW))
-    assert content["metadata"] == {"name": "topodns-events", "namespace": "kube-system"}
-    assert content["spec"] == {
-        "holderIdentity": "pod-1",
-        "leaseDurationSeconds": 15,
-        "acquireTime": "2023-11-14T22:13:20.250000Z",
-        "renewTime": "2023-11-14T22:13:20.250000Z",
-        "leaseTransitions": 0,
-    }
-
-
-def held(**spec: Any) -> bytes:
-    metadata = {"name": "topodns-events", "resourceVersion": "7", "labels": {"kept": "yes"}}
-    return json.dumps({"kind": "Lease", "metadata": metadata, "spec": spec}).encode()
-
-
-def test_renewing_keeps_the_time_of_acquisition_and_the_version_that_was_seen() -> None:
-    record = decode_lease(held(holderIdentity="pod-1", leaseDurationSeconds=15, acquireTime="then", leaseTransitions=3))
-    content = json.loads(renewed_body(record, "pod-1", 15, NOW))
-    assert (content["metadata"]["resourceVersion"], content["metadata"]["labels"]) == ("7", {"kept": "yes"})
-    assert (content["spec"]["acquireTime"], content["spec"]["leaseTransitions"]) == ("then", 3)
-    assert content["spec"]["renewTime"] == "2023-11-14T22:13:20.250000Z"
-
-
-def test_taking_over_counts_a_transition() -> None:
-    record = decode_lease(held(holderIdentity="pod-2", leaseDurationSeconds=30, leaseTransitions=3))
-    assert (record.version, record.holder, record.seconds) == ("7", "pod-2", 30.0)
-    spec = json.loads(renewed_body(record, "pod-1", 15, NOW))["spec"]
-    assert (spec["holderIdentity"], spec["leaseDurationSeconds"], spec["leaseTransitions"]) == ("pod-1", 15, 4)
-    assert spec["acquireTime"] == spec["renewTime"]
-
-
-@pytest.mark.parametrize("spec", ["{}", "null", '{"holderIdentity":null,"leaseDurationSeconds":"x"}'])
-def test_a_lease_without_a_holder_is_free(spec: str) -> None:
-    record = decode_lease(f'{{"metadata":{{}},"spec":{spec}}}'.encode())
-    assert (record.holder, record.seconds) == ("", 0.0)
-    assert json.loads(renewed_body(record, "pod-1", 15, NOW))["spec"]["leaseTransitions"] == 1
-
-
-@pytest.mark.parametrize("body", [b"nonsense", b"{}", b'{"metadata":{},"spec":[1]}'])
-def test_a_reply_that_is_no_lease_is_an_error(body: bytes) -> None:
-    with pytest.raises(ApiError):
-        decode_lease(body)

@@ -19,8 +19,8 @@ from tests.support.fake_api.statuses import Refusal
 from tests.support.state_with_fake_api import until
 from tests.support.virtual_event_loop import run_virtually
 from topodns.cluster.model import ObjectKey
-from topodns.kube.events.lease import DURATION, NAME, SURE
-from topodns.kube.events.recorder import DENIED, LIMIT, REPEATED, TROUBLED, EventRecorder
+from topodns.kube.events.recorder import DENIED, LEASE_NAME, LIMIT, REPEATED, TROUBLED, EventRecorder
+from topodns.kube.lease import LEASE_SECONDS, SURE
 from topodns.topology.findings import Finding
 
 BAD = Finding(ObjectKey("default", "bad"), "invalid", "a key is empty")
@@ -127,8 +127,8 @@ def test_each_request_is_one_that_the_optional_role_allows() -> None:
         await asyncio.sleep(REPEATED)
         asked = {(one.resource, one.verb, one.name) for one in setup.api.requests.all}
         assert asked <= {
-            ("leases", "get", NAME),
-            ("leases", "update", NAME),
+            ("leases", "get", LEASE_NAME),
+            ("leases", "update", LEASE_NAME),
             ("leases", "create", ""),
             ("services", "list", ""),
             ("events", "create", ""),
@@ -142,7 +142,7 @@ def test_two_replicas_write_one_event_and_one_of_them_at_a_time() -> None:
         first, second = setup.replica(BAD, WORSE), setup.replica(BAD, WORSE)
         await setup.shows("bad", "worse")
         assert sorted((first.counts["written"], second.counts["written"])) == [0, 2]
-        await asyncio.sleep(4 * DURATION)
+        await asyncio.sleep(4 * LEASE_SECONDS)
         assert first.counts + second.counts == {"written": 2, "present": 2}
 
     play(story)
@@ -154,7 +154,7 @@ def test_the_lease_of_a_holder_that_was_killed_is_taken_over_when_it_has_run_out
         await setup.shows("bad")
         await first.kill()
         second.report(BAD, WORSE)
-        await asyncio.sleep(DURATION - 1)
+        await asyncio.sleep(LEASE_SECONDS - 1)
         assert (setup.got(), setup.holder()) == (["bad"], "replica-0")
         await setup.shows("bad", "worse")
         assert setup.holder() == "replica-1"
@@ -166,7 +166,7 @@ def test_a_replica_that_has_lost_the_lease_stops_writing() -> None:
     async def story(setup: Setup) -> None:
         replica = setup.replica(BAD)
         await setup.shows("bad")
-        await asyncio.sleep(DURATION)
+        await asyncio.sleep(LEASE_SECONDS)
         (lease,) = (each for each in setup.api.objects() if each["kind"] == "Lease")
         stolen = {**lease, "spec": {**lease["spec"], "holderIdentity": "somebody", "leaseDurationSeconds": 3600}}
         setup.api.put(stolen)
@@ -218,7 +218,7 @@ def test_without_permission_for_events_in_a_namespace_the_others_get_theirs(capl
         assert (replica.counts, setup.api.requests.count("events")) == ({"denied": 1}, 1)
         setup.api.heal()
         replica.report(AFAR, BAD, WORSE)
-        await setup.shows("lost", within=2 * DURATION)
+        await setup.shows("lost", within=2 * LEASE_SECONDS)
         await asyncio.sleep(DENIED / 2)
         assert setup.got() == ["lost"]
         await setup.shows("bad", "lost", "worse", within=DENIED)
@@ -268,7 +268,7 @@ def test_a_failure_that_may_pass_is_tried_again_at_most_once_a_minute(
 
 
 def test_nothing_is_begun_under_a_lease_that_may_end_before_it() -> None:
-    assert SURE + LIMIT < DURATION
+    assert SURE + LIMIT < LEASE_SECONDS
 
     async def story(setup: Setup) -> None:
         setup.api.slow(LIMIT + 1)
