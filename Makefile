@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+SUITES := $(BIN)/python -m tests.support.suites
 
 .DEFAULT_GOAL := help
 .PHONY: help install run test test-unit test-stories test-hostile test-tenants test-node test-cluster test-e2e test-e2e-short test-crowd test-conformance test-differential test-chart test-dashboards test-release test-interpreters test-site test-page test-bench page-screenshot test-ci kubelab manifests dist sbom image image-tools site site-serve audit test-all lint format bench bench-compare bench-node-cache bench-push bench-resolver bench-scale bench-memory bench-guard lock clean
@@ -17,74 +18,72 @@ run: install ## serve the example cluster of config/demo on 127.0.0.1:5300, and 
 	@$(BIN)/topodns -conf config/demo/Corefile -dns.port 5300
 
 test: $(VENV)/.dev ## run the unit tests and, beside them, stories and attacks (no root, no cluster, no Go; 5 to 12 minutes alone on two cores)
-	@echo 'running tests/unit and, beside it, tests/stories and then tests/hostile: 5 to 12 minutes on two cores, longer beside other work'
-	@echo 'the output of each comes when it ends, the first after 5 to 8 minutes'
-	@$(MAKE) --no-print-directory --jobs=2 --output-sync=target test-unit test-stories test-hostile
+	@$(SUITES) tests/unit beside -n 3 --dist loadfile tests/stories then -n 2 --dist loadfile -m 'not long' tests/hostile
 
 test-unit: $(VENV)/.dev ## run the pure tests only
-	@$(BIN)/python -m pytest tests/unit
+	@$(SUITES) tests/unit
 
 test-stories: $(VENV)/.dev ## run the tests with real sockets, processes and signals
-	@$(BIN)/python -m pytest -n 3 --dist loadfile tests/stories
+	@$(SUITES) -n 3 --dist loadfile tests/stories
 
 test-hostile: $(VENV)/.dev ## attack a server on loopback, beside a victim that asks steadily (3 minutes)
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m 'not long' tests/hostile
+	@$(SUITES) -n 2 --dist loadfile -m 'not long' tests/hostile
 
 test-tenants: $(VENV)/.dev ## of the attacks those by all kinds of a tenant's objects, at each way to start (15 to 30 minutes)
-	@$(BIN)/python -m pytest -n 2 --dist load -m long tests/hostile
+	@$(SUITES) -n 2 --dist load -m long tests/hostile
 
 test-node: $(VENV)/.dev ## run the tests of the host's network, in namespaces of their own (root; 5 minutes)
-	@$(BIN)/python -m pytest tests/node
+	@$(SUITES) tests/node
 
 test-cluster: kubelab ## run the tests against a real Kubernetes (root; the first run builds it, 20 to 30 minutes)
-	@$(BIN)/python -m pytest tests/cluster
+	@$(SUITES) tests/cluster
 
 test-e2e: kubelab ## install and run it as an operator does, on real kubelets, with kube-proxy in both modes (root; 15 minutes)
 	@$(BIN)/python -m tests.support.kube.dnstools
-	@$(BIN)/python -m pytest tests/e2e
+	@$(SUITES) tests/e2e
 
 test-e2e-short: kubelab ## of these only what CI runs: README's Install, topology by zone, the node cache's life (root; 4 minutes)
 	@$(BIN)/python -m tests.support.kube.dnstools
-	@$(BIN)/python -m pytest tests/e2e -m short -k nftables
+	@$(SUITES) tests/e2e -m short -k nftables
 
 test-crowd: kubelab ## of these only the ones with 300 nodes and 1,000 pods, which kwok plays (2 minutes)
-	@$(BIN)/python -m pytest tests/cluster/test_many_nodes.py
+	@$(SUITES) tests/cluster/test_many_nodes.py
 
 test-conformance: kubelab ## run Kubernetes' own tests of cluster DNS against the chart (root; an hour, the first run 20 minutes more)
 	@$(BIN)/python -m tests.support.kube.kubernetes_tests
-	@$(BIN)/python -m pytest tests/conformance
+	@$(SUITES) tests/conformance
 
 test-differential: $(VENV)/.dev ## ask topodns and CoreDNS the same 190,000 questions (5 minutes; the first run builds CoreDNS with Go)
 	@$(BIN)/python -m tests.support.coredns
-	@$(BIN)/python -m pytest tests/differential
+	@$(SUITES) tests/differential
 
 test-chart: $(VENV)/.dev ## render the Helm chart in all its shapes (the first run builds helm with Go)
 	@$(BIN)/python -m tests.support.chart.helm
 	@$(BIN)/python -m tests.support.chart.promtool
-	@$(BIN)/python -m pytest tests/chart
+	@$(SUITES) tests/chart
 
 test-dashboards: $(VENV)/.dev ## ask Debian's Prometheus what dashboards ask, over a server and (root) a node cache
 	@$(BIN)/python -m tests.support.prometheus
-	@$(BIN)/python -m pytest tests/dashboards
+	@$(SUITES) tests/dashboards
 
 test-release: $(VENV)/.dev ## make distributions, bill of materials and image, and run what is in the image (root)
-	@$(BIN)/python -m pytest tests/release
+	@$(SUITES) tests/release
 
 test-interpreters: $(VENV)/.dev ## run the unit tests by Debian's newer Pythons, each in a root of its own (root; 4 minutes)
-	@$(BIN)/python -m pytest tests/interpreters
+	@$(SUITES) tests/interpreters
 
 test-site: $(VENV)/.dev $(VENV)/.site ## make a site of the documents and follow every link in it
-	@$(BIN)/python -m pytest tests/site
+	@$(SUITES) tests/site
 
 kubelab: $(VENV)/.dev
 	@$(BIN)/python -m tests.kubelab prepare || echo 'not all could be built here: tests/cluster will say what it lacks'
 	@$(BIN)/python -m tests.support.chart.helm
 
 test-bench: $(VENV)/.dev ## run the benchmarks briefly and check the answers that they measure, with a C compiler (1 minute)
-	@$(BIN)/python -m pytest tests/bench
+	@$(SUITES) tests/bench
 
 test-page: $(VENV)/.dev ## use the topology page in Debian's Chromium: mouse, keyboard, light and dark (1 minute)
-	@$(BIN)/python -m pytest tests/page
+	@$(SUITES) tests/page
 
 page-screenshot: $(VENV)/.dev ## write docs/operate/topology-page.png (Debian's Chromium)
 	@$(BIN)/python -m tests.support.page_screenshot

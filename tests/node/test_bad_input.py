@@ -77,7 +77,8 @@ def test_a_template_that_comes_to_no_corefile(
 def test_no_template_at_all(cluster: NodeScene, directory: Path) -> None:
     (directory / "Corefile.base").unlink()
     (line,) = ended(cluster, arguments(cluster.node, directory), environment())
-    assert line == f"{directory}/Corefile.base: cannot be read: No such file or directory"
+    own_too = f"nor is there the file of -conf, {directory}/Corefile"
+    assert line == f"{directory}/Corefile.base: cannot be read: No such file or directory, {own_too}"
 
 
 @pytest.mark.parametrize("firewall", ["auto", "nftables", "iptables"])

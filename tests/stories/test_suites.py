@@ -1,0 +1,79 @@
+"""`make test` runs suites beside each other, and what has failed there once more, alone."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support import suites
+from tests.support.documents import ROOT
+
+PASSES = "def test_passes():\n    pass\n"
+FAILS = "def test_fails():\n    assert False, 'as always'\n"
+FLAKY = """
+from pathlib import Path
+
+def test_flaky():
+    mark = Path(__file__).with_suffix(".mark")
+    before = mark.exists()
+    mark.touch()
+    assert before, "not alone"
+"""
+SKIPPED = "import pytest\n\ndef test_skipped():\n    pytest.skip('no root here')\n"
+
+
+MANY = """
+import pytest
+
+@pytest.mark.parametrize("n", range(NUMBER))
+def test_fails(n):
+    assert False
+""".replace("NUMBER", str(suites.MOST_AGAIN + 1))
+
+
+def run(directory: Path, files: dict[str, str], *arguments: str) -> tuple[int, str]:
+    for name, text in files.items():
+        (directory / f"test_{name}.py").write_text(text)
+    command = (sys.executable, "-m", "tests.support.suites", *arguments)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "PYTEST_ADDOPTS": "-ra",
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
+    done = subprocess.run(command, cwd=directory, env=environment, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    return done.returncode, done.stdout
+
+
+def test_what_fails_beside_others_and_passes_alone_is_named_and_no_failure(tmp_path: Path) -> None:
+    files = {"one": PASSES + FLAKY, "two": SKIPPED, "three": PASSES}
+    in_worker = ("-p", "xdist.plugin", "-n1")
+    status, shown = run(
+        tmp_path, files, *in_worker, "./test_one.py", "beside", "./test_two.py", "then", "./test_three.py"
+    )
+    assert status == 0
+    assert "./test_three.py: " in shown
+    assert "no root here" in shown
+    assert "not alone" in shown
+    named = "passed alone, but failed beside other tests, which is a defect of each (`tests/README.md`):\n"
+    assert named + "  test_one.py::test_flaky\n" in shown
+    assert shown.endswith("s in all: passed\n")
+
+
+def test_what_fails_alone_too_is_a_failure_of_all(tmp_path: Path) -> None:
+    status, shown = run(tmp_path, {"one": FAILS, "two": PASSES}, "./test_one.py", "then", "./test_two.py")
+    assert status == 1
+    assert shown.count("AssertionError: as always") >= 2
+    assert "./test_two.py: " in shown
+    assert shown.endswith("s in all: FAILED\n")
+
+
+def test_many_failures_are_no_flakes(tmp_path: Path) -> None:
+    status, shown = run(tmp_path, {"one": MANY}, "./test_one.py")
+    assert (status, "too many for flakes" in shown) == (1, True)
+
+
+def test_a_file_that_cannot_be_read_is_shown_and_not_run_once_more(tmp_path: Path) -> None:
+    status, shown = run(tmp_path, {"one": "import nothing_of_this_name\n"}, "./test_one.py")
+    assert (status, "nothing_of_this_name" in shown, "once more" in shown) == (2, True, False)
