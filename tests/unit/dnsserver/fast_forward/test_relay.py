@@ -190,7 +190,7 @@ PLAIN = [
 ]
 
 
-@hypothesis.settings(max_examples=400, deadline=None)
+@hypothesis.settings(max_examples=150, deadline=None)
 @given(data=st.data(), plain=st.sampled_from(PLAIN), udp=st.booleans(), cached=st.booleans(), opt=OPTS)
 def test_a_reply_with_any_octets_changed_is_treated_alike_by_fast_path_and_chain(
     data: st.DataObject, plain: Behaviour, udp: bool, cached: bool, opt: Opt | None

@@ -129,7 +129,7 @@ def query_read(data: bytes) -> tuple[int, bool]:
     return data.index(b"\0", 12) + 1, bool(data[11])
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(clusters, kubernetes_settings, st.none() | topology_settings, st.integers(0, 1 << 32))
 def test_an_answer_is_the_same_from_the_table_as_from_the_steps(
     objects: list[ClusterObject], kubernetes: KubernetesSettings, topology: TopologySettings | None, seed: int
@@ -145,7 +145,7 @@ def test_an_answer_is_the_same_from_the_table_as_from_the_steps(
     assert warm.ready_made_answers > 2 * len(NAMES)  # the tables were warm
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories, st.booleans(), kubernetes_settings, st.none() | topology_settings)
 def test_after_any_changes_answers_are_those_of_a_server_that_starts_now(
     history: History, listed: bool, kubernetes: KubernetesSettings, topology: TopologySettings | None
@@ -160,7 +160,7 @@ def test_after_any_changes_answers_are_those_of_a_server_that_starts_now(
     ask_thrice(server, cluster.started(kubernetes, topology), QUESTIONS, CLIENTS)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(roaming_histories, roaming_topology)
 def test_clients_and_endpoints_that_move_get_the_answers_of_where_they_are_now(
     history: History, topology: TopologySettings
