@@ -113,7 +113,7 @@ class MemoryServer:
         return Handler(self._blocks, table, QueryCounters("dns://:53", transport, "1"), _now, 53)
 
     def _connect(self, client: bytes) -> tuple[TcpConnection, MemoryTransport]:
-        connection, transport = TcpConnection(self._tcp_listener, self.loop), MemoryTransport(client)
+        connection, transport = TcpConnection(self._tcp_listener.clients, self.loop), MemoryTransport(client)
         connection.connection_made(transport)
         return connection, transport
 

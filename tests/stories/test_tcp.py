@@ -136,7 +136,7 @@ async def client_of(server: Server, source: str = "") -> AsyncIterator[Client]:
 
 def socket_of(server: Server) -> Socket:
     """That of the only connection."""
-    (connection,) = server.listener._connections
+    (connection,) = server.listener.clients.connections
     return connection._socket
 
 
@@ -248,10 +248,10 @@ def test_the_longest_message_is_answered_however_it_is_split(loop_name: str) -> 
             assert len(longest) == MAX_MESSAGE
             assert await client.ask(longest) == [longest[::-1]]
             client.writer.write(frame(longest)[:40_000])
-            await eventually(lambda: server.listener.unfinished > 0)
+            await eventually(lambda: server.listener.clients.unfinished > 0)
             client.writer.write(frame(longest)[40_000:])
             assert await client.reply() == longest[::-1]
-            assert server.listener.unfinished == 0
+            assert server.listener.clients.unfinished == 0
 
     run(loop_name, story())
 
@@ -261,13 +261,13 @@ def test_unfinished_messages_share_a_bounded_memory(loop_name: str) -> None:
         async with serving(TcpLimits(unfinished=20_000)) as server:
             async with client_of(server) as first, client_of(server) as second:
                 first.writer.write(frame(bytes(60_000))[:30_000])
-                await eventually(lambda: server.listener.unfinished > 10_000)
+                await eventually(lambda: server.listener.clients.unfinished > 10_000)
                 second.writer.write(frame(bytes(60_000))[:30_000])
                 assert await second.is_closed()
                 assert server.listener.counts.over_memory == 1
                 first.writer.write(frame(bytes(60_000))[30_000:34_000])
-            await eventually(lambda: len(server.listener) == 0)
-            assert server.listener.unfinished == 0
+            await eventually(lambda: len(server.listener.clients.connections) == 0)
+            assert server.listener.clients.unfinished == 0
 
     run(loop_name, story())
 
@@ -283,7 +283,7 @@ def test_a_connection_over_the_memory_of_unfinished_messages_takes_no_other_with
         ):
             first.writer.write(frame(bytes(60_000))[:30_000])
             last.writer.write(frame(bytes(60_000))[:16_000])
-            connections = server.listener._connections
+            connections = server.listener.clients.connections
             await eventually(lambda: sum(each._intake.reader.pending for each in connections) == 46_000)
             async with client_of(server) as other:
                 await other.ask(b"before")
@@ -342,7 +342,7 @@ def test_a_reset_in_the_middle_disturbs_no_other_connection(loop_name: str) -> N
                     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                     client.writer.write(sent)
                     await asyncio.sleep(0)
-            await eventually(lambda: len(server.listener) == 1)
+            await eventually(lambda: len(server.listener.clients.connections) == 1)
             assert await other.ask(b"ab") == [b"ba"]
 
     run(loop_name, story())
@@ -355,8 +355,8 @@ def test_above_the_total_the_connection_used_least_lately_makes_room(loop_name: 
                 assert await first.is_closed()
                 assert [await second.ask(b"ab"), await third.ask(b"ab")] == [[b"ba"], [b"ba"]]
                 assert (server.listener.counts.evicted, server.listener.counts.refused) == (1, 0)
-                assert len(server.listener) == 2
-            await eventually(lambda: len(server.listener) == 0)
+                assert len(server.listener.clients.connections) == 2
+            await eventually(lambda: len(server.listener.clients.connections) == 0)
             async with client_of(server) as later:
                 assert await later.ask(b"ab") == [b"ba"]
 
@@ -403,11 +403,12 @@ def test_a_connection_that_is_closed_by_its_client_is_open_until_its_answers_are
             client.writer.write_eof()
             await eventually(lambda: len(server.seen.questions) == 4)
             written = 4 * len(frame(bytes(MAX_MESSAGE)))
-            await eventually(lambda: 0 < server.listener.unread < written)  # it is measured: some has been taken
+            clients = server.listener.clients
+            await eventually(lambda: 0 < clients.unread < written)  # it is measured: some has been taken
             client.reader._transport.resume_reading()  # type: ignore[attr-defined]
             assert [await client.reply() for _ in range(4)] == [bytes(MAX_MESSAGE)] * 4
             assert await client.is_closed()
-            await eventually(lambda: len(server.listener) == 0)
+            await eventually(lambda: len(server.listener.clients.connections) == 0)
 
     run(loop_name, story())
 
@@ -478,7 +479,7 @@ def test_a_message_that_arrived_while_the_process_stood_still_is_not_late(loop_n
         async with serving(limits) as server, client_of(server) as client:
             framed = frame(b"whole")
             client.writer.write(framed[:4])
-            connections = server.listener._connections
+            connections = server.listener.clients.connections
             await eventually(lambda: any(each._intake.reader.pending for each in connections))
             end = time.monotonic() + 2 * limits.message
             while time.monotonic() < end:
@@ -570,7 +571,7 @@ def test_queries_that_arrive_after_the_close_are_dropped(loop_name: str) -> None
             client.writer.write(frame(b"later") + frame(b"begun")[:4])
             await eventually(lambda: len(server.seen.awaited) == 1)
             closing = asyncio.create_task(server.listener.close())
-            await eventually(lambda: next(iter(server.listener._connections)).deadline.fixed)
+            await eventually(lambda: next(iter(server.listener.clients.connections)).deadline.fixed)
             client.writer.write(frame(b"begun")[4:] + frame(b"ab") + frame(b"cd")[:3])
             assert await client.reply() == b"nugeb"
             client.writer.write(frame(b"cd")[3:] + frame(b"ef"))
@@ -594,7 +595,7 @@ def test_queries_that_the_kernel_had_before_the_close_are_answered(loop_name: st
             client.writer.write(frame(b"ab") + frame(b"cd"))
             await eventually(lambda: octets_to_read(socket_of(server)) == 8)
             closing = asyncio.create_task(server.listener.close())
-            await eventually(lambda: next(iter(server.listener._connections)).deadline.fixed)
+            await eventually(lambda: next(iter(server.listener.clients.connections)).deadline.fixed)
             client.writer.write(frame(b"ef"))
             await eventually(lambda: octets_to_read(socket_of(server)) == 12)
             server.seen.awaited[0].settle(b"there")
@@ -673,7 +674,7 @@ def test_an_answer_to_a_connection_that_is_gone_is_nobodys(loop_name: str) -> No
                 client.writer.write(frame(b"later"))
                 await eventually(lambda: len(server.seen.awaited) == 1)
             server.seen.awaited[0].settle(b"there")
-            await eventually(lambda: len(server.listener) == 0)
+            await eventually(lambda: len(server.listener.clients.connections) == 0)
             async with client_of(server) as other:
                 assert await other.ask(b"abc") == [b"cba"]
 
@@ -732,9 +733,9 @@ def test_of_clients_that_do_not_read_the_slowest_have_to_go_when_there_is_no_mor
                 client.reader._transport.pause_reading()  # type: ignore[attr-defined]  # StreamReader reads by itself
                 client.writer.write(frame(bytes(MAX_MESSAGE - 1)) * 80)
             await eventually(lambda: server.listener.counts.over_memory > 0)
-            await eventually(lambda: server.listener.unread <= limits.unread)
+            await eventually(lambda: server.listener.clients.unread <= limits.unread)
             assert server.listener.counts.over_memory < 20
-            assert len(server.listener) > 0
+            assert len(server.listener.clients.connections) > 0
             async with client_of(server) as other:
                 assert await other.ask(b"abc") == [b"cba"]
 
@@ -754,7 +755,7 @@ def test_a_client_that_does_not_read_its_late_answers_has_to_go_when_there_is_no
             for outcome in server.seen.awaited:
                 outcome.settle(bytes(MAX_MESSAGE))
             await eventually(lambda: server.listener.counts.over_memory == 1)
-            assert server.listener.unread <= limits.unread
+            assert server.listener.clients.unread <= limits.unread
             assert await other.ask(b"abc") == [b"cba"]
 
     run(loop_name, story())
@@ -791,7 +792,7 @@ def test_a_session_that_ends_says_farewell_and_its_connection_closes_and_counts_
             server.seen.awaited[0].settle(b"reply")
             assert [await one.reply(), await one.reply()] == [b"reply", b"farewell"]
             assert await one.is_closed()
-            await eventually(lambda: sessions[0].is_closed and not len(server.listener))
+            await eventually(lambda: sessions[0].is_closed and not len(server.listener.clients.connections))
 
     run(loop_name, story())
 
@@ -820,7 +821,7 @@ def test_a_closed_connection_is_freed_with_its_session_without_the_garbage_colle
         async with serving(sessions=sessions) as server:
             async with client_of(server) as one:
                 assert await one.ask(b"question", DSO) == [b"noitseuq", DSO]
-                (connection,) = server.listener._connections
+                (connection,) = server.listener.clients.connections
                 freed, session_freed = weakref.ref(connection), weakref.ref(sessions.pop())
                 del connection
             await eventually(lambda: freed() is None and session_freed() is None)

@@ -50,7 +50,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "net.mmsg": "calls recvmmsg and sendmmsg: tests/stories/test_udp.py, which reads and sends in both ways",
     "net.socket_memory": "asks the kernel: tests/stories/test_tcp.py",
     "net.tcp_connection": "reads and writes sockets: tests/stories/test_tcp.py",
-    "net.tcp_contract": "a contract without code",
     "net.upstream.client": "opens sockets: tests/stories/test_udp_transport.py, tests/stories/test_tcp_transport.py",
     "nodecache.command": "is the whole program on a node: tests/node/test_life.py",
     "plugins.cache.counts": "values without code",

@@ -1,10 +1,12 @@
 """One client's TCP connection: pipelined queries in, replies out (RFC 7766).
 
 A connection reads a few KiB at a time, answers when the schedule of all connections gives it a turn, writes several
-replies at once, and stops reading while queries wait or its client does not read.
+replies at once, and stops reading while queries wait or its client does not read. All connections of a listener share
+its `TcpClients`.
 """
 
 import asyncio
+from collections.abc import Callable
 from itertools import islice
 from typing import Final, cast
 
@@ -12,15 +14,79 @@ from topodns.dns.addresses import packed_address
 from topodns.dns.tcp_framing import frame
 from topodns.dns.wire_format import HEADER_SIZE
 from topodns.net.socket_memory import Socket, give_up_after, kernel_memory, octets_to_read, reset_on_close
-from topodns.net.tcp_contract import Listener
-from topodns.net.tcp_deadlines import ConnectionDeadline
-from topodns.net.tcp_intake import TcpIntake
+from topodns.net.tcp_limits import Admission, ConnectionDeadline, TcpCounts, TcpIntake, TcpLimits
+from topodns.net.tcp_scheduler import TcpSchedule
 from topodns.query.deferred import DeferredReply
-from topodns.query.session import StatefulSession
+from topodns.query.session import OpenSession, StatefulSession
 
 _LONG: Final = 2048  # octets of a reply that takes long to make
 _LEFT_TO_THE_KERNEL: Final = 4 << 10  # octets: no more than the kernel has for the closed socket itself
 _OPCODE, _DSO = 0x78, 0x30  # in the third octet (RFC 8490 section 5.4)
+
+Answer = Callable[[bytes, bytes, int], bytes | DeferredReply | None]
+"""(query, packed client address, port) -> the reply, None for no reply, or a deferred one. Must not raise."""
+
+
+class TcpClients:
+    """The open connections of one listener, and what they share: functions, limits, counters, read buffer.
+
+    `unfinished`: octets of incomplete queries, beyond `TcpLimits.begun` of each connection; `unread`: upper bound of
+    the octets of replies that clients have not read. Each connection adds its own, and later subtracts them.
+    """
+
+    def __init__(
+        self, answer: Answer, limits: TcpLimits, schedule: TcpSchedule, open_session: OpenSession | None
+    ) -> None:
+        self.answer = answer
+        self.open_session = open_session  # for DSO messages; None: they go to `answer`, as queries do
+        self.limits = limits
+        self.counts = TcpCounts()
+        self.schedule = schedule
+        # asyncio fills it and the connection reads it within one callback.
+        self.read_buffer = memoryview(bytearray(limits.read_size))
+        self.unfinished = 0
+        self.unread = 0
+        self.connections: Admission[TcpConnection] = Admission(TcpConnection.is_idle, _closes_at)
+        self.emptied: asyncio.Event | None = None  # once the listener closes: set when no connection is left
+
+    def admit(self, connection: "TcpConnection") -> bool:
+        """Admit a new connection, perhaps by evicting an older one, and count it until `leave`. False: refused."""
+        closing = self.emptied is not None  # it was accepted in the last turn before the close
+        verdict = self.connections.judge(connection.address, self.limits)
+        if closing or not verdict.admitted:
+            self.counts.refused += 1
+            return False
+        if (evicted := verdict.evicted) is not None:
+            self.counts.evicted += 1
+            self.connections.remove(evicted.address, evicted)
+            evicted.evict()
+        self.counts.accepted += 1
+        self.connections.add(connection.address, connection)
+        return True
+
+    def leave(self, connection: "TcpConnection") -> None:
+        """Stop counting a lost connection; no effect on a refused or evicted one. The last one sets `emptied`."""
+        removed = self.connections.remove(connection.address, connection)
+        if removed and self.emptied is not None and not self.connections:
+            self.emptied.set()
+
+    def bound_unread(self) -> None:
+        """If unread replies may exceed the limit, measure them, and drop the connections with the most.
+
+        Drops until three quarters of the limit are left, so that the next replies do not cause another measurement at
+        once.
+        """
+        if self.unread <= self.limits.unread:
+            return
+        for connection in self.connections:
+            connection.measure_unread()
+        if self.unread <= (enough := self.limits.unread * 3 // 4):
+            return
+        for connection in sorted(self.connections, key=lambda each: each.unread, reverse=True):
+            self.counts.over_memory += 1
+            connection.drop()
+            if self.unread <= enough:
+                return
 
 
 class TcpConnection(asyncio.BufferedProtocol):
@@ -30,19 +96,19 @@ class TcpConnection(asyncio.BufferedProtocol):
     a deferred reply, which is sent as soon as it exists, in any order (RFC 7766 section 7).
     """
 
-    def __init__(self, listener: Listener, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, clients: TcpClients, loop: asyncio.AbstractEventLoop) -> None:
         self.address = b""
-        self.deadline = ConnectionDeadline(listener.limits, loop)
+        self.deadline = ConnectionDeadline(clients.limits, loop)
         self.port = 0
-        self._listener = listener
-        self._limits = listener.limits
+        self._clients = clients
+        self._limits = clients.limits
         self._loop = loop
-        self._intake = TcpIntake(listener.limits.queries)
+        self._intake = TcpIntake(clients.limits.queries)
         self._waiting: list[bytes] = []
         self._awaited = 0
         self._deferred: list[bytes] = []  # framed replies to write in the loop's next turn
-        self._unfinished = 0  # this connection's share of `Listener.unfinished`
-        self.unread = 0  # likewise of `Listener.unread`, kernel buffers included
+        self._unfinished = 0  # this connection's share of `TcpClients.unfinished`
+        self.unread = 0  # likewise of `TcpClients.unread`, kernel buffers included
         self._client_reads = True
         self._reading = True
         self._scheduled = False  # queued in the schedule
@@ -58,14 +124,14 @@ class TcpConnection(asyncio.BufferedProtocol):
             return
         self.address, self.port = packed_address(peer[0]), peer[1]
         self._transport.set_write_buffer_limits(high=self._limits.write_buffer)
-        if not self._listener.admit(self):
+        if not self._clients.admit(self):
             self.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._waiting = []
         self._set_unfinished(0)
         self._set_unread(0)
-        self._listener.leave(self)
+        self._clients.leave(self)
         # The session refers to this connection. Without the cycle both are freed at once; the garbage collector would
         # free none that was there at a `gc.freeze`.
         session, self._session = self._session, None
@@ -73,7 +139,7 @@ class TcpConnection(asyncio.BufferedProtocol):
             session.closed()
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._listener.read_buffer
+        return self._clients.read_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         intake = self._intake
@@ -82,11 +148,11 @@ class TcpConnection(asyncio.BufferedProtocol):
         if self._answer_lone(nbytes):
             return
         pending = intake.reader.pending
-        messages = intake.receive(bytes(self._listener.read_buffer[:nbytes]))
+        messages = intake.receive(bytes(self._clients.read_buffer[:nbytes]))
         left = intake.reader.pending
         self.deadline.data_read(left, pending > 0 and not messages)
         if not self._set_unfinished(max(0, left - self._limits.begun)):
-            self._listener.counts.over_memory += 1
+            self._clients.counts.over_memory += 1
             self._set_unfinished(0)  # at once, or others that are read in this turn would be over the limit, too
             self.abort()
             return
@@ -105,18 +171,18 @@ class TcpConnection(asyncio.BufferedProtocol):
         """
         if self._scheduled or not self._reading or self._awaited + 1 >= self._limits.in_flight:
             return False
-        message = self._intake.lone_message(self._listener.read_buffer, nbytes)
-        if message is None or not (began := self._listener.schedule.began()):
+        message = self._intake.lone_message(self._clients.read_buffer, nbytes)
+        if message is None or not (began := self._clients.schedule.began()):
             return False
-        listener = self._listener
+        clients = self._clients
         self.deadline.data_read(0, continued=False)
-        answer = listener.answer if listener.open_session is None else self._answer_or_receive
+        answer = clients.answer if clients.open_session is None else self._answer_or_receive
         reply = answer(message, self.address, self.port)
         if isinstance(reply, bytes):
             self._write(frame(reply))
         elif reply is not None:
             self._await(reply)
-        listener.schedule.ended(began)
+        clients.schedule.ended(began)
         return True
 
     def eof_received(self) -> bool:
@@ -189,7 +255,7 @@ class TcpConnection(asyncio.BufferedProtocol):
             self._intake.arrived = octets_to_read(self._socket)
         self._intake.finishing = True
         self.deadline.fixed = True
-        self._listener.release(self)
+        self._clients.connections.release(self.address, self)
         self._close_if_done()
 
     def _ignore_rest(self) -> None:
@@ -230,12 +296,12 @@ class TcpConnection(asyncio.BufferedProtocol):
 
     def _set_unfinished(self, octets: int) -> bool:
         """Set this connection's `unfinished` octets. Returns whether those of all connections are within the limit."""
-        self._listener.unfinished += octets - self._unfinished
+        self._clients.unfinished += octets - self._unfinished
         self._unfinished = octets
-        return self._listener.unfinished <= self._limits.unfinished
+        return self._clients.unfinished <= self._limits.unfinished
 
     def _set_unread(self, octets: int) -> None:
-        self._listener.unread += octets - self.unread
+        self._clients.unread += octets - self.unread
         self.unread = octets
 
     def _write(self, data: bytes) -> None:
@@ -244,11 +310,11 @@ class TcpConnection(asyncio.BufferedProtocol):
         if not size or self._transport.is_closing():
             return
         self._transport.write(data)
-        listener = self._listener
+        clients = self._clients
         self.unread += size
-        listener.unread += size
-        if listener.unread > self._limits.unread:
-            listener.bound_unread()
+        clients.unread += size
+        if clients.unread > self._limits.unread:
+            clients.bound_unread()
 
     def _schedule_or_read(self) -> None:
         """Schedule waiting queries, which may answer them at once, and resume reading if none waits, else pause it.
@@ -260,7 +326,7 @@ class TcpConnection(asyncio.BufferedProtocol):
             return
         if self._waiting and self._client_reads and self._awaited < self._limits.in_flight:
             self._scheduled = True
-            self._listener.schedule.serve(self)
+            self._clients.schedule.serve(self.address, self.answer_some)
         if self._reading is not self._may_read:
             self._set_reading(not self._reading)
 
@@ -269,7 +335,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         return not self._waiting and self._client_reads and self._awaited < self._limits.in_flight
 
     def answer_some(self, messages: int, until: float) -> bool:
-        """Implements `tcp_scheduler.ScheduledConnection`; all replies that exist now leave with one write.
+        """As `tcp_scheduler.AnswerSome`; all replies that exist now leave with one write.
 
         Returns False, too, while the client does not read or `in_flight` replies are awaited.
         """
@@ -320,8 +386,8 @@ class TcpConnection(asyncio.BufferedProtocol):
         At most `most`, and at most as many as `in_flight` allows to await. Returns the framed replies; deferred ones
         are written later, by `_write_deferred`.
         """
-        listener, address, port, clock = self._listener, self.address, self.port, self._listener.schedule.clock
-        answer = listener.answer if listener.open_session is None else self._answer_or_receive
+        clients, address, port, clock = self._clients, self.address, self.port, self._clients.schedule.clock
+        answer = clients.answer if clients.open_session is None else self._answer_or_receive
         replies: list[bytes] = []
         taken, left = 0, self._limits.write_buffer
         for message in islice(self._waiting, min(most, self._limits.in_flight - self._awaited)):
@@ -353,10 +419,10 @@ class TcpConnection(asyncio.BufferedProtocol):
         if len(message) < HEADER_SIZE or message[2] & _OPCODE != _DSO:
             if self._session is not None:
                 self._session.query_exchanged()
-            return self._listener.answer(message, address, port)
+            return self._clients.answer(message, address, port)
         if self._session is None:
-            assert self._listener.open_session is not None
-            self._session = self._listener.open_session(self)
+            assert self._clients.open_session is not None
+            self._session = self._clients.open_session(self)
         replies = self._session.receive(message)
         if replies is None:
             self._waiting.clear()
@@ -371,15 +437,15 @@ class TcpConnection(asyncio.BufferedProtocol):
         if self._ended or self._transport.is_closing():
             return True
         if not self._client_reads:
-            self._listener.counts.over_memory += 1
+            self._clients.counts.over_memory += 1
             self.drop()
             return False
         self._queue(framed)
         return True
 
     def hold_open(self, seconds: float) -> None:
-        """Implements `SessionConnection`. A client that acknowledges nothing for so long counts as lost, too."""
-        self._listener.hold(self)
+        """Implements `SessionConnection`. The kernel, too, closes it: after so long without an acknowledgement."""
+        self._clients.connections.hold(self.address, self)
         self.deadline.hold_open(seconds)
         give_up_after(self._socket, seconds)
 
@@ -394,3 +460,7 @@ class TcpConnection(asyncio.BufferedProtocol):
             if self._client_reads:
                 self.deadline.reading_stops()
             self._transport.pause_reading()
+
+
+def _closes_at(connection: TcpConnection) -> float:
+    return connection.deadline.at

@@ -7,7 +7,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 BUDGET: Final = 0.0005  # seconds of TCP work in a turn
 _WINDOW: Final = 2 * BUDGET  # seconds in which BUDGET may be spent at once, without a turn, if no connection waits
@@ -15,17 +15,11 @@ _ALL: Final = 1 << 16  # messages: more than a connection reads before they are 
 _AT_ONCE: Final = 32  # messages of one connection if others wait; each such batch costs a system call
 
 
-class ScheduledConnection(Protocol):
-    """A connection with messages to answer."""
+AnswerSome = Callable[[int, float], bool]
+"""Answers messages of one connection that wait: (messages, until) -> whether more wait that it can answer.
 
-    @property
-    def address(self) -> bytes: ...
-
-    def answer_some(self, messages: int, until: float) -> bool:
-        """Answer messages, at least one if the connection can, at most `messages`, until the clock shows `until`.
-
-        Returns whether more wait that it can answer.
-        """
+At least one if the connection can, at most `messages`, until the clock shows `until`.
+"""
 
 
 class TcpSchedule:
@@ -37,21 +31,22 @@ class TcpSchedule:
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self.clock = clock
         self._addresses: deque[bytes] = deque()  # with waiting connections
-        self._waiting: dict[bytes, deque[ScheduledConnection]] = {}
+        self._waiting: dict[bytes, deque[AnswerSome]] = {}
         self._window = 0.0  # start of the current window
         self._left = 0.0  # seconds of BUDGET left in it
 
-    def serve(self, connection: ScheduledConnection) -> None:
+    def serve(self, address: bytes, answer_some: AnswerSome) -> None:
         """Answer waiting messages of a connection: at once if no other waits, up to BUDGET in _WINDOW seconds.
 
-        Those that are left, or all of them otherwise, get answered in turn. It must not be in the schedule already.
+        Those that are left, or all of them otherwise, get answered in turn. The connection must not be in the schedule
+        already. `address`: of its client.
         """
         if began := self.began():
-            more = connection.answer_some(_ALL, began + self._left)
+            more = answer_some(_ALL, began + self._left)
             self.ended(began)
             if not more:
                 return
-        self._wait(connection)
+        self._wait(address, answer_some)
 
     def began(self) -> float:
         """The time on the clock if messages may be answered at once; 0 if others wait or the window has no time left.
@@ -69,13 +64,13 @@ class TcpSchedule:
         """Subtract the time since `began` (a result of the method `began`) from the time left in this window."""
         self._left -= self.clock() - began
 
-    def _wait(self, connection: ScheduledConnection) -> None:
+    def _wait(self, address: bytes, answer_some: AnswerSome) -> None:
         if not self._addresses:
             asyncio.get_running_loop().call_soon(self._take_turn)
-        if connection.address not in self._waiting:
-            self._waiting[connection.address] = deque()
-            self._addresses.append(connection.address)
-        self._waiting[connection.address].append(connection)
+        if address not in self._waiting:
+            self._waiting[address] = deque()
+            self._addresses.append(address)
+        self._waiting[address].append(answer_some)
 
     def _take_turn(self) -> None:
         """Answer for `BUDGET` seconds, and continue in the loop's next turn if more waits."""
@@ -92,11 +87,11 @@ class TcpSchedule:
     def _serve_next(self, until: float) -> None:
         address = self._addresses.popleft()
         waiting = self._waiting.pop(address)
-        connection = waiting.popleft()
+        answer_some = waiting.popleft()
         alone = not waiting and not self._addresses
         try:
-            if connection.answer_some(_ALL if alone else _AT_ONCE, until):
-                waiting.append(connection)
+            if answer_some(_ALL if alone else _AT_ONCE, until):
+                waiting.append(answer_some)
         finally:
             if waiting:
                 self._waiting[address] = waiting

@@ -40,6 +40,10 @@ class Connection:
         return self.waiting > 0
 
 
+def serve(schedule: TcpSchedule, connection: Connection) -> None:
+    schedule.serve(connection.address, connection.answer_some)
+
+
 def served(*waiting: tuple[str, int], cost: float = COST) -> list[list[str]]:
     """The queries answered at once, and in each turn of the loop after that, until nothing waits."""
     clock, log = Clock(), list[str]()
@@ -52,7 +56,7 @@ def served(*waiting: tuple[str, int], cost: float = COST) -> list[list[str]]:
 
     async def story() -> None:
         for name, messages in waiting:
-            schedule.serve(Connection(name, messages, clock, log, cost))
+            serve(schedule, Connection(name, messages, clock, log, cost))
         close_turn()
         while sum(map(len, turns)) < sum(messages for _, messages in waiting):
             await asyncio.sleep(0)
@@ -98,9 +102,9 @@ def test_an_exception_of_one_connection_stops_no_other() -> None:
 
     async def story() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda *_: log.append("error"))
-        schedule.serve(Connection("a", 60, clock, log))
-        schedule.serve(broken)
-        schedule.serve(Connection("c", 1, clock, log))
+        serve(schedule, Connection("a", 60, clock, log))
+        serve(schedule, broken)
+        serve(schedule, Connection("c", 1, clock, log))
         for _ in range(4):
             await asyncio.sleep(0)
 
@@ -130,7 +134,7 @@ def test_no_lone_query_is_answered_before_those_that_wait() -> None:
     schedule = TcpSchedule(clock)
 
     async def story() -> None:
-        schedule.serve(Connection("a1", 3, clock, [], 2 * BUDGET))
+        serve(schedule, Connection("a1", 3, clock, [], 2 * BUDGET))
         clock.now += 2 * BUDGET
         assert not schedule.began()
 

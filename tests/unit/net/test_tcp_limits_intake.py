@@ -3,7 +3,7 @@
 import pytest
 
 from topodns.dns.tcp_framing import frame
-from topodns.net.tcp_intake import TcpIntake
+from topodns.net.tcp_limits import TcpIntake
 
 ONE, TWO, THREE = b"one", b"two", b"three"
 STREAM = b"".join(map(frame, (ONE, TWO, THREE)))

@@ -6,8 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.virtual_timers import VirtualTimers
-from topodns.net.tcp_deadlines import ConnectionDeadline
-from topodns.net.tcp_limits import TcpLimits
+from topodns.net.tcp_limits import ConnectionDeadline, TcpLimits
 
 LIMITS = TcpLimits(idle=10.0, message=3.0, write=7.0, awaited=5.0)
 

@@ -5,9 +5,7 @@ from dataclasses import dataclass
 import pytest
 
 from tests.support.virtual_timers import VirtualTimers
-from topodns.net.tcp_admission import Admission, AdmissionVerdict, prefix_of
-from topodns.net.tcp_deadlines import ConnectionDeadline
-from topodns.net.tcp_limits import TcpLimits
+from topodns.net.tcp_limits import Admission, AdmissionVerdict, ConnectionDeadline, TcpLimits, prefix_of
 
 LIMITS = TcpLimits(connections=6, per_prefix=4, per_address=3)
 
@@ -35,10 +33,10 @@ def due(seconds: int) -> ConnectionDeadline:
 
 def opened(*hosts: str, busy: bool = False) -> tuple[Admission[Connection], list[Connection]]:
     """Connections from these addresses, the first with the least time left."""
-    admission: Admission[Connection] = Admission()
+    admission: Admission[Connection] = Admission(Connection.is_idle, lambda connection: connection.deadline.at)
     connections = [Connection(at(host), due(number), busy) for number, host in enumerate(hosts)]
     for connection in connections:
-        admission.add(connection)
+        admission.add(connection.address, connection)
     return admission, connections
 
 
@@ -100,34 +98,35 @@ def test_a_full_listener_has_none_for_one_more_of_the_heaviest_where_all_are_bei
 def test_one_with_a_session_counts_for_no_limit_and_makes_no_room() -> None:
     admission, connections = opened(*["10.0.0.1"] * 3, "10.0.0.2")
     for connection in connections[:3]:
-        admission.hold(connection)
+        admission.hold(connection.address, connection)
     assert (len(admission), set(admission)) == (4, set(connections))
     assert judged(admission, "10.0.0.1") == (True, None)
     for number in range(3):
-        admission.add(Connection(at(f"10.0.0.{3 + number}"), due(9)))
+        host = at(f"10.0.0.{3 + number}")
+        admission.add(host, Connection(host, due(9)))
     assert judged(admission, "10.0.0.9") == (True, connections[3])
 
 
 def test_one_whose_session_ends_counts_again_and_makes_room_even_above_a_limit() -> None:
     admission, connections = opened(*["10.0.0.1"] * 4)
     first, *others = connections
-    admission.hold(first)
-    admission.hold(first)
+    admission.hold(first.address, first)
+    admission.hold(first.address, first)
     assert judged(admission, "10.0.0.1") == (True, others[0])
-    admission.release(first)
-    admission.release(first)
+    admission.release(first.address, first)
+    admission.release(first.address, first)
     assert (len(admission), judged(admission, "10.0.0.1")) == (4, (True, first))
     for connection in others[:2]:
-        admission.remove(connection)
+        admission.remove(connection.address, connection)
     assert judged(admission, "10.0.0.1") == (True, None)
 
 
 def test_one_that_is_gone_is_not_held() -> None:
     admission, (first, second) = opened("10.0.0.1", "10.0.0.1")
-    admission.remove(first)
-    admission.hold(first)
-    admission.hold(second)
-    assert [admission.remove(each) for each in (first, second, second)] == [False, True, False]
+    admission.remove(first.address, first)
+    admission.hold(first.address, first)
+    admission.hold(second.address, second)
+    assert [admission.remove(each.address, each) for each in (first, second, second)] == [False, True, False]
     assert (len(admission), list(admission)) == (0, [])
 
 
@@ -138,10 +137,10 @@ def test_networks_are_a_24_and_a_64() -> None:
 
 def test_a_removed_connection_is_forgotten_once() -> None:
     admission, connections = opened("10.0.0.1", "10.0.0.1", "10.0.1.1")
-    assert [admission.remove(each) for each in connections] == [True] * 3
-    assert [admission.remove(each) for each in connections] == [False] * 3
+    assert [admission.remove(each.address, each) for each in connections] == [True] * 3
+    assert [admission.remove(each.address, each) for each in connections] == [False] * 3
     assert (len(admission), list(admission)) == (0, [])
-    assert not admission.remove(Connection(b"", due(0)))  # one whose address was never known
+    assert not admission.remove(b"", Connection(b"", due(0)))  # one whose address was never known
 
 
 def test_with_fewer_connections_the_shares_are_as_many_times_fewer() -> None:
