@@ -12,9 +12,9 @@ from tests.support.event_loops import PATIENCE, either_loop, eventually, run
 from tests.support.faulty_upstream import ANSWER, Act, Asked, bad_upstream
 from tests.support.upstream_faults import answers
 from tests.support.upstream_queries import UDP, addresses, ask, open_files, upstream_at
-from topodns.net.upstream import source_ports
+from topodns.net.upstream import udp_transport
 from topodns.net.upstream.address import UdpSockets, resolve_endpoint
-from topodns.net.upstream.source_ports import KEPT, SourcePorts
+from topodns.net.upstream.udp_transport import KEPT, SourcePorts
 
 pytestmark = either_loop
 
@@ -54,9 +54,10 @@ def test_one_after_another_queries_share_a_socket_and_no_port(loop_name: str) ->
 
 
 def sent(ports: SourcePorts, message: bytes = b"query") -> tuple[int, socket.SocketType]:
-    found = ports.send(message)
-    assert found is not None, "no socket left"
-    return found
+    """The socket from which the message is sent, after its file descriptor."""
+    descriptor = ports.send(message)
+    assert descriptor is not None, "no socket left"
+    return descriptor, ports.sockets[descriptor]
 
 
 @pytest.mark.parametrize("source", ["", "127.0.0.9"])
@@ -70,7 +71,7 @@ def test_the_port_of_a_released_socket_is_closed_and_its_address_is_kept(loop_na
                 assert client == sock.getsockname()
                 assert client[0] == (source or "127.0.0.1")
                 used.add(client)
-                ports.release(descriptor, sock)
+                ports.release(descriptor)
                 assert sock.getsockname()[1] == 0
                 assert is_refused(client)
             assert len(used) > 15
@@ -87,7 +88,7 @@ def test_a_second_datagram_in_a_released_socket_closes_it(loop_name: str) -> Non
             peer.sendto(b"reply", client)
             peer.sendto(b"reply", client)
             assert sock.recv(512) == b"reply"
-            ports.release(descriptor, sock)
+            ports.release(descriptor)
             ((readable, _),) = ports.epoll.poll(5)
             assert readable == descriptor
             ports.close_idle(descriptor)
@@ -117,33 +118,33 @@ def test_no_more_than_so_many_sockets_are_kept_and_none_when_descriptors_are_sho
         budget = UdpSockets()
         with listening() as peer, ports_to(peer, budget) as ports:
             sockets = [sent(ports) for _ in range(KEPT + 10)]
-            for descriptor, sock in sockets:
-                ports.release(descriptor, sock)
+            for descriptor, _ in sockets:
+                ports.release(descriptor)
             assert budget.open == KEPT
             budget.most = 2 * KEPT
-            ports.release(*sent(ports))
+            ports.release(sent(ports)[0])
             assert budget.open == KEPT - 1
             budget.most = 0
             used = [sent(ports) for _ in range(KEPT - 1)]
             assert ports.send(b"query") is None
-            for _, sock in used:
-                ports.close_socket(sock)
+            for descriptor, _ in used:
+                ports.close_socket(descriptor)
         assert budget.open == 0
 
     run(loop_name, story())
 
 
 def test_sockets_without_a_query_are_closed_in_time(loop_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(source_ports, "IDLE", 0.05)
+    monkeypatch.setattr(udp_transport, "IDLE", 0.05)
 
     async def story() -> None:
         budget = UdpSockets()
         with listening() as peer, ports_to(peer, budget) as ports:
-            for descriptor, sock in [sent(ports) for _ in range(3)]:
-                ports.release(descriptor, sock)
+            for descriptor, _ in [sent(ports) for _ in range(3)]:
+                ports.release(descriptor)
             assert budget.open == 3
             await eventually(lambda: budget.open == 0)
-            ports.release(*sent(ports))
+            ports.release(sent(ports)[0])
             await eventually(lambda: budget.open == 0)
 
     run(loop_name, story())
@@ -161,12 +162,12 @@ def test_an_error_that_waits_in_a_kept_socket_is_not_the_next_query_s(loop_name:
             with socket.socket(type=socket.SOCK_DGRAM) as again:
                 again.bind(closed)
                 again.settimeout(PATIENCE)
-                ports.release(descriptor, sock)
-                _, following = sent(ports, b"next")
+                ports.release(descriptor)
+                number, following = sent(ports, b"next")
                 assert following is not sock
                 assert again.recvfrom(512)[0] == b"next"
             assert budget.open == 1
-            ports.close_socket(following)
+            ports.close_socket(number)
 
     run(loop_name, story())
 

@@ -19,7 +19,7 @@ from tests.support.upstream_queries import (
     send,
     upstream_at,
 )
-from topodns.net.upstream.isolation import MOST
+from topodns.net.upstream.tcp_transport import MOST
 
 pytestmark = either_loop
 

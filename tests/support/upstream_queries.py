@@ -13,7 +13,7 @@ from topodns.clock import boot_clock
 from topodns.dns.wire_format import HEADER_SIZE
 from topodns.net.upstream.address import UpstreamLimits
 from topodns.net.upstream.client import DnsUpstream, open_upstream
-from topodns.net.upstream.retransmission import Retransmission
+from topodns.net.upstream.in_flight import Retransmission
 from topodns.net.upstream.tcp_transport import TcpCarrier
 from topodns.net.upstream.udp_transport import UdpCarrier
 from topodns.query.deferred import Outcome

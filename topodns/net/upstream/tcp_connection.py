@@ -10,8 +10,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from topodns.dns.tcp_framing import PREFIX, MessageReader, frame
+from topodns.dns.wire_format import HEADER_SIZE
 from topodns.net.upstream.address import LOST, Counts, UpstreamLimits, failure_of
-from topodns.net.upstream.matching import HEADER, RandomIds, is_reply
+from topodns.net.upstream.in_flight import RandomIds, is_reply
 from topodns.query.deferred import Timer
 from topodns.query.upstream import Failure, UpstreamQuery
 
@@ -108,7 +109,7 @@ class UpstreamConnection(asyncio.Protocol):
         while ident in queries or ident in self._kept:
             ident = self._draw()
         queries[ident] = query
-        query.via, query.ident, query.heard = self, ident, self.replies
+        query.connection, query.ident, query.heard = self, ident, self.replies
         query.sends += 1
         self.load += 1
         if self.is_open:
@@ -291,7 +292,7 @@ class UpstreamConnection(asyncio.Protocol):
         message that is shorter than a header is not counted, and closes the connection, as too many others do. An
         upstream may send a reply to each query twice, and late ones.
         """
-        if len(message) < HEADER:  # no DNS message: the rest of the stream is not trusted either
+        if len(message) < HEADER_SIZE:  # no DNS message: the rest of the stream is not trusted either
             self.fail(LOST)
             return
         if self.session is not None and self.session.receive(message):

@@ -1,26 +1,25 @@
 """Queries over TCP or TLS: a few pipelined connections to one upstream, opened on demand.
 
 The age of a connection is limited, so that new backends of a Service are found. The queries of a lost connection are
-sent again at once over the other one, and if that is lost too, each over one without other queries (`isolation`). The
-queries of a silent connection are hedged: sent over the other one too, the oldest over one without other queries; the
-first reply counts.
+sent again at once over the other one, and if that is lost too, each over one without other queries
+(`IsolatedConnections`). The queries of a silent connection are hedged: sent over the other one too, the oldest over one
+without other queries; the first reply counts.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import uniform
 from typing import TYPE_CHECKING, Any, Final
 
 from topodns.net.upstream.address import BUSY, LOST, TIMED_OUT, Counts, UpstreamEndpoint, UpstreamLimits, failure_of
-from topodns.net.upstream.deadlines import Deadlines
-from topodns.net.upstream.isolation import IsolatedConnections
-from topodns.net.upstream.matching import RandomIds
-from topodns.net.upstream.retransmission import Retransmission, separate
+from topodns.net.upstream.in_flight import Deadlines, RandomIds, Retransmission, separate
 from topodns.net.upstream.tcp_connection import ConnectionOwner, UpstreamConnection
 from topodns.query.upstream import Failure, UpstreamQuery
 
 if TYPE_CHECKING:
     from topodns.net.upstream.dso_session import SessionUser
+
+MOST: Final = 8  # connections with one query each at a time; further queries wait for one
 
 _SENDS: Final = 3  # of one query at most: over one connection, the other one, and a third or one without other queries
 _TLS_SHUTDOWN: Final = 1.0  # seconds for the upstream to complete the TLS shutdown
@@ -29,7 +28,7 @@ _TLS_SHUTDOWN: Final = 1.0  # seconds for the upstream to complete the TLS shutd
 class TcpCarrier:
     """The transport of one upstream over TCP connections, or TLS if the endpoint has it.
 
-    `via` of a query is its connection.
+    It is the `ConnectionOwner` of those with many queries.
     """
 
     def __init__(
@@ -114,13 +113,13 @@ class TcpCarrier:
         query.carrier = None
         if query.twin is not None:
             twin = self._separate(query)
-            twin.via.forget(twin)
-        query.via.forget(query)
+            twin.connection.forget(twin)
+        query.connection.forget(query)
 
     def answered(self, query: UpstreamQuery) -> None:
         """Abandon the twin of a query that has its reply, whose connection leaves if it is silent."""
         twin = self._separate(query)
-        connection: UpstreamConnection = twin.via
+        connection = _connection_of(twin)
         if connection.silent:  # while the other one got a reply
             connection.leave()
         connection.forget(twin)
@@ -132,9 +131,9 @@ class TcpCarrier:
         arrived, `query` becomes due again after `tcp_patience`. Without effect on a hedged one, and on one that may not
         be sent again.
         """
-        if query.twin is not None or query.sends >= _SENDS or query.via is self._isolated:
+        if query.twin is not None or query.sends >= _SENDS or query.connection is self._isolated:
             return
-        connection: UpstreamConnection = query.via
+        connection = _connection_of(query)
         if connection.heard_since(query):
             query.due = min(query.deadline, now + self._limits.tcp_patience)
         elif connection.silent:
@@ -162,7 +161,7 @@ class TcpCarrier:
             if other is not None:
                 self._twins += 1
                 self._send_again(Retransmission(query), other)
-        elif twin.via.silent and _original(query).sends < _SENDS:
+        elif _connection_of(twin).silent and _original(query).sends < _SENDS:
             other = self._elsewhere(silent, left, alone)
             if other is not None and not other.silent:
                 silent.forget(query)
@@ -183,8 +182,8 @@ class TcpCarrier:
         self.counts.timed_out += 1
         if query.twin is not None:
             twin = self._separate(query)
-            twin.via.give_up(twin)
-        query.via.give_up(query)
+            twin.connection.give_up(twin)
+        query.connection.give_up(query)
         query.on_reply(TIMED_OUT)
 
     def strayed(self) -> None:
@@ -237,8 +236,8 @@ class TcpCarrier:
         if isinstance(query, Retransmission):
             return
         # `query` is the original, which callers know: it takes the place of its twin.
-        connection = twin.via
-        query.via, query.ident, query.heard = connection, twin.ident, twin.heard
+        connection = _connection_of(twin)
+        query.connection, query.ident, query.heard = connection, twin.ident, twin.heard
         connection.queries[query.ident] = query
 
     def _instead_of(self, silent: UpstreamConnection, timeout: float) -> UpstreamConnection | None:
@@ -355,6 +354,110 @@ class TcpCarrier:
         except asyncio.CancelledError:
             connection.fail(LOST)
             raise
+
+
+class IsolatedConnections:
+    """TCP connections that carry one query at a time, for a query whose connection may fail because of it.
+
+    Some servers close a connection when they get a query that they do not answer (a response policy with DROP, a query
+    that makes them fail), and all other queries on the connection are lost with it. The client cannot see which query
+    was the cause. So a query that was in flight on two lost connections is sent a third time over a connection of its
+    own, where it costs no other query anything. The oldest query of a silent connection is also sent over one
+    (hedging): the upstream may be busy with that query, and answer no other one on the connection meanwhile. The
+    upstream itself stays in use.
+
+    Implements `ConnectionOwner`, and `PipelinedConnection` for the queries that wait for a connection.
+    """
+
+    def __init__(self, carrier: TcpCarrier, time: Callable[[], float]) -> None:
+        self._carrier = carrier
+        self._time = time
+        self._connections: set[UpstreamConnection] = set()
+        self._leaving: set[UpstreamConnection] = set()
+        self._waiting: dict[UpstreamQuery, None] = {}
+        self._closing = False
+
+    def send(self, query: UpstreamQuery) -> None:
+        """Send a query, for the last time, over a connection without another query; it waits until there is one."""
+        self._waiting[query] = None
+        query.connection = self
+        self._send_waiting()
+
+    def in_flight(self) -> Iterator[UpstreamQuery]:
+        """The queries without a result, those that wait for a connection included."""
+        yield from self._waiting
+        for connection in (*self._connections, *self._leaving):
+            for query in connection.queries.values():
+                if query is not None:
+                    yield query
+
+    def close(self) -> None:
+        """Close the connections as soon as their queries have a result, those that wait included."""
+        self._closing = True
+        for connection in tuple(self._connections):
+            connection.leave()
+
+    def forget(self, query: UpstreamQuery) -> None:
+        """Abandon a query that waits for a connection."""
+        self._waiting.pop(query, None)
+
+    give_up = forget
+
+    def answered(self, query: UpstreamQuery) -> None:
+        self._carrier.answered(query)
+
+    def strayed(self) -> None:
+        self._carrier.counts.strays += 1
+
+    def idle(self, connection: UpstreamConnection) -> None:
+        if connection.queries:  # its query was abandoned, and the upstream may still be busy with it
+            connection.leave()
+        self._send_waiting()
+
+    def leaving(self, connection: UpstreamConnection) -> None:
+        self._connections.discard(connection)
+        self._leaving.add(connection)
+
+    def lost(self, connection: UpstreamConnection, queries: list[UpstreamQuery], failure: Failure) -> None:
+        self._connections.discard(connection)
+        self._leaving.discard(connection)
+        for query in queries:
+            if query.carrier is None:
+                continue
+            if query.twin is not None:
+                self._carrier.continue_with_twin(query)
+            else:
+                self._carrier.fail(query, failure)
+        self._send_waiting()
+
+    def _send_waiting(self) -> None:
+        while self._waiting:
+            query = next(iter(self._waiting))
+            connection = self.free(query.deadline - self._time())
+            if connection is None:
+                return
+            del self._waiting[query]
+            connection.send(query)
+            if self._closing:
+                connection.leave()
+
+    def free(self, timeout: float) -> UpstreamConnection | None:
+        """A connection without queries, opened if necessary; None if MOST are open. Not after `close`."""
+        for connection in self._connections:
+            if not connection.in_flight:
+                return connection
+        if len(self._connections) + len(self._leaving) >= MOST:
+            return None
+        connection = self._carrier.open_for(self, timeout)
+        self._connections.add(connection)
+        return connection
+
+
+def _connection_of(query: UpstreamQuery) -> UpstreamConnection:
+    """The connection of a query that does not wait for one."""
+    connection = query.connection
+    assert isinstance(connection, UpstreamConnection)
+    return connection
 
 
 def _original(query: UpstreamQuery) -> UpstreamQuery:

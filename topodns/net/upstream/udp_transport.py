@@ -3,9 +3,16 @@
 The sockets are connected, so the kernel drops datagrams from other addresses and reports closed ports (ICMP). They
 share one epoll, and the event loop only watches that: a reader of the loop for each socket would cost as much as
 everything else here.
+
+A socket whose query is answered gives its port back and serves a later query from another port: connect(2) with
+AF_UNSPEC dissolves its association, and the next connect binds it to a port chosen at random by the kernel, from
+net.ipv4.ip_local_port_range. That takes 3 us, a new socket in the epoll 9.
 """
 
 import asyncio
+import ctypes
+import select
+import socket
 from typing import Final
 
 from topodns.net.upstream.address import (
@@ -17,18 +24,122 @@ from topodns.net.upstream.address import (
     UpstreamLimits,
     failure_of,
 )
-from topodns.net.upstream.deadlines import Deadlines
-from topodns.net.upstream.matching import RandomIds, is_reply
-from topodns.net.upstream.retransmission import Retransmission, separate
-from topodns.net.upstream.source_ports import SourcePorts
+from topodns.net.upstream.in_flight import Deadlines, RandomIds, Retransmission, is_reply, separate
 from topodns.query.upstream import Failure, UpstreamQuery
+
+KEPT: Final = 64  # sockets without a query, per upstream; the kernel takes about 1 KiB for each
+IDLE: Final = 10.0  # seconds without a query after which they are closed
 
 _DATAGRAM: Final = 0xFFFF  # octets: replies are read whole, even above the payload size of the query
 _AT_ONCE: Final = 64  # sockets read in one turn of the loop
+_KIND: Final = socket.SOCK_DGRAM | socket.SOCK_NONBLOCK
+_UNSPECIFIED: Final = int(socket.AF_UNSPEC).to_bytes(2, "little").ljust(16, b"\0")  # struct sockaddr
+
+_connect = ctypes.CDLL(None).connect
+_connect.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+
+
+class SourcePorts:
+    """The sockets of one upstream's queries over UDP, all in one epoll, by file descriptor: in use or idle.
+
+    Each query has a random source port of its own (RFC 5452 section 9.2); an idle socket has none.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, endpoint: UpstreamEndpoint, budget: UdpSockets) -> None:
+        self._loop = loop
+        self._family, self._peer, self._source = endpoint.family, endpoint.peer, endpoint.source
+        self._budget = budget
+        self.sockets: dict[int, socket.SocketType] = {}  # all, by file descriptor
+        self._idle: dict[int, None] = {}  # descriptors of those without a query
+        self._used = False  # since the last look at idle sockets
+        self._timer: asyncio.TimerHandle | None = None
+        self.epoll = select.epoll()
+
+    def send(self, message: bytes) -> int | None:
+        """Send a message from a random port. Returns the descriptor of its socket, which is connected.
+
+        None, without effect, if the budget has no socket left. Raises OSError. The socket is in use until `release` or
+        `close_socket`.
+        """
+        if self._idle:
+            descriptor, _ = self._idle.popitem()
+            sock = self.sockets[descriptor]
+            self._used = True
+            try:
+                sock.connect(self._peer)
+                sock.send(message)
+            except OSError:  # perhaps an ICMP error for its earlier query; a new socket has none
+                self.close_socket(descriptor)
+            else:
+                return descriptor
+        return self._open(message) if self._budget.open < self._budget.most else None
+
+    def _open(self, message: bytes) -> int:
+        sock = socket.SocketType(self._family, _KIND, 0)  # the C base class of socket.socket, which costs less
+        try:
+            if self._source is not None:
+                sock.bind(self._source)
+            sock.connect(self._peer)
+            sock.send(message)
+            descriptor = sock.fileno()
+            self.epoll.register(descriptor, select.EPOLLIN)
+        except OSError:
+            sock.close()
+            raise
+        self._budget.open += 1
+        self.sockets[descriptor] = sock
+        return descriptor
+
+    def release(self, descriptor: int) -> None:
+        """Give the socket's port back, and keep the socket for a later query.
+
+        It is closed instead if KEPT sockets are kept or the budget is short.
+        """
+        if len(self._idle) >= KEPT or not self._budget.has_spare() or _connect(descriptor, _UNSPECIFIED, 16):
+            self.close_socket(descriptor)
+            return
+        self._idle[descriptor] = None
+        if self._timer is None:
+            self._used = False
+            self._timer = self._loop.call_later(IDLE, self._look_at_idle)
+
+    def close_socket(self, descriptor: int) -> None:
+        """Close a socket that is in use."""
+        self._budget.open -= 1
+        self.sockets.pop(descriptor).close()  # also removes it from the epoll
+
+    def close_idle(self, descriptor: int) -> None:
+        """Close an idle socket that is readable: a second datagram came before its port was given back.
+
+        Without effect for any other descriptor.
+        """
+        if descriptor in self._idle:
+            del self._idle[descriptor]
+            self.close_socket(descriptor)
+
+    def close(self) -> None:
+        """Close the epoll and the idle sockets."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._close_all_idle()
+        self.epoll.close()
+
+    def _look_at_idle(self) -> None:
+        self._timer = None
+        if self._used:
+            self._used = False
+            self._timer = self._loop.call_later(IDLE, self._look_at_idle)
+        else:
+            self._close_all_idle()
+
+    def _close_all_idle(self) -> None:
+        while self._idle:
+            self.close_socket(self._idle.popitem()[0])
 
 
 class UdpCarrier:
-    """The UDP transport of one upstream. `via` of a query is its socket."""
+    """The UDP transport of one upstream."""
 
     def __init__(
         self,
@@ -110,11 +221,10 @@ class UdpCarrier:
         """Send a query under a new id; whether there is a socket for it. Raises OSError."""
         ports = self._ports or self._open_ports()
         ident = self._draw()
-        found = ports.send(ident + query.message)
-        if found is None:
+        descriptor = ports.send(ident + query.message)
+        if descriptor is None:
             return False
-        descriptor, query.via = found
-        query.ident = ident
+        query.descriptor, query.ident = descriptor, ident
         self._queries[descriptor] = query
         self.counts.misses += 1
         return True
@@ -131,7 +241,7 @@ class UdpCarrier:
         self._settle(query, ports)
 
     def _settle(self, query: UpstreamQuery, ports: SourcePorts) -> None:
-        """Drop what else there is of a query that has no socket any more."""
+        """Note that a query, which has no socket any more, is in flight no longer. The same for its twin, if any."""
         query.carrier = None
         if query.twin is not None:
             twin = separate(query)
@@ -142,8 +252,8 @@ class UdpCarrier:
             self._close_ports()
 
     def _close_socket(self, query: UpstreamQuery, ports: SourcePorts) -> None:
-        del self._queries[query.via.fileno()]
-        ports.close_socket(query.via)
+        del self._queries[query.descriptor]
+        ports.close_socket(query.descriptor)
 
     def _receive(self) -> None:
         """Read one datagram of each ready socket; the level-triggered epoll reports the rest in the next turn."""
@@ -155,9 +265,8 @@ class UdpCarrier:
             if query is None:
                 ports.close_idle(descriptor)
                 continue
-            sock = query.via
             try:
-                message = sock.recv(_DATAGRAM)
+                message = ports.sockets[descriptor].recv(_DATAGRAM)
             except BlockingIOError:  # a datagram with a bad checksum, or an event of an earlier query of this socket
                 continue
             except OSError as reason:
@@ -167,7 +276,7 @@ class UdpCarrier:
                 self.counts.strays += 1  # a wrong message never ends the wait for the reply (CVE-2023-28452)
                 continue
             del queries[descriptor]
-            ports.release(descriptor, sock)
+            ports.release(descriptor)
             query.carrier = None
             if query.twin is not None or self._closing:
                 self._settle(query, ports)

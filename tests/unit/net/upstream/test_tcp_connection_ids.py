@@ -5,8 +5,7 @@ from typing import cast
 
 from tests.unit.net.upstream.test_tcp_connection_silence import Loop
 from topodns.net.upstream.address import Counts, UpstreamLimits, resolve_endpoint
-from topodns.net.upstream.deadlines import Deadlines
-from topodns.net.upstream.matching import RandomIds
+from topodns.net.upstream.in_flight import Deadlines, RandomIds
 from topodns.net.upstream.tcp_connection import UpstreamConnection
 from topodns.net.upstream.tcp_transport import TcpCarrier
 

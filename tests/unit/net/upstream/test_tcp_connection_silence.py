@@ -12,8 +12,7 @@ from tests.support.virtual_timers import VirtualTimer, VirtualTimers
 from topodns.dns.tcp_framing import MessageReader, frame
 from topodns.dns.wire_format import HEADER_SIZE
 from topodns.net.upstream.address import LOST, Counts, UpstreamLimits, resolve_endpoint
-from topodns.net.upstream.deadlines import Deadlines
-from topodns.net.upstream.matching import RandomIds
+from topodns.net.upstream.in_flight import Deadlines, RandomIds
 from topodns.net.upstream.tcp_connection import UpstreamConnection
 from topodns.net.upstream.tcp_transport import TcpCarrier
 from topodns.query.upstream import Failure, UpstreamQuery

@@ -2,7 +2,7 @@
 
 import pytest
 
-from topodns.net.upstream.matching import RandomIds, is_reply
+from topodns.net.upstream.in_flight import RandomIds, is_reply
 
 QUESTION = b"\3www\7Example\3org\0\0\x41\0\1"  # HTTPS, whose type is the letter A
 

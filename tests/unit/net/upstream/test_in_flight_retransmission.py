@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from topodns.net.upstream.retransmission import Retransmission, separate
+from topodns.net.upstream.in_flight import Retransmission, separate
 from topodns.query.upstream import Failure, UpstreamQuery
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tests.support.virtual_timers import VirtualTimers
-from topodns.net.upstream.deadlines import AT_ONCE, Deadlines
+from topodns.net.upstream.in_flight import AT_ONCE, Deadlines
 from topodns.query.upstream import Failure, UpstreamQuery
 
 
