@@ -497,7 +497,7 @@ def test_a_closed_connection_is_freed_without_the_garbage_collector(loop_name: s
         async with serving() as admin:
             async with client_of(admin) as client:
                 await eventually(lambda: admin.server.connections == 1)
-                (connection,) = admin.server._listeners[admin.at].connections
+                (connection,) = admin.server._listeners[admin.at].clients.connections
                 freed = weakref.ref(connection)
                 del connection
                 client.send(request_head)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Protocol
 
 SEND_BUFFER: Final = 64 << 10
 RECEIVE_BUFFER: Final = 16 << 10
-"""Buffers of a client's TCP connection, in octets: for unacknowledged replies and for unread queries.
+"""Buffers of a client's TCP or HTTP connection, in octets: for unacknowledged replies and for unread queries.
 
 The kernel doubles both for its own overhead (socket(7)) and, as they are set, does not autotune them up to some
 megabytes each. SEND_BUFFER can be sent in each round trip: 64 MB a second at one millisecond.

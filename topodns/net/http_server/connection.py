@@ -1,19 +1,21 @@
-"""One connection of an HTTP client. The only importer of h11."""
+"""The connections of HTTP clients to one listener. The only importer of h11."""
 
 import asyncio
 import logging
 import re
 import socket
-import struct
+from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 import h11
 
 from topodns.net.http_server.messages import AdminLimits, HttpCounts, HttpReply, HttpRequest, HttpStream, Route
 from topodns.net.http_server.scheduler import RoundRobin
+from topodns.net.socket_memory import reset_on_close
 
 log = logging.getLogger(__name__)
 
@@ -22,32 +24,45 @@ METHODS: Final = (b"GET", b"HEAD")
 MAX_HEADERS: Final = 100  # lines of a request's head; 8 KiB could have 2,000, which take 3 ms to parse
 MAX_ARGUMENTS: Final = 80  # of a query string; a what-if has up to 64 changes
 
-_RESET: Final = struct.pack("ii", 1, 0)  # SO_LINGER: discard unsent data
 _END_OF_HEAD: Final = re.compile(rb"\n\r?\n")
 _FIRST_OF_METHOD: Final = 0x21  # RFC 9110 section 5.6.2: no token starts below it
 
 
-class ListenerState(Protocol):
-    """State that the connections of a listener share: limits, scheduler, counts, routes, and the open connections."""
+@dataclass(eq=False)
+class HttpClients:
+    """The open connections of one listener, and what they share: limits, scheduler, counts, routes by path."""
 
     limits: AdminLimits
     turns: RoundRobin
     counts: HttpCounts
     routes: dict[str, Route]
-    connections: dict["HttpConnection", None]
+    connections: dict["HttpConnection", None] = field(default_factory=dict)  # open ones, the oldest first
+
+    @property
+    def full(self) -> bool:
+        return len(self.connections) >= self.limits.connections
+
+    def to_evict(self) -> "HttpConnection | None":
+        """The oldest connection of the address with the most; those that await their first reply are never evicted.
+
+        None if all do.
+        """
+        held = Counter(connection.peer for connection in self.connections)
+        others = (connection for connection in self.connections if not connection.awaits_first_reply)
+        return max(others, key=lambda connection: held[connection.peer], default=None)
 
 
 class HttpConnection:
     """One connection. h11 parses one request head at a time and writes replies; this class does I/O and deadlines."""
 
-    def __init__(self, listener: ListenerState, sock: socket.socket, peer: str) -> None:
+    def __init__(self, clients: HttpClients, sock: socket.socket, peer: str) -> None:
         self.peer = peer
-        self._listener = listener
-        self._limits = listener.limits
-        self._turns = listener.turns
+        self._clients = clients
+        self._limits = clients.limits
+        self._turns = clients.turns
         self._sock = sock
         self._loop = asyncio.get_running_loop()
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=listener.limits.head)
+        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=clients.limits.head)
         self._unread = bytearray()  # received and not parsed yet
         self._unsent: list[memoryview] = []
         self._method = b""
@@ -60,7 +75,7 @@ class HttpConnection:
         self._lingering = False  # the last reply is sent: further input is discarded until EOF
         self._answered = 0
         self._closed = False
-        listener.connections[self] = None
+        clients.connections[self] = None
         self._deadline = self._loop.call_later(self._limits.request, self.drop)
         self._turns.join(self)
 
@@ -92,14 +107,15 @@ class HttpConnection:
     def drop(self) -> None:
         """Close at once with a reset; the kernel discards unsent data."""
         if not self._closed:
-            self._listener.counts.streams_dropped += self._stream is not None
+            self._clients.counts.streams_dropped += self._stream is not None
             with suppress(OSError):
-                self._sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+                reset_on_close(self._sock)
             self._close()
 
     def finish(self) -> None:
-        """Close: between two requests and in a stream at once, else after the reply to the request awaited, received
-        or handled.
+        """Close because the listener stops: in a stream and between two requests at once, else after the next reply.
+
+        That is the reply to the request that is being handled or received, or to the first one of a new connection.
         """
         self._closing = True
         if self._stream is not None:
@@ -186,7 +202,7 @@ class HttpConnection:
             given = parse_qs(target.query, keep_blank_values=True, max_num_fields=MAX_ARGUMENTS)
         except ValueError:
             return HttpReply(400, f"not a URL with at most {MAX_ARGUMENTS} arguments\n".encode())
-        route = self._listener.routes.get(target.path)
+        route = self._clients.routes.get(target.path)
         if route is None:
             return HttpReply(404, b"not found\n")
         arguments = {name: values[0] for name, values in given.items()}
@@ -226,7 +242,7 @@ class HttpConnection:
 
     def _count(self, status: int) -> None:
         if 400 <= status < 500:
-            self._listener.counts.refused[status] += 1
+            self._clients.counts.refused[status] += 1
 
     def _begin_stream(self, stream: HttpStream) -> None:
         if self._method == b"HEAD":
@@ -234,7 +250,7 @@ class HttpConnection:
             self._respond(HttpReply(200, b"", stream.content_type, stream.headers))
             return
         self._stream = stream
-        self._listener.counts.streams += 1
+        self._clients.counts.streams += 1
         stream.wake, stream.close = lambda: self._turns.join(self), self._end_stream
         headers = [("Content-Type", stream.content_type), *stream.headers]
         self._start_sending(self._http.send(_response(200, headers)) or b"")
@@ -352,10 +368,10 @@ class HttpConnection:
             return
         self._closed = True
         if self._stream is not None:
-            self._listener.counts.streams -= 1
+            self._clients.counts.streams -= 1
             self._stream.wake = self._stream.close = lambda: None
             self._stream.ended(self._stream)
-        self._listener.connections.pop(self, None)
+        self._clients.connections.pop(self, None)
         self._turns.leave(self)
         self._deadline.cancel()
         self._loop.remove_reader(self._sock.fileno())

@@ -4,21 +4,19 @@ import asyncio
 import errno
 import logging
 import socket
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
-from topodns.net.http_server.connection import HttpConnection
+from topodns.net.http_server.connection import HttpClients, HttpConnection
 from topodns.net.http_server.messages import AdminLimits, HttpCounts, Route
 from topodns.net.http_server.scheduler import RoundRobin
+from topodns.net.socket_memory import bound_buffers
 
 log = logging.getLogger(__name__)
 
 
 BACKLOG: Final = 1024  # connections that the kernel keeps until they are accepted
-SEND_BUFFER: Final = 64 << 10  # octets: SO_SNDBUF of a connection; Linux doubles it
-RECEIVE_BUFFER: Final = 16 << 10  # octets: SO_RCVBUF of a connection; Linux doubles it
 
 _LIMITS: Final = AdminLimits()
 _ACCEPTS: Final = 8  # connections in one step
@@ -26,27 +24,11 @@ _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, e
 _DESCRIPTOR_PAUSE: Final = 0.1  # seconds until accepting is tried again
 
 
-@dataclass(eq=False)
-class _Listener:
-    limits: AdminLimits
-    turns: RoundRobin
-    counts: HttpCounts
-    routes: dict[str, Route]
-    acceptors: list["_Acceptor"] = field(default_factory=list)
-    connections: dict[HttpConnection, None] = field(default_factory=dict)  # open ones, the oldest first
+class _Listener(NamedTuple):
+    """The sockets of one listener, and its clients."""
 
-    @property
-    def full(self) -> bool:
-        return len(self.connections) >= self.limits.connections
-
-    def to_evict(self) -> HttpConnection | None:
-        """The oldest connection of the address with the most; those that await their first reply are never evicted.
-
-        None if all do.
-        """
-        held = Counter(connection.peer for connection in self.connections)
-        others = (connection for connection in self.connections if not connection.awaits_first_reply)
-        return max(others, key=lambda connection: held[connection.peer], default=None)
+    clients: HttpClients
+    acceptors: list["_Acceptor"]
 
 
 @dataclass
@@ -56,18 +38,19 @@ class AdminServer:
     limits: AdminLimits = _LIMITS
     counts: HttpCounts = field(default_factory=HttpCounts)
     _listeners: dict[tuple[str, int], _Listener] = field(default_factory=dict)
-    _stopped: list[_Listener] = field(default_factory=list)
+    _stopped: list[HttpClients] = field(default_factory=list)
     _turns: RoundRobin = field(default_factory=RoundRobin)
 
     @property
     def connections(self) -> int:
         """The number of open connections of all listeners, including stopped ones."""
-        return sum(len(listener.connections) for listener in (*self._listeners.values(), *self._stopped))
+        listening = [listener.clients for listener in self._listeners.values()]
+        return sum(len(clients.connections) for clients in (*listening, *self._stopped))
 
     def listen(self, at: tuple[str, int], sockets: Iterable[socket.socket], routes: Mapping[str, Route]) -> None:
         """Serve routes on bound, non-blocking sockets, which together form the listener with the key `at`."""
-        listener = self._listeners[at] = _Listener(self.limits, self._turns, self.counts, dict(routes))
-        listener.acceptors = [_Acceptor(listener, sock) for sock in sockets]
+        clients = HttpClients(self.limits, self._turns, self.counts, dict(routes))
+        self._listeners[at] = _Listener(clients, [_Acceptor(clients, sock) for sock in sockets])
 
     def sockets(self) -> Iterator[socket.socket]:
         """The listening sockets of all listeners that are not stopped."""
@@ -75,7 +58,7 @@ class AdminServer:
 
     def replace_routes(self, at: tuple[str, int], routes: Mapping[str, Route]) -> None:
         """Replace the routes of an existing listener."""
-        self._listeners[at].routes = dict(routes)
+        self._listeners[at].clients.routes = dict(routes)
 
     @property
     def addresses(self) -> frozenset[tuple[str, int]]:
@@ -83,30 +66,29 @@ class AdminServer:
 
     def close(self, keep: frozenset[tuple[str, int]] = frozenset()) -> None:
         """Stop all listeners except those in `keep`, without waiting: requests that have arrived are still answered."""
-        self._stopped = [listener for listener in self._stopped if listener.connections]
+        self._stopped = [clients for clients in self._stopped if clients.connections]
         for at in [at for at in self._listeners if at not in keep]:
             listener = self._listeners.pop(at)
             for acceptor in listener.acceptors:
                 acceptor.close()
-            for connection in list(listener.connections):
+            for connection in list(listener.clients.connections):
                 connection.finish()
-            self._stopped.append(listener)
+            self._stopped.append(listener.clients)
 
 
 class _Acceptor:
     """One listening socket: accepts a few connections in each of its steps."""
 
-    def __init__(self, listener: _Listener, sock: socket.socket) -> None:
+    def __init__(self, clients: HttpClients, sock: socket.socket) -> None:
         self.sock = sock
-        self._listener = listener
-        self._turns = listener.turns
+        self._clients = clients
+        self._turns = clients.turns
         self._loop = asyncio.get_running_loop()
         self._closed = False
         self._short = False  # whether the last accept failed for lack of descriptors
         # Connections inherit these. The kernel's queues are bounded by the buffers.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+        bound_buffers(sock)
         sock.listen(BACKLOG)
         self._watch()
 
@@ -114,8 +96,8 @@ class _Acceptor:
         if self._closed:
             return
         for _ in range(_ACCEPTS):
-            evicted = self._listener.to_evict() if self._listener.full else None
-            if self._listener.full and evicted is None:
+            evicted = self._clients.to_evict() if self._clients.full else None
+            if self._clients.full and evicted is None:
                 break  # until a first request has been answered
             try:
                 sock, address = self.sock.accept()
@@ -131,7 +113,7 @@ class _Acceptor:
             if evicted is not None:
                 evicted.drop()
             sock.setblocking(False)
-            HttpConnection(self._listener, sock, address[0])
+            HttpConnection(self._clients, sock, address[0])
         self._turns.join(self)
 
     def _wait_for_descriptors(self, failed: OSError) -> None:
@@ -139,7 +121,7 @@ class _Acceptor:
         if not self._short:
             log.warning("no HTTP connection can be accepted: %s", failed.strerror)
         self._short = True
-        if (evicted := self._listener.to_evict()) is not None:
+        if (evicted := self._clients.to_evict()) is not None:
             evicted.drop()
         self._loop.call_later(_DESCRIPTOR_PAUSE, self._watch)
 
