@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from topodns.dns.tcp_framing import MessageReader, frame
-from topodns.net.udp_drops import DatagramCounts
+from topodns.net.mmsg import DatagramCounts
 
 SLOTS: Final = 64
 SLOT: Final = 4352  # octets: a datagram, behind its client's address and port

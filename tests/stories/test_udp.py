@@ -17,14 +17,14 @@ from tests.support.event_loops import PATIENCE, either_loop, eventually, needs_i
 from topodns.dnsserver.packet_cache.lookup import answer_batch
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.dnsserver.packet_cache.variants import OF_SPELLINGS
-from topodns.net.mmsg import DATAGRAM, MMSG_AVAILABLE, SLOTS, Batch, MmsgBatch, PlainBatch
+from topodns.net.mmsg import DATAGRAM, MMSG_AVAILABLE, SLOTS, MmsgBatch, PlainBatch
 from topodns.net.sockets import open_udp
 from topodns.net.udp import Lookup, UdpListener
 from topodns.query.counters import Cell
 from topodns.query.deferred import Outcome
 from topodns.query.packet_entry import Entry
 
-BATCHES: dict[str, Callable[[socket.socket], Batch]] = {"mmsg": MmsgBatch, "plain": PlainBatch}
+BATCHES: dict[str, Callable[[socket.socket], MmsgBatch | PlainBatch]] = {"mmsg": MmsgBatch, "plain": PlainBatch}
 
 pytestmark = [
     either_loop,
@@ -71,7 +71,7 @@ class Seen:
 @dataclass
 class Server:
     listener: UdpListener
-    batch: Batch
+    batch: MmsgBatch | PlainBatch
     table: PacketCache
     seen: Seen
 

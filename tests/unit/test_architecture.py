@@ -47,7 +47,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "net.http_server.messages": "values without code",
     "net.http_server.scheduler": "shares the event loop among connections: tests/stories/test_admin_http.py",
     "net.http_server.server": "listens: tests/stories/test_admin_http.py",
-    "net.mmsg": "calls recvmmsg and sendmmsg: tests/stories/test_udp.py, which reads and sends in both ways",
     "net.socket_memory": "asks the kernel: tests/stories/test_tcp.py",
     "net.tcp_connection": "reads and writes sockets: tests/stories/test_tcp.py",
     "net.upstream.client": "opens sockets: tests/stories/test_udp_transport.py, tests/stories/test_tcp_transport.py",

@@ -21,14 +21,13 @@ from topodns.dnsserver.packet_cache.table import PacketCache, PacketCaches
 from topodns.memory.budget import SERVER, MemoryLimits
 from topodns.net.descriptors import Descriptors
 from topodns.net.loop_timers import LoopTimers
-from topodns.net.mmsg import open_batch
+from topodns.net.mmsg import DatagramCounts, open_batch
 from topodns.net.reuseport import SETTLE, Binding, Instance, Sharing, leave_group, share
 from topodns.net.sockets import ListenError, open_tcp, open_udp
 from topodns.net.tcp import TcpListener
 from topodns.net.tcp_limits import TcpCounts, TcpLimits
 from topodns.net.tcp_scheduler import TcpSchedule
 from topodns.net.udp import UdpListener
-from topodns.net.udp_drops import DatagramCounts
 from topodns.plugins.block import Settings
 from topodns.plugins.setup import Shared
 from topodns.plugins.timeouts import PLUGIN as TIMEOUTS

@@ -13,8 +13,8 @@ from topodns.app.listeners import Listeners
 from topodns.app.standard_streams import dropped_reading
 from topodns.dns.name import name_text
 from topodns.metrics.registry import Distribution, Published, Reading
+from topodns.net.mmsg import DatagramCounts
 from topodns.net.tcp_limits import TcpCounts
-from topodns.net.udp_drops import DatagramCounts
 from topodns.plugins.health import HealthProbe
 from topodns.plugins.setup import BlockSetup
 from topodns.query.counters import server_label

@@ -6,16 +6,16 @@ message id are in place for sending without being copied.
 """
 
 import ctypes
+import errno
 import mmap
 import socket
 import sys
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from struct import unpack
 from typing import Any, Final
-
-from topodns.net.udp_drops import DatagramCounts, drop_oversize, drop_port_zero, drop_replies
 
 SLOTS: Final = 64  # datagrams per wake-up: more would delay TCP and the watch streams
 DATAGRAM: Final = 4096  # octets of a slot, for a datagram or a reply; larger ones are dropped
@@ -27,13 +27,28 @@ _DATA: Final = 128
 _STRIDE: Final = 67 * 64
 _PORT: Final = 2  # in sockaddr_in and sockaddr_in6 alike
 
+_FULL: Final = frozenset({errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM})
 _IP_PKTINFO: Final = 8  # linux/in.h; Python names it from 3.12 on
 _INTERFACE_V4: Final = 16  # offset of ipi_ifindex (struct in_pktinfo) in the control message
 _INTERFACE_V6: Final = 32  # offset of ipi6_ifindex (struct in6_pktinfo)
 
 
+@dataclass(slots=True)
+class DatagramCounts:
+    """Counters of one socket since it was opened: datagrams, those that are dropped, and replies that are not sent.
+
+    `dnsserver.handler` decides which messages get no reply because of their content.
+    """
+
+    received: int = 0  # all, dropped ones included
+    dropped_oversize: int = 0  # queries larger than a slot (DATAGRAM), which the kernel truncates (MSG_TRUNC)
+    dropped_port_zero: int = 0  # queries from source port 0, to which no reply can be sent (CVE-2024-2169)
+    dropped_full: int = 0  # replies for which the kernel has no memory: the send buffer is full
+    failed_sends: int = 0  # replies that the kernel refuses for another reason: no route, a firewall
+
+
 class _Slots(ABC):
-    """The memory of a batch and its layout, for a socket of either address family."""
+    """The memory of a batch and its layout, for a socket of either address family. The base of each `net.udp.Batch`."""
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
@@ -243,12 +258,37 @@ class MmsgBatch(_Slots):
             count -= sent
 
 
-Batch = PlainBatch | MmsgBatch
-
-
-def open_batch(sock: socket.socket) -> Batch:
+def open_batch(sock: socket.socket) -> PlainBatch | MmsgBatch:
     """The fastest batch available here for a bound UDP socket, which becomes non-blocking."""
     return MmsgBatch(sock) if MMSG_AVAILABLE else PlainBatch(sock)
+
+
+def drop_oversize(counts: DatagramCounts, sizes: list[int], flags: Sequence[int]) -> None:
+    """Set the sizes of truncated datagrams to 0 and count them. `flags`: `msg_flags` of each datagram (recvmsg(2))."""
+    for slot, each in enumerate(flags):
+        if each & socket.MSG_TRUNC:
+            sizes[slot] = 0
+            counts.dropped_oversize += 1
+
+
+def drop_port_zero(counts: DatagramCounts, sizes: list[int], ports: Sequence[int]) -> None:
+    """Set the sizes of datagrams from source port 0 to 0 and count them. `ports`: the source port of each datagram."""
+    for slot, port in enumerate(ports):
+        if port == 0:
+            sizes[slot] = 0
+            counts.dropped_port_zero += 1
+
+
+def drop_replies(counts: DatagramCounts, error: int | None, waiting: int) -> int:
+    """Count a failed send. Returns how many replies to skip: all `waiting` if the send buffer is full, else one.
+
+    `error`: the errno of the first of the `waiting` replies.
+    """
+    if error in _FULL:
+        counts.dropped_full += waiting
+        return waiting
+    counts.failed_sends += 1
+    return 1
 
 
 def _runs(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:

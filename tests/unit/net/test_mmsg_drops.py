@@ -5,7 +5,7 @@ from socket import MSG_CTRUNC, MSG_TRUNC
 
 import pytest
 
-from topodns.net.udp_drops import DatagramCounts, drop_oversize, drop_port_zero, drop_replies
+from topodns.net.mmsg import DatagramCounts, drop_oversize, drop_port_zero, drop_replies
 
 
 def test_a_truncated_datagram_is_dropped_and_the_others_keep_their_sizes() -> None:
