@@ -94,9 +94,8 @@ def _bind(sock: socket.socket, host: str, port: int, binding: Binding) -> None:
         sock.bind(address)
         if sock.type == socket.SOCK_DGRAM:
             log.info("listen [%s]:%d: a tentative address, which answers once no other machine has it", host, port)
-    if (
-        binding.sharing is Sharing.FIRST
-    ):  # set after bind, which must fail if the port is in use, even by sockets with SO_REUSEPORT
+    if binding.sharing is Sharing.FIRST:
+        # Set after bind, which must fail if the port is in use, even by sockets with SO_REUSEPORT.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
 
 

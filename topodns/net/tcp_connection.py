@@ -20,7 +20,7 @@ from topodns.query.deferred import DeferredReply
 from topodns.query.session import OpenSession, StatefulSession
 
 _LONG: Final = 2048  # octets of a reply that takes long to make
-_LEFT_TO_THE_KERNEL: Final = 4 << 10  # octets: no more than the kernel has for the closed socket itself
+_LEFT_TO_THE_KERNEL: Final = 4 << 10  # octets of replies still unread at a close; a closed socket itself takes as much
 _OPCODE, _DSO = 0x78, 0x30  # in the third octet (RFC 8490 section 5.4)
 
 Answer = Callable[[bytes, bytes, int], bytes | DeferredReply | None]
@@ -166,8 +166,8 @@ class TcpConnection(asyncio.BufferedProtocol):
     def _answer_lone(self, nbytes: int) -> bool:
         """Answer the query, if the read is exactly one and may be answered at once. Returns whether it was.
 
-        Same effect as the general way for any number of queries, with a third of its calls: most clients wait for the
-        reply before they send the next query.
+        Has the same effect as the rest of `buffer_updated`, which is for any number of queries, with a third of its
+        calls: most clients wait for the reply before they send the next query.
         """
         if self._scheduled or not self._reading or self._awaited + 1 >= self._limits.in_flight:
             return False
@@ -259,7 +259,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         self._close_if_done()
 
     def _ignore_rest(self) -> None:
-        """Close once nothing is left to answer, or at the deadline, which no longer changes; read nothing more."""
+        """Read nothing more. The connection closes once nothing is left to answer, or at its present deadline."""
         self._intake.drop_rest()
         self._set_unfinished(0)
         self.deadline.fixed = True

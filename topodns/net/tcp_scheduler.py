@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final
 
 BUDGET: Final = 0.0005  # seconds of TCP work in a turn
-_WINDOW: Final = 2 * BUDGET  # seconds in which BUDGET may be spent at once, without a turn, if no connection waits
+_WINDOW: Final = 2 * BUDGET  # seconds; of each window, BUDGET may be spent without a turn while no connection waits
 _ALL: Final = 1 << 16  # messages: more than a connection reads before they are answered
 _AT_ONCE: Final = 32  # messages of one connection if others wait; each such batch costs a system call
 

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 Connections = defaultdict[Transport, Counts]
 """Counters of one upstream by transport."""
 
-Carrier = UdpCarrier | TcpCarrier
-"""One transport of an upstream; `exchange` is as in `Upstream`, without the argument `transport`."""
-
 
 class DnsUpstream:
     """Implements `query.upstream.Upstream`: over UDP and TCP, or with TLS settings over TLS only."""
@@ -42,7 +39,7 @@ class DnsUpstream:
         over_connections = TcpCarrier(loop, endpoint, limits, self._deadlines, ids, counts[connected])
         self._over_connections = over_connections
         # Callers may also use these directly, until `close`.
-        self.carriers: Mapping[Transport, Carrier] = {connected: over_connections}
+        self.carriers: Mapping[Transport, UdpCarrier | TcpCarrier] = {connected: over_connections}
         if endpoint.tls is None:
             over_udp = UdpCarrier(loop, endpoint, limits, self._deadlines, ids, counts[Transport.UDP], sockets)
             self.carriers = {Transport.UDP: over_udp, connected: over_connections}

@@ -46,9 +46,8 @@ _OPCODE_MASK: Final = 0x78
 class DsoEnd(NamedTuple):
     """The end of a session. `refused`: the upstream does not know DSO, or did not allow the session.
 
-    It has said so, or has answered queries on the same connection but no Keepalive. A connection that was lost or
-    silent says nothing of the kind, unlike in RFC 8490 section 5.1.1: while replicas of an upstream are replaced,
-    connections are lost.
+    It has said so, or has answered queries on the same connection but no Keepalive. Unlike in RFC 8490 section 5.1.1, a
+    connection that was lost or silent is no refusal: while replicas of an upstream are replaced, connections are lost.
 
     `retry_after`: seconds that the upstream wants its client to wait (RFC 8490 section 7.2), 0.0 without a wish.
     """

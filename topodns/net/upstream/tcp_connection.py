@@ -30,8 +30,9 @@ _UNIDIRECTIONAL: Final = b"\0\0"  # id of DSO messages without a response (RFC 8
 
 
 class ConnectionOwner(Protocol):
-    """Opens connections and assigns queries to them (`TcpCarrier`). Connections and queries call its methods at these
-    events.
+    """What opens connections and gives them queries: a `TcpCarrier`, or its `IsolatedConnections`.
+
+    A connection calls these methods at its events.
     """
 
     def answered(self, query: UpstreamQuery) -> None:
@@ -69,7 +70,8 @@ class UpstreamConnection(asyncio.Protocol):
         age: float,
     ) -> None:
         self.is_open = False
-        # Queries in flight, plus _OPENING until it is open, plus _SILENT while silent; the next query takes the lowest.
+        # Queries in flight, plus _OPENING until it is open, plus _SILENT while silent. The next query goes to the
+        # connection with the lowest load.
         self.load = _OPENING
         self.silent = False  # queries wait, and no reply has arrived for `tcp_patience` seconds
         self._owner = owner
@@ -82,7 +84,7 @@ class UpstreamConnection(asyncio.Protocol):
         self.queries: dict[bytes, UpstreamQuery | None] = {}
         self._kept: set[bytes] = set()  # ids of operations of the session that go on after their response
         self._unsent: list[bytes] = []
-        # Open and not silent, takes queries, and has some of this turn of the loop.
+        # Open and not silent, takes queries, and has some that are written at the end of this turn of the loop.
         self.is_filling = False
         self._reader = MessageReader()
         self._slices: deque[bytes] = deque()  # octets of the stream that are not taken yet; it is not read meanwhile
@@ -288,9 +290,10 @@ class UpstreamConnection(asyncio.Protocol):
     def _stray(self, query: UpstreamQuery | None, message: bytes) -> None:
         """Hand a message that is no reply to a query in flight to the session, or count it.
 
-        `query`: the query with its id; None if there is none: the id, if that of an abandoned query, is free again. A
-        message that is shorter than a header is not counted, and closes the connection, as too many others do. An
-        upstream may send a reply to each query twice, and late ones.
+        `query`: the query in flight with the id of the message. If there is none, the message may be the late reply to
+        an abandoned query, whose id is then free again. Any other message counts as unsolicited. The upstream may send
+        one of these for each query (its reply, a second time) and _UNSOLICITED more; with another one the connection
+        closes, as it does with a message shorter than a header.
         """
         if len(message) < HEADER_SIZE:  # no DNS message: the rest of the stream is not trusted either
             self.fail(LOST)

@@ -47,8 +47,9 @@ class TcpCarrier:
         self._deadlines = deadlines
         self._ids = ids
         self._connections: list[UpstreamConnection] = []  # those that take queries, open or connecting
-        # Takes the queries of a turn of the loop, which leave with one write: the least loaded at the first of them.
-        # Kept after that turn, so that the next one takes another. None while a further one may be opened.
+        # The connection that takes all queries of this turn of the loop, so that they leave with one write: the least
+        # loaded at the first of them. After the turn it is still known, so that of two connections with equal load the
+        # next turn takes the other. None while a further connection may be opened.
         self._filling: UpstreamConnection | None = None
         self._leaving: set[UpstreamConnection] = set()
         self._attempts: set[asyncio.Task[None]] = set()
@@ -125,11 +126,11 @@ class TcpCarrier:
         connection.forget(twin)
 
     def _hedge(self, query: UpstreamQuery, now: float) -> None:
-        """If no reply at all has arrived over the query's connection since it was sent, hedge all queries there.
+        """Hedge a query if its connection is silent: no reply to any query has arrived there since it was sent.
 
-        The connection is then silent; if it was before, only this query is hedged. If a reply to another query has
-        arrived, `query` becomes due again after `tcp_patience`. Without effect on a hedged one, and on one that may not
-        be sent again.
+        The first such query has all queries of the connection hedged, each later one only itself. If a reply to another
+        query has arrived, `query` becomes due again after `tcp_patience`. Without effect on a query that is hedged
+        already, or may not be sent again.
         """
         if query.twin is not None or query.sends >= _SENDS or query.connection is self._isolated:
             return
@@ -150,10 +151,10 @@ class TcpCarrier:
     def _send_elsewhere(
         self, query: UpstreamQuery, silent: UpstreamConnection, now: float, alone: bool = False
     ) -> None:
-        """Hedge a query of a silent connection over another one, with `alone` over one without others if possible.
+        """Hedge a query of a silent connection over another one; `alone`: over one without other queries if possible.
 
-        At most `sent_twice` queries are hedged at a time. One that waits on two silent connections leaves this one for
-        another that is not.
+        At most `sent_twice` queries are hedged at a time. If the query is hedged already, and its other connection is
+        silent too, it is sent over a third one that is not, in place of `silent`.
         """
         left, twin = query.deadline - now, query.twin
         if twin is None:
@@ -241,10 +242,10 @@ class TcpCarrier:
         connection.queries[query.ident] = query
 
     def _instead_of(self, silent: UpstreamConnection, timeout: float) -> UpstreamConnection | None:
-        """A connection that is not silent, instead of `silent`; opened if necessary.
+        """The connection to use instead of `silent`: one that is not silent, opened if necessary.
 
-        If there are too many, `silent` leaves for it. Returns the least loaded other one, perhaps silent, if none may
-        be opened now; None if there is none, or when closing.
+        If no more connections are allowed, `silent` leaves to make room for the new one. If none may be opened now: the
+        least loaded other one, perhaps silent, or None if there is no other. None when closing, too.
         """
         if self._closing:
             return None
@@ -262,8 +263,8 @@ class TcpCarrier:
     def _another(self, query: UpstreamQuery, lost: UpstreamConnection) -> UpstreamConnection | None:
         """The connection over which to send a query of a lost one again.
 
-        None if there is none, after _SENDS sends, or when closing. If `lost` had not been opened, only an open one is
-        used.
+        None if there is none, after _SENDS sends, or when closing. If `lost` never opened, no other connection is tried
+        that is not open yet.
         """
         if self._closing or query.sends >= _SENDS:
             return None
@@ -273,10 +274,10 @@ class TcpCarrier:
         return best if best is not None and best.is_open else None
 
     def _choose(self, timeout: float) -> UpstreamConnection | None:
-        """The connection for the next query, opened if necessary; None if all are full.
+        """The connection for the next query: the least loaded, or a new one if there is none. None if all are full.
 
-        If the one open is busy, another is opened within the limit, for later queries; for this one only if the first
-        is silent.
+        If the least loaded has queries in flight, and the limit allows, a further connection is opened for later
+        queries; this query takes it only if the least loaded is silent.
         """
         best = self._least_loaded()
         if len(self._connections) >= self._limits.connections:

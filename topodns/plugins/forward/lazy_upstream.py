@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from topodns.net.tls_client import client_context
 from topodns.net.upstream.address import UdpSockets, UpstreamLimits
-from topodns.net.upstream.client import Carrier, Connections, DnsUpstream, open_upstream
+from topodns.net.upstream.client import Connections, DnsUpstream, open_upstream
 from topodns.plugins.forward.hedging import hedges
 from topodns.plugins.forward.settings import Forward, UpstreamAddress, UpstreamTransport
-from topodns.query.upstream import Transport, UpstreamQuery
+from topodns.query.upstream import Carrier, Transport, UpstreamQuery
 
 if TYPE_CHECKING:
     from topodns.net.upstream.dso_session import SessionUser
