@@ -299,7 +299,7 @@ def test_a_thousand_exchanges_leave_nothing_open(loop_name: str) -> None:
             before = open_files()
             async with upstream_at(server.port) as upstream:
                 for _ in range(5):
-                    results = [await result(each) for each in [ask_briefly(upstream, TCP) for _ in range(200)]]
+                    results = [await result(each) for each in [ask_within(1.0, upstream, TCP) for _ in range(200)]]
                     assert any(isinstance(each, bytes) for each in results)
             await eventually(lambda: open_files() == before + server.open_connections == before)
 
