@@ -14,8 +14,8 @@ from tests.support.fake_api.listener import Answer
 from tests.support.fake_api.server import FakeApi
 from tests.support.virtual_event_loop import run_virtually
 from topodns.cluster.model import ObjectKey
-from topodns.cluster.owned_slices import SliceOwner
 from topodns.cluster.publishing_state import PublishingState
+from topodns.cluster.slices import SliceOwner
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
 from topodns.dns.name import parse_name
@@ -81,7 +81,7 @@ class Setup:
 
     def addresses(self, service: str) -> set[str]:
         """Of the Service in namespace default: all endpoints of all of its slices."""
-        slices = self.state.slice_table.of_owner(SliceOwner(ObjectKey("default", service), False))
+        slices = self.state.slice_table.owned.counted(SliceOwner(ObjectKey("default", service), False))
         return {str(ip_address(endpoint.address)) for one in slices for endpoint in one.endpoints}
 
     def cluster_ip(self, service: str) -> str:

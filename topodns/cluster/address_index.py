@@ -22,16 +22,20 @@ class AddressIndex(Generic[Key]):
         """The keys of the objects with this address, in order."""
         return tuple(self._held(address))
 
-    def first_of_namespaces(self, address: bytes, most: int, besides: str = "") -> Iterator[Key]:
-        """The first `most` keys of each namespace with this address, in order; none of `besides`, unless that is ""."""
-        held = self._held(address)
-        start = 0
-        while start < len(held):
-            namespace = held[start][0]
-            end = bisect_left(held, (namespace + "\0",), start) if start + 1 < len(held) else start + 1
-            if not besides or namespace != besides:
-                yield from held[start : min(end, start + most)]
-            start = end
+    def first_of_namespaces(self, addresses: Iterable[bytes], most: int, besides: str = "") -> Iterator[Key]:
+        """The first `most` keys of each namespace with one of these addresses, in order for each address.
+
+        None of the namespace `besides`, unless that is "".
+        """
+        for address in addresses:
+            held = self._held(address)
+            start = 0
+            while start < len(held):
+                namespace = held[start][0]
+                end = bisect_left(held, (namespace + "\0",), start) if start + 1 < len(held) else start + 1
+                if not besides or namespace != besides:
+                    yield from held[start : min(end, start + most)]
+                start = end
 
     def shared(self, addresses: Iterable[bytes]) -> Iterator[tuple[bytes, Sequence[Key]]]:
         """Those of these addresses that several objects have, each with the keys of the objects: a live view."""

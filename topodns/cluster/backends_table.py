@@ -6,9 +6,8 @@ from typing import Final
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoints import NodeOf
 from topodns.cluster.model import EndpointSlice, ObjectKey
-from topodns.cluster.owned_slices import SliceOwner
-from topodns.cluster.slice_index import SliceTable
 from topodns.cluster.slice_members import SliceMembers
+from topodns.cluster.slices import SliceOwner, SliceTable
 
 _Part = tuple[bool, str]  # (imported, cluster id); "" is all clusters
 
@@ -43,7 +42,7 @@ class BackendsTable:
         built = self.built.get(owner.key, {}).get(part)
         if built is not None:
             return built
-        slices = self._slices.of_owner(owner)
+        slices = self._slices.owned.counted(owner)
         if cluster_id:
             slices = tuple(one for one in slices if one.cluster_id.lower() == cluster_id)
         if not slices:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from topodns.cluster.model import ClusterObject, EndpointSlice, Kind, ObjectKey, Service
-from topodns.cluster.owned_slices import HELD
 from topodns.cluster.replica import Keyed
+from topodns.cluster.slices import HELD
 
 if TYPE_CHECKING:
     from topodns.cluster.state import ClusterState
@@ -82,7 +82,7 @@ class LeftOut:
         """The kinds and keys of the objects, without slices that count in no answer. The state may change meanwhile."""
         for kind, key in list(self.octets):
             one = state.held(kind, key)
-            if one is not None and not (isinstance(one, EndpointSlice) and state.slice_table.place(one) >= HELD):
+            if one is not None and not (isinstance(one, EndpointSlice) and state.slice_table.owned.place(one) >= HELD):
                 yield kind, key
 
     def may_have(self, kind: Kind, key: ObjectKey) -> bool:

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final, NamedTuple, TypeVar
 
 from topodns.cluster.model import ClusterObject, EndpointSlice, ObjectKey
-from topodns.cluster.owned_slices import owner_of
+from topodns.cluster.slices import owner_of
 from topodns.dependency import Fact
 
 T = TypeVar("T")

@@ -39,6 +39,10 @@ class ObjectKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
+Placement = tuple[bytes, str]
+"""(address, Node name) of a Pod."""
+
+
 @dataclass(frozen=True, slots=True)
 class Namespace:
     name: str

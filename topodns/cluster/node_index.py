@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import Final
 
 from topodns.cluster.cidr_index import CidrTable
-from topodns.cluster.model import Node, Pod
-from topodns.cluster.pod_cidr_proof import Placement, PodCidrProof
+from topodns.cluster.model import Node, Placement, Pod
+from topodns.cluster.pod_cidr_proof import PodCidrProof
 from topodns.dependency import EVERYTHING, Fact, address_facts, node_fact
 
 GATEWAYS: Final = 2  # addresses at the start of a pod CIDR that belong to the Node: flannel's tunnel end, the bridge

@@ -9,13 +9,12 @@ docs/reference/topology.md.
 from collections.abc import Callable, Iterator, Set
 from typing import Final
 
+from topodns.cluster.model import Placement
+
 MANY: Final = 200  # agreeing observations; so many are proof, however few Nodes they are on
 TOLERATED: Final = 1000  # observations; a namespace with one contradiction in so many still agrees
 CHANCE: Final = 1_000_000  # fewer agreeing observations are proof if accident is less likely than one in so many
 TOLERATED_NAMESPACES: Final = 100  # one contradicting namespace in so many, or a single one, is outvoted
-
-Placement = tuple[bytes, str]
-"""(address, Node name) of a Pod."""
 
 Verdict = Callable[[bytes, str], bool | None]
 """(address, Node name) -> whether the address agrees with the Node's pod CIDRs; None: it is no evidence."""

@@ -17,8 +17,8 @@ from topodns.cluster.model import (
     kind_of,
 )
 from topodns.cluster.namespace_budget import LARGE, UNLIMITED, NamespaceBudget, ObjectHolder, octets_of
-from topodns.cluster.owned_slices import HELD
 from topodns.cluster.replica import Keyed
+from topodns.cluster.slices import HELD
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
 
@@ -115,7 +115,7 @@ class PublishingState:
         kind = kind_of(value)
         held = self.state.held(kind, value.key)
         found: ClusterObject | None
-        if isinstance(value, EndpointSlice) and self.state.slice_table.place(value) >= HELD:
+        if isinstance(value, EndpointSlice) and self.state.slice_table.owned.place(value) >= HELD:
             found = placeholder(value, octets_of(value))
         else:
             found = fitting(self.budget, value, held)
@@ -125,7 +125,7 @@ class PublishingState:
 
     def _leave_out_surplus(self, added: EndpointSlice) -> None:
         """Leave out the slice that comes after those that are held of a Service, which `added` may have moved there."""
-        surplus = self.state.slice_table.surplus(added)
+        surplus = self.state.slice_table.owned.surplus(added)
         if surplus is not None and not surplus.left_out:
             self.write("EndpointSlice", [(surplus.key, surplus, placeholder(surplus, octets_of(surplus)))])
 

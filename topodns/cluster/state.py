@@ -36,9 +36,8 @@ from topodns.cluster.model import (
     kind_of,
 )
 from topodns.cluster.node_index import NodeIndex, facts_of_change
-from topodns.cluster.owned_slices import SliceOwner
 from topodns.cluster.replica import Journal, Keyed
-from topodns.cluster.slice_index import SliceTable
+from topodns.cluster.slices import SliceOwner, SliceTable
 from topodns.cluster.soa_serial import counts_in_serial
 from topodns.dependency import EVERYTHING, Fact, address_facts, namespace_fact, node_fact, service_fact
 
@@ -262,7 +261,7 @@ class ClusterState:
         while self._unbuilt:
             key = self._unbuilt.pop()
             policy = self._policies.get(key)
-            endpoints = sum(len(one.endpoints) for one in self.slice_table.of_owner(SliceOwner(key)))
+            endpoints = sum(len(one.endpoints) for one in self.slice_table.owned.counted(SliceOwner(key)))
             if isinstance(policy, Policy) and 0 < endpoints <= _SMALL:
                 self.backends(key).index(policy.labels)
                 yield

@@ -36,10 +36,10 @@ def test_of_each_namespace_the_first_keys_are_found() -> None:
     keys = [ObjectKey(namespace, name) for namespace in ("a", "b", "b-c", "c") for name in "xyz"]
     for key in keys:
         index.move(key, (), (ONE,))
-    assert list(index.first_of_namespaces(ONE, 3)) == keys
-    assert list(index.first_of_namespaces(ONE, 2)) == [key for key in keys if key.name != "z"]
-    assert {key.namespace for key in index.first_of_namespaces(ONE, 1, besides="b")} == {"a", "b-c", "c"}
-    assert list(index.first_of_namespaces(TWO, 1)) == []
+    assert list(index.first_of_namespaces([ONE], 3)) == keys
+    assert list(index.first_of_namespaces([ONE], 2)) == [key for key in keys if key.name != "z"]
+    assert {key.namespace for key in index.first_of_namespaces([ONE], 1, besides="b")} == {"a", "b-c", "c"}
+    assert list(index.first_of_namespaces([TWO], 1)) == []
     index.move(A, (), (TWO,))
-    assert list(index.first_of_namespaces(TWO, 1)) == [A]
-    assert list(index.first_of_namespaces(TWO, 1, besides="default")) == []
+    assert list(index.first_of_namespaces([TWO], 1)) == [A]
+    assert list(index.first_of_namespaces([TWO], 1, besides="default")) == []

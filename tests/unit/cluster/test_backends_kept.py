@@ -28,8 +28,8 @@ from topodns.cluster.model import (
     Service,
     Upserted,
 )
-from topodns.cluster.owned_slices import SliceOwner
 from topodns.cluster.slice_members import SliceMembers
+from topodns.cluster.slices import SliceOwner
 from topodns.cluster.state import ClusterState
 from topodns.topology.keys import key_reader
 
@@ -157,7 +157,7 @@ def test_after_any_changes_backends_are_as_if_all_slices_were_merged_anew(
             with pytest.MonkeyPatch.context() as patched:
                 patched.setattr(backends_module, "members_of_slices", in_one_segment)
                 fresh = Backends(
-                    state.slice_table.of_owner(SliceOwner(DB)), state.node, terminating_fallback, pod_names
+                    state.slice_table.owned.counted(SliceOwner(DB)), state.node, terminating_fallback, pod_names
                 )
             assert not fresh.members
             assert all_of(state.backends(DB)) == all_of(fresh)

@@ -3,8 +3,7 @@
 from tests.support.model_builders import endpoint, endpoint_slice
 from topodns.cluster.backends_table import BackendsTable
 from topodns.cluster.model import EndpointSlice, ObjectKey
-from topodns.cluster.owned_slices import SliceOwner
-from topodns.cluster.slice_index import SliceTable
+from topodns.cluster.slices import SliceOwner, SliceTable
 
 WEB = SliceOwner(ObjectKey("default", "web"))
 

@@ -8,7 +8,7 @@ import pytest
 from bench.guard.counting import Calls
 from tests.support.model_builders import endpoint, endpoint_slice, service
 from topodns.cluster.model import HOSTNAME_LABEL, EndpointSlice, ObjectKey, Upserted
-from topodns.cluster.owned_slices import MOST_MIRRORED
+from topodns.cluster.slices import MOST_MIRRORED
 from topodns.cluster.state import ClusterState
 
 WEB = ObjectKey("default", "web")

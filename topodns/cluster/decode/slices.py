@@ -31,7 +31,7 @@ from topodns.cluster.decode.structs import (
 )
 from topodns.cluster.decode.unreadable_elements import LeftOutElements
 from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Alias, Endpoint, EndpointPort, EndpointSlice
-from topodns.cluster.owned_slices import MOST_MIRRORED
+from topodns.cluster.slices import MOST_MIRRORED
 
 MAX_ADDRESSES: Final = 2000  # addresses of one slice
 MAX_HINTS: Final = 8  # zones, and Nodes, that an endpoint has hints for; as in the API

@@ -12,8 +12,8 @@ from topodns.cluster.decode.stream import Event, Listed, Page, Undecodable, Unre
 from topodns.cluster.left_out import placeholder
 from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, Kind, ObjectKey, Upserted
 from topodns.cluster.namespace_budget import ObjectHolder, octets_of
-from topodns.cluster.owned_slices import HELD, SliceOwner, owner_of
 from topodns.cluster.publishing_state import PublishingState, fitting, instead
+from topodns.cluster.slices import HELD, SliceOwner, owner_of
 from topodns.kube.client.contract import ApiError, KubeApi
 from topodns.kube.informer.decode_turns import TimeSlices, Turn
 from topodns.kube.informer.list_check import ListCheck

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from topodns.cluster.model import ClusterObject, EndpointSlice, Service
-from topodns.cluster.owned_slices import owner_of
+from topodns.cluster.slices import owner_of
 from topodns.cluster.state import ClusterState
 from topodns.query.histogram import Histogram
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from topodns.cluster.decode.stream import Event
 from topodns.cluster.model import Deleted, EndpointSlice, ObjectKey, Upserted
-from topodns.cluster.owned_slices import SliceOwner, has_ready, owner_of
+from topodns.cluster.slices import SliceOwner, has_ready, owner_of
 from topodns.cluster.state import ClusterState
 
 MAX_HOLD: Final = 0.2  # seconds that an event is held back at most
@@ -79,7 +79,7 @@ class RemovalHold:
         service = self._state.service(*owner)
         if service is None or not service.headless or _has_ready(event.change):
             return None
-        ready = self._state.slice_table.ready(owner)
+        ready = self._state.slice_table.owned.ready(owner)
         if ready != 1 or not self._is_ready(_key(event.change)):
             return None
         release = asyncio.get_running_loop().call_later(MAX_HOLD, self._release, owner)
@@ -114,7 +114,7 @@ class RemovalHold:
     def _is_ready(self, key: ObjectKey) -> bool:
         """Whether the state has this slice, and with a ready endpoint that counts."""
         one = self._state.held("EndpointSlice", key)
-        return isinstance(one, EndpointSlice) and has_ready(one) and self._state.slice_table.counts(one)
+        return isinstance(one, EndpointSlice) and has_ready(one) and self._state.slice_table.owned.counts(one)
 
 
 def _key(change: Upserted | Deleted) -> ObjectKey:

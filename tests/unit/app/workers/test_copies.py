@@ -19,7 +19,7 @@ from topodns.app.workers.journal import FeedJournal, TurnChanges, snapshot
 from topodns.app.workers.messages import MessageType, WorkerMessage, WorkerMessageReader
 from topodns.cluster.decode.packed import KINDS as ALL_KINDS
 from topodns.cluster.model import ClusterObject, Kind, ObjectKey, Replaced, Upserted, kind_of
-from topodns.cluster.owned_slices import SliceOwner
+from topodns.cluster.slices import SliceOwner
 from topodns.cluster.state import ClusterState
 from topodns.dependency import EVERYTHING, Fact, service_fact
 from topodns.topology.keys import key_reader
@@ -95,7 +95,7 @@ def assert_equal(pair: Pair) -> None:
     assert copy.serial == original.serial
     assert dict(copy.policies) == dict(original.policies)
     for key in map(ObjectKey._make, original.keys("Service")):
-        assert copy.slice_table.of_owner(SliceOwner(key)) == original.slice_table.of_owner(SliceOwner(key))
+        assert copy.slice_table.owned.counted(SliceOwner(key)) == original.slice_table.owned.counted(SliceOwner(key))
         assert copy.backends(key).nodes == original.backends(key).nodes
     assert copy.locators.nodes == original.locators.nodes
     assert copy.nodes.pod_cidrs_verified == original.nodes.pod_cidrs_verified
@@ -161,7 +161,7 @@ def test_the_changes_of_a_turn_are_one_message_and_their_facts_are_published() -
         assert pair.sent == []
         assert len(pair.deliver()) == 1
         assert service_fact(*DB) in frozenset().union(*pair.published)
-        assert [each.name for each in pair.feed.state.slice_table.of_owner(SliceOwner(DB))] == ["db-a", "db-b"]
+        assert [each.name for each in pair.feed.state.slice_table.owned.counted(SliceOwner(DB))] == ["db-a", "db-b"]
 
     asyncio.run(story())
 

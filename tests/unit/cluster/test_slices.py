@@ -4,8 +4,7 @@ from dataclasses import replace
 
 from tests.support.model_builders import endpoint, endpoint_slice, packed
 from topodns.cluster.model import EndpointSlice, ObjectKey
-from topodns.cluster.owned_slices import SliceOwner
-from topodns.cluster.slice_index import MOST, SliceTable
+from topodns.cluster.slices import MOST_SEARCHED, SliceOwner, SliceTable
 from topodns.dependency import address_fact, service_fact
 
 WEB = SliceOwner(ObjectKey("default", "web"))
@@ -30,12 +29,12 @@ class Held:
 
 def test_slices_of_a_service_are_ordered_by_name() -> None:
     held = Held(*(endpoint_slice("web", name=name) for name in ("b", "c", "a")), endpoint_slice("db"))
-    assert [each.name for each in held.table.of_owner(WEB)] == ["a", "b", "c"]
+    assert [each.name for each in held.table.owned.counted(WEB)] == ["a", "b", "c"]
 
 
 def test_a_service_and_a_serviceimport_of_one_name_have_their_own() -> None:
     held = Held(endpoint_slice("web", name="a"), endpoint_slice("web", name="b", imported=True))
-    names = [[each.name for each in held.table.of_owner(owner)] for owner in (WEB, WEB._replace(imported=True))]
+    names = [[each.name for each in held.table.owned.counted(owner)] for owner in (WEB, WEB._replace(imported=True))]
     assert names == [["a"], ["b"]]
 
 
@@ -50,13 +49,14 @@ def test_of_copies_of_an_endpoint_a_ready_one_is_found() -> None:
 
 
 def test_ready_entries_at_one_address_are_found_all_and_at_most_a_hundred_of_a_namespace() -> None:
+    many = [endpoint("10.0.0.1", pod=f"{at}") for at in range(MOST_SEARCHED + 1)]
     held = Held(
         endpoint_slice("web", *(endpoint("10.0.0.1", hostname=name, ready=name != "c") for name in "abc")),
-        endpoint_slice("many", *(endpoint("10.0.0.1", pod=f"{at}") for at in range(MOST + 1)), namespace="tenant"),
+        endpoint_slice("many", *many, namespace="tenant"),
     )
     found = held.table.ready_at(ADDRESS)
     assert [(key.name, each.hostname) for key, each in found[:2]] == [("web", "a"), ("web", "b")]
-    assert len(found[2:]) == MOST
+    assert len(found[2:]) == MOST_SEARCHED
 
 
 def test_in_a_large_slice_an_endpoint_is_found_as_in_a_small_one() -> None:
@@ -67,8 +67,8 @@ def test_in_a_large_slice_an_endpoint_is_found_as_in_a_small_one() -> None:
 
 
 def test_of_a_namespace_no_more_slices_are_searched_than_the_limit() -> None:
-    held = Held(*(endpoint_slice("web", endpoint("10.0.0.1"), name=f"s{at}") for at in range(MOST + 5)))
-    assert len(list(held.table.keys_with_address(ADDRESS))) == MOST
+    held = Held(*(endpoint_slice("web", endpoint("10.0.0.1"), name=f"s{at}") for at in range(MOST_SEARCHED + 5)))
+    assert len(list(held.table.keys_with_address(ADDRESS))) == MOST_SEARCHED
     assert list(held.table.keys_with_address(ADDRESS, besides="default")) == []
 
 

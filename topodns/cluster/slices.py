@@ -1,21 +1,123 @@
-"""EndpointSlices by their Service (`cluster.owned_slices`) and by the addresses in them."""
+"""EndpointSlices by their Service or ServiceImport, and by the addresses in them; and which of them count.
+
+Slices made from v1 Endpoints (`mirrored`) count only if their Service has no other slice: the control plane mirrors
+Endpoints into slices, and where both exist the real slice has more information.
+
+A user of one namespace can make any number of slices, so an addition or removal costs the same among many.
+
+Which Endpoints become slices: `cluster.decode.slices`.
+"""
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate, repeat
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeGuard
 
 from topodns.cluster.address_index import AddressIndex
-from topodns.cluster.model import Endpoint, EndpointSlice, ObjectKey
-from topodns.cluster.owned_slices import OwnedSlices, SliceOwner, owner_of
-from topodns.cluster.pod_cidr_proof import Placement
+from topodns.cluster.model import Endpoint, EndpointSlice, ObjectKey, Placement
 from topodns.dependency import Fact, address_facts, service_fact
 
-MOST: Final = 100  # slices per namespace that are searched for one address
-SOME: Final = 10  # slices per namespace that are checked after a change of one of their addresses
+MOST_COUNTED: Final = 1000  # slices of a Service that count, by name; with the default of 100 endpoints each, 100,000
+HELD: Final = MOST_COUNTED + 100  # slices of a Service that are held; those beyond count once others are deleted
+MOST_MIRRORED: Final = 100  # slices; the control plane makes one of each subset and family, with up to 1,000 addresses
+MOST_MIRRORED_ENDPOINTS: Final = 20_000  # in these; all of them are looked at where a slice that is not mirrored comes
+MOST_SEARCHED: Final = 100  # slices per namespace that are searched for one address
+MOST_CHECKED: Final = 10  # slices per namespace that are checked after a change of one of their addresses
 _LARGE: Final = 100  # endpoints; the EndpointSlice controller's default limit
 
 _address: Final = attrgetter("address")
+_name: Final = attrgetter("name")
+_ready: Final = attrgetter("ready")
+
+
+class SliceOwner(NamedTuple):
+    """The Service or, if `imported`, the ServiceImport of a slice: the two may have the same name."""
+
+    key: ObjectKey
+    imported: bool = False
+
+
+def owner_of(one: EndpointSlice) -> SliceOwner:
+    """The Service or ServiceImport of a slice; its name is "" if the slice has none."""
+    return SliceOwner(ObjectKey(one.namespace, one.service_name), one.imported)
+
+
+def has_ready(one: EndpointSlice) -> bool:
+    """Whether the slice has a ready endpoint."""
+    return any(map(_ready, one.endpoints)) or any(map(_ready, one.aliases))
+
+
+class OwnedSlices:
+    """The slices by owner. Those of no Service are left out."""
+
+    def __init__(self) -> None:
+        self._real: dict[SliceOwner, list[EndpointSlice]] = {}  # ordered by name
+        self._mirrored: dict[SliceOwner, list[EndpointSlice]] = {}  # ordered by name
+        self._unready: Counter[tuple[SliceOwner, bool]] = Counter()  # slices, by owner and `mirrored`; no zeros
+
+    def counted(self, owner: SliceOwner) -> tuple[EndpointSlice, ...]:
+        """The slices that count for a Service or ServiceImport: the first 1,000 by name, in this order."""
+        return tuple(self._real.get(owner, ())[:MOST_COUNTED]) or tuple(self.mirrored(owner))
+
+    def mirrored(self, owner: SliceOwner) -> Sequence[EndpointSlice]:
+        """The mirrored slices that count; none where there is another slice.
+
+        They are the first 100 by name, or as many of these as have 20,000 endpoints.
+        """
+        if owner in self._real:
+            return ()
+        first = self._mirrored.get(owner, ())[:MOST_MIRRORED]
+        sums = accumulate(len(one.endpoints) for one in first)
+        return [one for one, endpoints in zip(first, sums, strict=True) if endpoints <= MOST_MIRRORED_ENDPOINTS]
+
+    def counts(self, one: EndpointSlice) -> bool:
+        """Whether a held slice counts: false of mirrored ones beside others, or beyond the limits."""
+        return not one.mirrored or any(each is one for each in self.mirrored(owner_of(one)))
+
+    def place(self, one: EndpointSlice) -> int:
+        """The place of a slice among those of its Service, by name, whether it is one of them or not; 0 if mirrored."""
+        return bisect_left(self._real.get(owner_of(one), ()), one.name, key=_name) if not one.mirrored else 0
+
+    def surplus(self, one: EndpointSlice) -> EndpointSlice | None:
+        """The first of the slices of the same Service that is not held; None if there is none."""
+        slices: Sequence[EndpointSlice] = self._real.get(owner_of(one), ())
+        return slices[HELD] if len(slices) > HELD else None
+
+    def ready(self, owner: SliceOwner) -> int:
+        """The number of slices with a ready endpoint; of mirrored ones, only where there is no other slice."""
+        mirrored = owner not in self._real
+        slices = (self._mirrored if mirrored else self._real).get(owner, ())
+        return len(slices) - self._unready.get((owner, mirrored), 0)
+
+    def add(self, one: EndpointSlice) -> None:
+        """Add a slice; one of this name was not there, or has been removed."""
+        owner = owner_of(one)
+        if not one.service_name:
+            return
+        slices = self._of_sort(one).setdefault(owner, [])
+        slices.insert(bisect_left(slices, one.name, key=_name), one)
+        if not has_ready(one):
+            self._unready[owner, one.mirrored] += 1
+
+    def remove(self, one: EndpointSlice) -> None:
+        """Remove a slice that was added."""
+        owner = owner_of(one)
+        if not one.service_name:
+            return
+        of_sort = self._of_sort(one)
+        slices = of_sort[owner]
+        del slices[bisect_left(slices, one.name, key=_name)]
+        if not slices:
+            del of_sort[owner]
+        if not has_ready(one):
+            self._unready[owner, one.mirrored] -= 1
+            if not self._unready[owner, one.mirrored]:
+                del self._unready[owner, one.mirrored]
+
+    def _of_sort(self, one: EndpointSlice) -> dict[SliceOwner, list[EndpointSlice]]:
+        return self._mirrored if one.mirrored else self._real
 
 
 class SliceChange(NamedTuple):
@@ -48,34 +150,17 @@ class _Place(NamedTuple):
 
 
 class SliceTable:
-    """An index over `slices`, a mapping that the caller maintains: it calls `replace` after each change of it."""
+    """An index over `slices`, a mapping that the caller maintains: it calls `replace` after each change of it.
+
+    `owned` has the slices of each Service, and `counted` of it those from which its endpoints are made.
+    """
 
     def __init__(self, slices: Mapping[tuple[str, str], EndpointSlice]) -> None:
         self._slices = slices
-        self._owned = OwnedSlices()
+        self.owned = OwnedSlices()
         self._addresses: AddressIndex[_Place] = AddressIndex()
         # Large slices that were searched: endpoint by address, or the slice itself if endpoints share an address.
         self._places: dict[ObjectKey, dict[bytes, Endpoint] | EndpointSlice] = {}
-
-    def of_owner(self, owner: SliceOwner) -> tuple[EndpointSlice, ...]:
-        """The slices that count for a Service or ServiceImport, ordered by name (see `OwnedSlices.counted`)."""
-        return self._owned.counted(owner)
-
-    def ready(self, owner: SliceOwner) -> int:
-        """The number of slices with a ready endpoint (see `OwnedSlices.ready`)."""
-        return self._owned.ready(owner)
-
-    def place(self, one: EndpointSlice) -> int:
-        """See `OwnedSlices.place`."""
-        return self._owned.place(one)
-
-    def surplus(self, one: EndpointSlice) -> EndpointSlice | None:
-        """See `OwnedSlices.surplus`."""
-        return self._owned.surplus(one)
-
-    def counts(self, one: EndpointSlice) -> bool:
-        """Whether a held slice counts (see `OwnedSlices.counts`)."""
-        return self._owned.counts(one)
 
     def sharers(self, one: EndpointSlice) -> set[str]:
         """The names of a held slice and of others of its Service with an address of it; empty if it shares none.
@@ -87,20 +172,19 @@ class SliceTable:
         names = {key.name for _, keys in self._copies(one.key, one, addresses) for key in keys}
         return names | {one.name} if names or len(addresses) < len(one.endpoints) else names
 
-    def keys_with_address(self, address: bytes, most: int = MOST, besides: str = "") -> Iterator[ObjectKey]:
-        """The keys of the slices with this address: of each namespace the first `most`, by Service and name.
+    def keys_with_address(self, address: bytes, besides: str = "") -> Iterator[ObjectKey]:
+        """The keys of the slices with this address: of each namespace the first 100, by Service and name.
 
         None of the namespace `besides`, unless that is "". Imported slices, and those of no Service, are not indexed.
         """
-        return (place.key for place in self._addresses.first_of_namespaces(address, most, besides))
+        return (place.key for place in self._addresses.first_of_namespaces((address,), MOST_SEARCHED, besides))
 
     def some_with(self, addresses: Iterable[bytes]) -> Iterator[ObjectKey]:
         """The keys of slices with one of these addresses, at most 10 per namespace and address; some more than once.
 
         For checks after a change of an address: one change must not cost a check of thousands.
         """
-        for address in addresses:
-            yield from self.keys_with_address(address, SOME)
+        return (place.key for place in self._addresses.first_of_namespaces(addresses, MOST_CHECKED))
 
     def with_address(self, address: bytes, besides: str = "") -> tuple[tuple[ObjectKey, Endpoint], ...]:
         """(Service, endpoint) with this address, one per Service, ready or not, without the namespace `besides`.
@@ -125,7 +209,7 @@ class SliceTable:
         found: list[tuple[ObjectKey, Endpoint]] = []
         left: dict[str, int] = {}
         for service, endpoint, _ in self._holders(address, ""):
-            if endpoint.ready and left.setdefault(service.namespace, MOST):
+            if endpoint.ready and left.setdefault(service.namespace, MOST_SEARCHED):
                 left[service.namespace] -= 1
                 found.append((service, endpoint))
         return tuple(found)
@@ -136,19 +220,20 @@ class SliceTable:
         before = self._counted(old, owners)
         self._move(key, old, new)
         after = self._counted(new, owners)
-        facts = address_facts({entry[0] for _, entry in _entries(before, after) ^ _entries(after, before)})
-        facts.update([service_fact(*owner.key) for owner in owners])
+        touched = {fields[0] for _, fields in _entries(before, after) ^ _entries(after, before)}
         if old is not None and new is not None:
-            facts |= address_facts(_reordered(old, new))
-        if old is not None and new is not None and old.generation != new.generation:
-            facts |= address_facts(address for address, _ in self._copies(key, new, _addresses(new)))
+            touched.update(_reordered(old, new))
+            if old.generation != new.generation:
+                touched.update([address for address, _ in self._copies(key, new, _addresses(new))])
+        facts = address_facts(touched)
+        facts.update([service_fact(*owner.key) for owner in owners])
         services = frozenset([owner.key for owner in owners])
         return SliceChange(services, frozenset(facts), _placements(old), _placements(new))
 
     def _holders(self, address: bytes, besides: str) -> Iterator[tuple[ObjectKey, Endpoint, int]]:
         for key in self.keys_with_address(address, besides=besides):
             one = self._slices[key]
-            if self._owned.counts(one):
+            if self.owned.counts(one):
                 service = owner_of(one).key
                 for endpoint in self._endpoints_at(key, one, address):
                     yield service, endpoint, one.generation
@@ -166,7 +251,7 @@ class SliceTable:
 
     def _counted(self, one: EndpointSlice | None, owners: set[SliceOwner]) -> list[EndpointSlice]:
         """The slice, if it is not mirrored, and of these owners the mirrored slices that count."""
-        mirrored = [each for owner in owners for each in self._owned.mirrored(owner)]
+        mirrored = [each for owner in owners for each in self.owned.mirrored(owner)]
         return mirrored if one is None or one.mirrored else [one, *mirrored]
 
     def _copies(
@@ -183,19 +268,21 @@ class SliceTable:
 
     def _move(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
         if old is not None:
-            self._owned.remove(old)
+            self.owned.remove(old)
         if new is not None:
-            self._owned.add(new)
+            self.owned.add(new)
         self._places.pop(key, None)
         before, after = _addresses(old), _addresses(new)
-        if old is not None and new is not None and _place_of(key, old) == _place_of(key, new):
+        was = _place_of(key, old) if old is not None else None
+        now = _place_of(key, new) if new is not None else None
+        if was is not None and was == now:
             if before != after:
-                self._addresses.move(_place_of(key, new), before, after)
+                self._addresses.move(now, before, after)
             return
-        if old is not None:
-            self._addresses.move(_place_of(key, old), before, ())
-        if new is not None:
-            self._addresses.move(_place_of(key, new), (), after)
+        if was is not None:
+            self._addresses.move(was, before, ())
+        if now is not None:
+            self._addresses.move(now, (), after)
 
 
 def _place_of(key: ObjectKey, one: EndpointSlice) -> _Place:
@@ -211,11 +298,13 @@ def _addresses(one: EndpointSlice | None) -> frozenset[bytes]:
     return frozenset(map(_address, one.endpoints)) if _is_local(one) else frozenset()
 
 
-def _reordered(old: EndpointSlice, new: EndpointSlice) -> Iterator[bytes]:
+def _reordered(old: EndpointSlice, new: EndpointSlice) -> list[bytes]:
     """The addresses of several endpoints of a slice whose order differs: of equally good ones the first counts."""
     before = _repeated(old)
-    after = _repeated(new) if before else before
-    return (address for address in before.keys() & after if before[address] != after[address])
+    if not before:
+        return []
+    after = _repeated(new)
+    return [address for address in before.keys() & after if before[address] != after[address]]
 
 
 def _repeated(one: EndpointSlice) -> dict[bytes, list[tuple[Any, ...]]]:
@@ -242,6 +331,8 @@ def _placements(one: EndpointSlice | None) -> frozenset[Placement]:
 def _entries(slices: Sequence[EndpointSlice], besides: Sequence[EndpointSlice]) -> set[_AddressEntry]:
     """Of each endpoint in these slices, without the slices that are also in `besides`."""
     known = set(map(id, besides))
-    changed = [one for one in slices if id(one) not in known]
-    local = ((owner_of(one).key, one.endpoints) for one in changed if _is_local(one))
-    return {(key, fields) for key, endpoints in local for fields in map(_entry_fields, endpoints)}
+    found: set[_AddressEntry] = set()
+    for one in slices:
+        if id(one) not in known and _is_local(one):
+            found.update(zip(repeat(owner_of(one).key), map(_entry_fields, one.endpoints), strict=False))
+    return found

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.support.model_builders import endpoint, endpoint_slice
 from topodns.cluster.model import EndpointSlice, ObjectKey
-from topodns.cluster.owned_slices import MOST, MOST_MIRRORED, MOST_MIRRORED_ENDPOINTS, OwnedSlices, SliceOwner
+from topodns.cluster.slices import MOST_COUNTED, MOST_MIRRORED, MOST_MIRRORED_ENDPOINTS, OwnedSlices, SliceOwner
 
 WEB = SliceOwner(ObjectKey("default", "web"))
 
@@ -33,11 +33,11 @@ def test_mirrored_slices_count_only_where_there_is_no_other() -> None:
 
 
 def test_a_thousand_slices_of_a_service_count_the_first_by_name() -> None:
-    slices = [web(f"s{number:04}") for number in range(MOST + 2)]
+    slices = [web(f"s{number:04}") for number in range(MOST_COUNTED + 2)]
     of = owned(*reversed(slices))
-    assert names(of) == [one.name for one in slices[:MOST]]
+    assert names(of) == [one.name for one in slices[:MOST_COUNTED]]
     of.remove(slices[0])
-    assert names(of) == [one.name for one in slices[1 : MOST + 1]]
+    assert names(of) == [one.name for one in slices[1 : MOST_COUNTED + 1]]
 
 
 def test_of_mirrored_slices_so_many_count() -> None:
