@@ -1,8 +1,8 @@
 """All endpoints of one Service: merged from its slices, split by family, port and name; ready or not for each port.
 
-Built lazily, on the first use after a change of the Service's slices or of the labels of its endpoints' Nodes. A change
-of one slice leaves the members of the others to the next Backends (`cluster.backends_table`), except those that share
-an address with another slice (`cluster.slice_members`).
+Built lazily, on the first use after a change of the Service's slices or of the labels of its endpoints' Nodes, and kept
+in a BackendsTable until the next one. A change of one slice leaves the members of the others to the next Backends,
+except those that share an address with another slice (`cluster.slice_members`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,11 +13,16 @@ from typing import Final, TypeVar
 
 from topodns.cluster.endpoint_names import undashed
 from topodns.cluster.endpoints import EMPTY_GROUP, Group, NodeOf, Pool, Segment, group_of
-from topodns.cluster.model import Alias, Endpoint, EndpointPort, EndpointSlice
-from topodns.cluster.port_index import EVERYWHERE, PortIndex
+from topodns.cluster.model import MAX_PORTS, Alias, Endpoint, EndpointPort, EndpointSlice, ObjectKey
 from topodns.cluster.slice_members import Sharers, SliceMembers, distinct_endpoints, members_of_slices, split
+from topodns.cluster.slices import SliceOwner, SliceTable
 
 T = TypeVar("T")
+_Part = tuple[bool, str]  # (imported, cluster id); "" is all clusters
+
+WHOLE: Final[_Part] = (False, "")
+IMPORTED: Final[_Part] = (True, "")
+EVERYWHERE: Final = 0  # the number of the set of all slices in a PortIndex
 
 _FAMILIES: Final = (4, 6)
 _MANY: Final = 100  # addresses; unions of fewer are not cached but made again for each answer
@@ -25,6 +30,44 @@ _MAX_ALIASES: Final = 1000
 _MAX_DERIVED: Final = 1000  # cached groups and unions that are derived from others
 
 _ready: Final = attrgetter("ready")
+
+_NO_PORTS: Final = (EndpointPort("", "", None),)
+"""The ports of a slice that has none: its endpoints have addresses, and count in weights of SRV, as in CoreDNS."""
+
+
+class PortIndex:
+    """The first 1,000 distinct ports of the slices of one Service, in slice order, and the set of slices with each.
+
+    In most Services all slices have the same. A slice without ports counts as one with a port without name, protocol
+    and number.
+
+    The owners of Pods choose names and numbers of ports: if a Service's `targetPort` is a name, each Pod that gives the
+    name another number gets a slice of its own, with up to 100 ports of its own. So no step here may cost slices times
+    ports, let alone its square. Ports with the same set of slices share the number of that set.
+    """
+
+    ports: tuple[EndpointPort, ...]
+
+    def __init__(self, slices: Sequence[EndpointSlice]) -> None:
+        first = slices[0].ports if slices else ()
+        if len(first) <= MAX_PORTS and all([one.ports == first for one in slices]):  # as in most Services
+            self._set_of = dict.fromkeys(first or (_NO_PORTS if slices else ()), EVERYWHERE)
+            self.ports = tuple(self._set_of)
+            self._sets: tuple[tuple[int, ...], ...] = ()
+            return
+        having = _slices_by_port(slices)
+        self.ports = tuple(having)
+        numbers = {tuple(range(len(slices))): EVERYWHERE}
+        self._set_of = {port: numbers.setdefault(tuple(members), len(numbers)) for port, members in having.items()}
+        self._sets = tuple(numbers)
+
+    def set_of(self, port: EndpointPort) -> int | None:
+        """The number of the set of slices with this port; None if it is not among `ports`."""
+        return self._set_of.get(port)
+
+    def places(self, number: int) -> tuple[int, ...]:
+        """The positions of the slices of this set, which is not EVERYWHERE, among all slices."""
+        return self._sets[number]
 
 
 class Backends:
@@ -216,6 +259,66 @@ class Backends:
         return Pool(segments, self._node_of, distinct=distinct)
 
 
+class BackendsTable:
+    """The Backends of Services and ServiceImports, built from `slices`; the other arguments are those of Backends.
+
+    The caller reports each change to `invalidate`, `invalidate_slice` or `discard_kept`. After a change of a slice the
+    members of the Service's other slices are kept for the next `get`: it costs what the changed slice takes, and little
+    for each other one. Their indexes have read the labels of Nodes, so a change of labels discards them too.
+    """
+
+    def __init__(self, slices: SliceTable, node: NodeOf, terminating_fallback: bool, pod_names: bool) -> None:
+        self.built: dict[ObjectKey, dict[_Part, Backends]] = {}
+        self._kept: dict[ObjectKey, dict[str, SliceMembers]] = {}  # by Service, which is not in `built`, and slice
+        self._slices = slices
+        self._node = node
+        self._terminating_fallback = terminating_fallback
+        self._pod_names = pod_names
+        self._none = self._build(())
+
+    def get(self, owner: SliceOwner, cluster_id: str = "") -> Backends:
+        """The Backends of a Service or ServiceImport; with `cluster_id`, of that cluster's slices only (KEP-1645).
+
+        `cluster_id` is lower-case, and compared with the ids of slices without regard to case (RFC 4343).
+        Nothing is cached without slices: names that do not exist must take no memory.
+        """
+        part = (owner.imported, cluster_id)
+        built = self.built.get(owner.key, {}).get(part)
+        if built is not None:
+            return built
+        slices = self._slices.owned.counted(owner)
+        if cluster_id:
+            slices = tuple(one for one in slices if one.cluster_id.lower() == cluster_id)
+        if not slices:
+            return self._none
+        built = self._build(slices, self._kept.pop(owner.key, None) if part == WHOLE else None)
+        self.built.setdefault(owner.key, {})[part] = built
+        return built
+
+    def invalidate(self, key: ObjectKey) -> None:
+        """The Service, its policy, or the labels of its endpoints' Nodes changed: discard its Backends and members."""
+        self.built.pop(key, None)
+        self._kept.pop(key, None)
+
+    def invalidate_slice(self, key: ObjectKey, slice_name: str) -> None:
+        """A slice of the Service was added, changed or removed: discard all but the members of its other slices."""
+        parts = self.built.pop(key, None)
+        if parts is not None and WHOLE in parts:
+            self._kept[key] = {one.slice.name: one for one in parts[WHOLE].members}
+        kept = self._kept.get(key)
+        if kept is not None:
+            kept.pop(slice_name, None)
+            if not kept:
+                del self._kept[key]
+
+    def discard_kept(self) -> None:
+        """The labels of a Node changed: discard the kept members of all Services; built Backends stay."""
+        self._kept.clear()
+
+    def _build(self, slices: Sequence[EndpointSlice], kept: dict[str, SliceMembers] | None = None) -> Backends:
+        return Backends(slices, self._node, self._terminating_fallback, self._pod_names, kept, self._slices.sharers)
+
+
 _EMPTY_POOL: Final = Pool((), lambda _name: None)
 
 
@@ -243,3 +346,17 @@ def _serves_terminating(endpoint: Endpoint) -> bool:
 
 def _union(groups: Iterable[Group]) -> tuple[bytes, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(group.addresses for group in groups)))
+
+
+def _slices_by_port(slices: Sequence[EndpointSlice]) -> dict[EndpointPort, list[int]]:
+    """The positions of the slices with each of the first MAX_PORTS distinct ports, both in slice order."""
+    having: dict[EndpointPort, list[int]] = {}
+    for at, one in enumerate(slices):
+        for port in one.ports or _NO_PORTS:
+            members = having.get(port)
+            if members is None:
+                if len(having) < MAX_PORTS:
+                    having[port] = [at]
+            elif members[-1] != at:  # a slice may have a port twice
+                members.append(at)
+    return having

@@ -174,6 +174,9 @@ class ServiceKeys(NamedTuple):
 KeyReader = Callable[[Service], ServiceKeys]
 
 
+MAX_PORTS: Final = 1000  # distinct ports served of one Service's endpoints
+
+
 class EndpointPort(NamedTuple):
     """A port of a slice.
 

@@ -8,8 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple, TypeVar
 
 from topodns.cluster.address_index import AddressIndex
-from topodns.cluster.backends import Backends
-from topodns.cluster.backends_table import IMPORTED, WHOLE, BackendsTable
+from topodns.cluster.backends import IMPORTED, WHOLE, Backends, BackendsTable
 from topodns.cluster.external_index import ExternalIndex
 from topodns.cluster.left_out import FURTHER, LeftOut
 from topodns.cluster.list_diff import IDLE, DiffStep, ListDiff, one_of, outdated

@@ -1,7 +1,7 @@
 """Endpoints of each Service, built at their first use and kept until a change."""
 
 from tests.support.model_builders import endpoint, endpoint_slice
-from topodns.cluster.backends_table import BackendsTable
+from topodns.cluster.backends import BackendsTable
 from topodns.cluster.model import EndpointSlice, ObjectKey
 from topodns.cluster.slices import SliceOwner, SliceTable
 

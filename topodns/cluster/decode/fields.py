@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from topodns.cluster.decode.structs import ApiMetadata, ApiPort
 from topodns.cluster.decode.unreadable_elements import LeftOutElements
-from topodns.cluster.port_index import MAX_PORTS
+from topodns.cluster.model import MAX_PORTS
 from topodns.dns.addresses import OCTETS, packed_address, unmapped_network
 
 S = TypeVar("S")

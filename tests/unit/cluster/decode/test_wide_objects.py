@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from topodns.cluster.decode.objects import decode_object
 from topodns.cluster.decode.structs import WIDE
-from topodns.cluster.model import EndpointSlice, Service
-from topodns.cluster.port_index import MAX_PORTS
+from topodns.cluster.model import MAX_PORTS, EndpointSlice, Service
 
 Document = dict[str, Any]
 

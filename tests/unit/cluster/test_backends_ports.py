@@ -1,8 +1,8 @@
 """Ports of a Service's slices, and the slices with each."""
 
 from tests.support.model_builders import endpoint, endpoint_slice
-from topodns.cluster.model import EndpointPort
-from topodns.cluster.port_index import EVERYWHERE, MAX_PORTS, PortIndex
+from topodns.cluster.backends import EVERYWHERE, PortIndex
+from topodns.cluster.model import MAX_PORTS, EndpointPort
 
 HTTP, DNS = EndpointPort("http", "TCP", 80), EndpointPort("dns", "UDP", 53)
 
