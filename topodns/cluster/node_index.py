@@ -1,20 +1,232 @@
-"""Index of Nodes by their own addresses, their tunnel addresses and their pod CIDRs.
+"""Index of Nodes by their own addresses, their tunnel addresses and their pod CIDRs; and proof of the latter.
 
 `ClusterState` maintains it, `topology.client_locator` reads it. An address that several Nodes have equally well is
-of none: a wrong Node is worse than none. `pod_cidr_proof` decides whether pod CIDRs may locate clients at all.
+of none: a wrong Node is worse than none.
+
+Some CNI plugins ignore Node.spec.podCIDRs that are set (Calico's own IPAM, Cilium's cluster-pool, those of cloud VPCs).
+So these locate clients only once it is proven that Pods get their addresses from them. The proof is made of
+observations: each is an address, the Node of a Pod with it, and the namespace of the object it comes from. An
+observation agrees if the address lies in a pod CIDR of that Node, and contradicts if it does not. The rule is in
+docs/reference/topology.md.
 """
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from topodns.cluster.cidr_index import CidrTable
 from topodns.cluster.model import Node, Placement, Pod
-from topodns.cluster.pod_cidr_proof import PodCidrProof
 from topodns.dependency import EVERYTHING, Fact, address_facts, node_fact
 
 GATEWAYS: Final = 2  # addresses at the start of a pod CIDR that belong to the Node: flannel's tunnel end, the bridge
+MANY: Final = 200  # agreeing observations; so many are proof, however few Nodes they are on
+TOLERATED: Final = 1000  # observations; a namespace with one contradiction in so many still agrees
+CHANCE: Final = 1_000_000  # fewer agreeing observations are proof if accident is less likely than one in so many
+TOLERATED_NAMESPACES: Final = 100  # one contradicting namespace in so many, or a single one, is outvoted
+
+Verdict = Callable[[bytes, str], bool | None]
+"""(address, Node name) -> whether the address agrees with the Node's pod CIDRs; None: it is no evidence."""
+
+
+class CidrTable:
+    """CIDRs and their owners (names), found by longest prefix.
+
+    A dictionary per prefix length, of which a cluster has one or two per address family. Networks are stored as
+    integers without their host bits, so host bits set by mistake have no effect. A CIDR with several owners counts as
+    without owner, and still hides the shorter ones around it.
+    """
+
+    def __init__(self) -> None:
+        # By address size in octets: (number of host bits, network without them -> owners), fewest host bits first.
+        self._tables: dict[int, list[tuple[int, dict[int, tuple[str, ...]]]]] = {4: [], 16: []}
+
+    def owner(self, address: bytes) -> str:
+        """The owner of the longest CIDR around an address; "" if there is none, or several."""
+        number = int.from_bytes(address, "big")
+        for host_bits, networks in self._tables[len(address)]:
+            owners = networks.get(number >> host_bits)
+            if owners is not None:
+                return owners[0] if len(owners) == 1 else ""
+        return ""
+
+    def start_owner(self, address: bytes, size: int) -> str:
+        """As `owner`, but "" unless the address is among the first `size` addresses of the longest CIDR around it."""
+        number = int.from_bytes(address, "big")
+        for host_bits, networks in self._tables[len(address)]:
+            if number >> host_bits in networks:
+                return self.owner(address) if number & ((1 << host_bits) - 1) < size else ""
+        return ""
+
+    def subnet_owner(self, network: bytes, prefix_length: int) -> str:
+        """The owner of all addresses of this network; "" if none, several, or a CIDR inside has another owner."""
+        bits, prefix = _split(network, prefix_length)
+        for host_bits, networks in self._tables[len(network)]:
+            owners = networks.get(prefix >> (host_bits - bits)) if host_bits >= bits else None
+            if owners is not None:
+                whole = len(owners) == 1 and self._inside(network, prefix_length) <= {owners[0]}
+                return owners[0] if whole else ""
+        return ""
+
+    def covers(self, network: bytes, prefix_length: int, besides: str = "") -> bool:
+        """Whether this network equals or lies in a CIDR with an owner other than `besides`."""
+        bits, prefix = _split(network, prefix_length)
+        tables = self._tables[len(network)]
+        around = (networks.get(prefix >> (host_bits - bits), ()) for host_bits, networks in tables if host_bits >= bits)
+        return any(owner != besides for owners in around for owner in owners)
+
+    def add(self, network: bytes, prefix_length: int, name: str) -> None:
+        """Add `name` to the owners of this CIDR."""
+        host_bits, prefix = _split(network, prefix_length)
+        networks = self._networks(len(network), host_bits)
+        networks[prefix] = (*_without(networks.get(prefix, ()), name), name)
+
+    def remove(self, network: bytes, prefix_length: int, name: str) -> None:
+        """Remove `name` from the owners of this CIDR; no effect if it is none."""
+        host_bits, prefix = _split(network, prefix_length)
+        networks = self._networks(len(network), host_bits)
+        remaining = _without(networks.pop(prefix, ()), name)
+        if remaining:
+            networks[prefix] = remaining
+        elif not networks:
+            self._tables[len(network)].remove((host_bits, networks))
+
+    def _inside(self, network: bytes, prefix_length: int) -> set[str]:
+        """The owners of the longer CIDRs inside a network. A linear search: few clusters nest pod CIDRs."""
+        bits, prefix = _split(network, prefix_length)
+        return {
+            owner
+            for host_bits, networks in self._tables[len(network)]
+            if host_bits < bits
+            for inner, owners in networks.items()
+            if inner >> (bits - host_bits) == prefix
+            for owner in owners
+        }
+
+    def _networks(self, size: int, host_bits: int) -> dict[int, tuple[str, ...]]:
+        """The dictionary of one prefix length, created on first use."""
+        tables = self._tables[size]
+        for found, networks in tables:
+            if found == host_bits:
+                return networks
+        networks = {}
+        tables.append((host_bits, networks))
+        tables.sort(key=lambda table: table[0])
+        return networks
+
+
+class PodCidrProof:
+    """The observations of one source: Pods, or endpoints of slices. `verdict` judges each by the current CIDRs.
+
+    Call `retract` for a Node before a change of its verdicts; the next `holds` counts the Node again. Every other
+    change costs constant time, independent of the number of observations.
+    """
+
+    def __init__(self, verdict: Verdict) -> None:
+        self._verdict = verdict
+        # Node name -> address -> namespace of the one object with it, or (several) number of objects per namespace.
+        self._observed: dict[str, dict[bytes, str | dict[str, int]]] = {}
+        self._retracted: set[str] = set()  # Nodes that are not counted at present
+        self._nodes: dict[str, dict[str, int]] = {}  # namespace -> Node name -> agreeing observations; no zeros
+        self._by_namespace: dict[str, tuple[int, int]] = {}  # agreeing and contradicting observations
+        self._agreeing = 0
+        self._contradicting: set[str] = set()  # namespaces
+
+    def on_node(self, name: str) -> Set[bytes]:
+        """The packed addresses observed on the Node of this name; empty if there are none."""
+        return self._observed.get(name, {}).keys()
+
+    def move(self, old: Set[Placement], new: Set[Placement], namespace: str) -> None:
+        """An object of this namespace was at the placements `old` (none: it is new) and is at `new` (none: removed)."""
+        for address, node_name in old - new:
+            self._observe(address, node_name, namespace, -1)
+        for address, node_name in new - old:
+            self._observe(address, node_name, namespace, 1)
+
+    def retract(self, name: str) -> None:
+        """Subtract the observations on a Node from the counts, before their verdicts change."""
+        if name not in self._retracted:
+            for address, namespace in self._on(name):
+                self._count(address, name, namespace, -1)
+            self._retracted.add(name)
+
+    def retract_all(self) -> None:
+        """Subtract all observations from the counts, before verdicts on any Node change."""
+        for name in list(self._observed):
+            self.retract(name)
+
+    def holds(self, nodes: int) -> bool | None:
+        """Whether pod CIDRs are proven in a cluster in which `nodes` Nodes have one; None without any observation.
+
+        Two conditions. By namespace: each contradicts if more than one in 1,000 of its observations does, else it
+        agrees. None contradicts, or at least two agree and only one, or at most one in 100, contradicts. By number: the
+        agreeing namespaces have 200 agreeing observations, or agreeing ones on so many Nodes that accident is excluded:
+        an address from the same range but assigned regardless of the CIDRs lies in the CIDR of its Node with a
+        probability of one in `nodes`. A Node counts once, since its Pods may all have addresses of one block. With
+        `nodes` 1 a single agreeing observation is proof.
+        """
+        if not self._observed:
+            return None
+        for name in self._retracted:
+            for address, namespace in self._on(name):
+                self._count(address, name, namespace, 1)
+        self._retracted.clear()
+        outvoted = len(self._contradicting)
+        voting = len(self._by_namespace)
+        if outvoted and (outvoted > max(1, voting // TOLERATED_NAMESPACES) or voting - outvoted < 2):
+            return False
+        agreeing = self._agreeing - sum(self._by_namespace[name][0] for name in self._contradicting)
+        if agreeing >= MANY:
+            return True
+        if not agreeing:
+            return False
+        # A union of fewer than MANY names: each has one of the agreeing observations counted above.
+        on = set().union(*(on for name, on in self._nodes.items() if name not in self._contradicting))
+        return nodes == 1 or nodes ** min(len(on), 20) > CHANCE
+
+    def _observe(self, address: bytes, node_name: str, namespace: str, count: int) -> None:
+        """An object of this namespace with this address on this Node was added (count 1) or removed (-1)."""
+        addresses = self._observed.setdefault(node_name, {})
+        held = addresses.pop(address, None)
+        before = held if isinstance(held, dict) else {held: 1} if held is not None else {}
+        after = {**before, namespace: before.get(namespace, 0) + count}
+        if not after[namespace]:
+            del after[namespace]
+        if after:
+            addresses[address] = next(iter(after)) if list(after.values()) == [1] else after
+        elif not addresses:
+            del self._observed[node_name]
+        change = (namespace in after) - (namespace in before)
+        if change and node_name not in self._retracted:
+            self._count(address, node_name, namespace, change)
+
+    def _on(self, name: str) -> Iterator[tuple[bytes, str]]:
+        for address, held in self._observed.get(name, {}).items():
+            for namespace in held if isinstance(held, dict) else (held,):
+                yield address, namespace
+
+    def _count(self, address: bytes, node_name: str, namespace: str, count: int) -> None:
+        agrees = self._verdict(address, node_name)
+        if agrees is None:
+            return
+        if agrees:
+            self._agreeing += count
+            self._count_node(namespace, node_name, count)
+        agreeing, contradicting = self._by_namespace.pop(namespace, (0, 0))
+        agreeing, contradicting = agreeing + count * agrees, contradicting + count * (not agrees)
+        if agreeing or contradicting:
+            self._by_namespace[namespace] = agreeing, contradicting
+        if contradicting * TOLERATED > agreeing + contradicting:
+            self._contradicting.add(namespace)
+        else:
+            self._contradicting.discard(namespace)
+
+    def _count_node(self, namespace: str, node_name: str, count: int) -> None:
+        on_nodes = self._nodes.setdefault(namespace, {})
+        on_nodes[node_name] = on_nodes.get(node_name, 0) + count
+        if not on_nodes[node_name]:
+            del on_nodes[node_name]
+        if not on_nodes:
+            del self._nodes[namespace]
 
 
 class NodeIndex:
@@ -226,3 +438,13 @@ def _newest_ready(nodes: list[Node]) -> Node | None:
     first, second = nodes[:2]
     tied = (first.ready, first.created) == (second.ready, second.created)
     return None if tied else first
+
+
+def _split(network: bytes, prefix_length: int) -> tuple[int, int]:
+    """The number of a network's host bits, and the network without them, as an integer."""
+    host_bits = len(network) * 8 - prefix_length
+    return host_bits, int.from_bytes(network, "big") >> host_bits
+
+
+def _without(names: tuple[str, ...], name: str) -> tuple[str, ...]:
+    return tuple(other for other in names if other != name)

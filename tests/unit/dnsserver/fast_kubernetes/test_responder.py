@@ -23,7 +23,7 @@ from tests.support.random_clusters import (
     roaming_topology,
     topology_settings,
 )
-from topodns.cluster import pod_cidr_proof
+from topodns.cluster import node_index
 from topodns.cluster.left_out import further, placeholder
 from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, ClusterObject, Endpoint, Replaced, Upserted, kind_of
 from topodns.cluster.state import ClusterState
@@ -100,8 +100,8 @@ PLAIN = kubernetes_settings.map(
 @pytest.fixture(autouse=True, scope="module")
 def pod_cidrs_of_small_clusters_can_be_verified() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pod_cidr_proof, "MANY", 2)
-        patch.setattr(pod_cidr_proof, "TOLERATED", 2)
+        patch.setattr(node_index, "MANY", 2)
+        patch.setattr(node_index, "TOLERATED", 2)
         yield
 
 

@@ -21,7 +21,7 @@ from tests.support.random_clusters import (
     roaming_topology,
     topology_settings,
 )
-from topodns.cluster import pod_cidr_proof
+from topodns.cluster import node_index
 from topodns.cluster.model import Change, ClusterObject, Deleted, Kind, ObjectKey, Replaced, Upserted, kind_of
 from topodns.dns.name import parse_name
 from topodns.plugins.kubernetes.settings import KubernetesSettings
@@ -65,8 +65,8 @@ SOA_NUMBERS = re.compile(rb"....(?=" + re.escape(bytes.fromhex("00001c20 0000070
 @pytest.fixture(autouse=True, scope="module")
 def pod_cidrs_of_small_clusters_can_be_verified() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pod_cidr_proof, "MANY", 2)
-        patch.setattr(pod_cidr_proof, "TOLERATED", 2)
+        patch.setattr(node_index, "MANY", 2)
+        patch.setattr(node_index, "TOLERATED", 2)
         yield
 
 

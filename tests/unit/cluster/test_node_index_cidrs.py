@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.model_builders import packed, packed_cidr
-from topodns.cluster.cidr_index import CidrTable
+from topodns.cluster.node_index import CidrTable
 
 Network = IPv4Network | IPv6Network
 Owned = tuple[str, Network]
