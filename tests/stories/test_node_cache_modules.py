@@ -20,7 +20,6 @@ OF_CLUSTERS: Final = (
         "app.cluster_metrics",
         "app.workers",
         "app.workers.pool",
-        "cluster.replica",
         "cli.check",
         "cli.serve",
     ),

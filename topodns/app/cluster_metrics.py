@@ -265,7 +265,7 @@ def _of_budgets(clusters: Clusters, attribute: str) -> Rows:
 def _left_out(clusters: Clusters) -> Rows:
     counts: Counter[tuple[str, ...]] = Counter()
     for cluster in clusters():
-        counts.update((key.namespace, kind) for kind, key in cluster.state.left_out.counting(cluster.state))
+        counts.update((key.namespace, kind) for kind, key in cluster.state.left_out_that_count())
     named = frozenset(sorted({namespace for namespace, _ in counts})[:MAX_NAMED])
     return [(labels, count) for labels, count in counts.items() if labels[0] in named]
 

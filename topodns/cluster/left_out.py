@@ -5,15 +5,10 @@ the object would be, and says that the object exists. Answers that may depend on
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import Final
 
-from topodns.cluster.model import ClusterObject, EndpointSlice, Kind, ObjectKey, Service
-from topodns.cluster.replica import Keyed
-from topodns.cluster.slices import HELD
-
-if TYPE_CHECKING:
-    from topodns.cluster.state import ClusterState
+from topodns.cluster.model import ClusterObject, EndpointSlice, Keyed, Kind, ObjectKey, Service
 
 FURTHER: Final = "*"  # no object has this name
 """The name of the placeholder of all objects of a namespace that have none of their own: they are too many."""
@@ -65,25 +60,18 @@ class LeftOut:
     def take(self, kind: Kind, changes: Iterable[Keyed]) -> None:
         """Take changes of objects of one kind."""
         for key, old, new in changes:
-            octets = octets_left_out(new)
+            before, octets = octets_left_out(old), octets_left_out(new)
             if octets:
                 self.octets[kind, key] = octets
-            elif octets_left_out(old):
+            elif before:
                 del self.octets[kind, key]
-            if bool(octets) is not bool(octets_left_out(old)):
+            if bool(octets) is not bool(before):
                 self._count(key.namespace, 1 if octets else -1)
 
     def _count(self, namespace: str, sign: int) -> None:
         self.namespaces[namespace] += sign
         if not self.namespaces[namespace]:
             del self.namespaces[namespace]
-
-    def counting(self, state: "ClusterState") -> Iterator[tuple[Kind, ObjectKey]]:
-        """The kinds and keys of the objects, without slices that count in no answer. The state may change meanwhile."""
-        for kind, key in list(self.octets):
-            one = state.held(kind, key)
-            if one is not None and not (isinstance(one, EndpointSlice) and state.slice_table.owned.place(one) >= HELD):
-                yield kind, key
 
     def may_have(self, kind: Kind, key: ObjectKey) -> bool:
         """Whether an object of this key is left out, or may be, as some of its namespace have no placeholder."""

@@ -316,6 +316,9 @@ class StatefulSet:
 
 ClusterObject = Namespace | Node | Service | EndpointSlice | Pod | NodeLocator | PodLocator | StatefulSet
 
+Keyed = tuple[ObjectKey, ClusterObject | None, ClusterObject | None]
+"""(key, held object, new object) of a change; None: there is none."""
+
 
 def kind_of(value: ClusterObject) -> Kind:
     """The kind of this object."""

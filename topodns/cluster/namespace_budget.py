@@ -14,8 +14,20 @@ from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 from weakref import WeakSet
 
-from topodns.cluster.model import ClusterObject, EndpointSlice, Kind, Node, NodeLocator, ObjectKey, Pod, Service
-from topodns.cluster.replica import Keyed
+from topodns.cluster.left_out import placeholder
+from topodns.cluster.model import (
+    Alias,
+    ClusterObject,
+    EndpointSlice,
+    Keyed,
+    Kind,
+    Node,
+    NodeLocator,
+    ObjectKey,
+    Pod,
+    Service,
+    kind_of,
+)
 
 _OTHER: Final = 800  # a Pod takes 570 to 750 octets, a PodLocator less
 _NODE: Final = 1700
@@ -55,13 +67,17 @@ def _slice_octets(one: EndpointSlice) -> int:
     endpoints = one.endpoints
     octets = _SLICE + _PORT * len(one.ports) + _ENDPOINT * len(endpoints) + sum(map(len, map(_pod_name, endpoints)))
     octets += _HOSTNAME * sum(map(bool, map(_hostname, endpoints))) + sum(map(len, map(_other_target, endpoints)))
-    octets += sum(_ENDPOINT + sum(map(len, (each.target, each.hostname, each.other_target))) for each in one.aliases)
+    octets += sum(map(_alias_octets, one.aliases))
     if len(endpoints) > _FEW:
         octets += _NODE_NAME * max(0, len(set(map(_node_name, endpoints))) - _FEW)
     for each in endpoints:
         if each.topology or each.zone_hints or each.node_hints:
             octets += _TOPOLOGY * len(each.topology) + _HINT * (len(each.zone_hints) + len(each.node_hints))
     return octets
+
+
+def _alias_octets(alias: Alias) -> int:
+    return _ENDPOINT + sum(map(len, (alias.target, alias.hostname, alias.other_target)))
 
 
 def _service_octets(service: Service) -> int:
@@ -169,15 +185,39 @@ class NamespaceBudget:
 
         So it is not only taken to be left out at once.
         """
-        namespace, octets = value.key.namespace, octets_of(value)
-        more = octets - (octets_of(held) if held is not None else 0)
-        if more <= 0 or not namespace or self.octets + more <= self.limit:
+        octets, free = octets_of(value), self.limit - self.octets
+        if octets <= free:  # of most objects; those in whose place they are taken need not be looked at
+            return True
+        namespace, more = value.key.namespace, octets - (octets_of(held) if held is not None else 0)
+        if more <= 0 or not namespace or more <= free:
             return True
         own = self._of(namespace) + more
         if 2 * own < self.limit and own < self._most()[1]:
             return True
         size = max((holder.accounts[namespace].largest_size for holder in self._with(namespace)), default=0)
         return size > (octets.bit_length() if octets >= LARGE else 0)
+
+    def fitting(self, value: ClusterObject, held: ClusterObject | None) -> ClusterObject | None:
+        """The object if there is room for it instead of `held`, else its placeholder; None if there is none for that.
+
+        Of an object without a placeholder only its namespace is remembered.
+        """
+        if self.admits(value, held):
+            return value
+        other = self.instead(value)
+        if other is not None and not self.admits(other, held):
+            self.cut.add((kind_of(value), value.key.namespace))
+            return None
+        return other
+
+    def instead(self, value: ClusterObject) -> ClusterObject | None:
+        """The placeholder of an object that is left out; None, and the namespace is cut, where its kind has none."""
+        octets = octets_of(value)
+        self.times[kind_of(value)] += 1
+        other = placeholder(value, octets) if octets >= LARGE else None
+        if other is None:
+            self.cut.add((kind_of(value), value.key.namespace))
+        return other
 
     def make_room(self) -> None:
         """Have the largest objects of the largest namespace left out, until the others fit."""

@@ -10,14 +10,14 @@ from topodns.cluster.model import (
     ClusterObject,
     Deleted,
     EndpointSlice,
+    Keyed,
     Kind,
     ObjectKey,
     Replaced,
     Upserted,
     kind_of,
 )
-from topodns.cluster.namespace_budget import LARGE, UNLIMITED, NamespaceBudget, ObjectHolder, octets_of
-from topodns.cluster.replica import Keyed
+from topodns.cluster.namespace_budget import UNLIMITED, NamespaceBudget, ObjectHolder, octets_of
 from topodns.cluster.slices import HELD
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
@@ -51,11 +51,10 @@ class PublishingState:
 
     def apply(self, change: Upserted | Deleted) -> None:
         """Apply a change of one object."""
-        admitted = self._admitted(change) if isinstance(change, Upserted) else change
-        if admitted is not None:
-            self.publish(self.state.apply(admitted, int(self.wall_clock())))
-            if isinstance(admitted, Upserted) and isinstance(admitted.object, EndpointSlice):
-                self._leave_out_surplus(admitted.object)
+        if isinstance(change, Upserted):
+            self._upsert(change.object)
+        else:
+            self.publish(self.state.apply(change, int(self.wall_clock())))
         self._make_room()
 
     def replace(self, change: Replaced, newer: Set[ObjectKey] = frozenset()) -> Iterator[int]:
@@ -83,7 +82,7 @@ class PublishingState:
     def publish(self, facts: frozenset[Fact]) -> None:
         """Call the subscribers with the facts that a change touched, if any.
 
-        For a copy of another state (`cluster.replica`), whose changes come with their own clock.
+        For a copy of another state (`ClusterState.take_copied`), whose changes come with their own clock.
         """
         if facts:
             for subscriber in self.subscribers:
@@ -105,23 +104,26 @@ class PublishingState:
 
         Not of slices that do not count.
         """
-        for of_kind, key in self.state.left_out.counting(self.state):
+        for of_kind, key in self.state.left_out_that_count():
             octets = self.state.left_out.octets.get((of_kind, key), 0)
             yield key if of_kind == kind and key.name != FURTHER and self.budget.room_for(octets) else None
 
-    def _admitted(self, change: Upserted) -> Upserted | Deleted | None:
-        """The change, that of a placeholder, or the deletion of an object without room; None: no change."""
-        value = change.object
-        kind = kind_of(value)
-        held = self.state.held(kind, value.key)
-        found: ClusterObject | None
+    def _upsert(self, value: ClusterObject) -> None:
+        """Apply the object, its placeholder, or the deletion of an object for which there is no room."""
+        kind, key = kind_of(value), value.key
+        held = self.state.held(kind, key)
+        admitted = self._admitted(value, held)
+        if admitted is None and held is None:
+            return
+        self.publish(self.state.put(kind, key, admitted, value.version, int(self.wall_clock())))
+        if isinstance(admitted, EndpointSlice):
+            self._leave_out_surplus(admitted)
+
+    def _admitted(self, value: ClusterObject, held: ClusterObject | None) -> ClusterObject | None:
+        """The object or its placeholder; None: there is no room even for that."""
         if isinstance(value, EndpointSlice) and self.state.slice_table.owned.place(value) >= HELD:
-            found = placeholder(value, octets_of(value))
-        else:
-            found = fitting(self.budget, value, held)
-        if found is not None:
-            return Upserted(found) if found is not value else change
-        return Deleted(kind, value.key, value.version) if held is not None else None
+            return placeholder(value, octets_of(value))
+        return self.budget.fitting(value, held)
 
     def _leave_out_surplus(self, added: EndpointSlice) -> None:
         """Leave out the slice that comes after those that are held of a Service, which `added` may have moved there."""
@@ -136,30 +138,6 @@ class PublishingState:
                 self.write("Service", [(ObjectKey(namespace, FURTHER), None, further(namespace))])
 
 
-def fitting(budget: NamespaceBudget, value: ClusterObject, held: ClusterObject | None) -> ClusterObject | None:
-    """The object if there is room for it instead of `held`, else its placeholder; None if there is no room for that.
-
-    Of an object without a placeholder only its namespace is remembered.
-    """
-    if budget.admits(value, held):
-        return value
-    other = instead(budget, value)
-    if other is not None and not budget.admits(other, held):
-        budget.cut.add((kind_of(value), value.key.namespace))
-        return None
-    return other
-
-
-def instead(budget: NamespaceBudget, value: ClusterObject) -> ClusterObject | None:
-    """The placeholder of an object that is left out; None, and the namespace is cut, where its kind has none."""
-    octets = octets_of(value)
-    budget.times[kind_of(value)] += 1
-    other = placeholder(value, octets) if octets >= LARGE else None
-    if other is None:
-        budget.cut.add((kind_of(value), value.key.namespace))
-    return other
-
-
 class _StateHolder(ObjectHolder):
     """The objects of a state."""
 
@@ -170,7 +148,7 @@ class _StateHolder(ObjectHolder):
     def leave_out(self, kind: Kind, key: ObjectKey) -> None:
         held = self._published.state.held(kind, key)
         assert held is not None
-        self._published.write(kind, [(key, held, instead(self.budget, held))])
+        self._published.write(kind, [(key, held, self.budget.instead(held))])
 
     def drop(self, namespace: str, octets: int) -> bool:
         wanted = self.octets - octets

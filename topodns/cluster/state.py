@@ -3,9 +3,9 @@
 One writer (`apply`), synchronous, a few microseconds a change. Returned values are frozen.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from topodns.cluster.address_index import AddressIndex
 from topodns.cluster.backends import IMPORTED, WHOLE, Backends, BackendsTable
@@ -20,6 +20,7 @@ from topodns.cluster.model import (
     Endpoint,
     EndpointSlice,
     InvalidPolicy,
+    Keyed,
     KeyReader,
     Kind,
     Namespace,
@@ -31,12 +32,10 @@ from topodns.cluster.model import (
     Service,
     ServiceKeys,
     StatefulSet,
-    Upserted,
     kind_of,
 )
 from topodns.cluster.node_index import NodeIndex, facts_of_change
-from topodns.cluster.replica import Journal, Keyed
-from topodns.cluster.slices import SliceOwner, SliceTable
+from topodns.cluster.slices import HELD, SliceOwner, SliceTable
 from topodns.cluster.soa_serial import counts_in_serial
 from topodns.dependency import EVERYTHING, Fact, address_facts, namespace_fact, node_fact, service_fact
 
@@ -49,6 +48,22 @@ class _Table(NamedTuple):
 
     store: Store[Any]
     take: Callable[[ObjectKey, Any, Any], Collection[Fact]]
+
+
+class Journal(Protocol):
+    """Receives the changes of a state in order: with all of them a copy in another process stays equal to the original.
+
+    A Protocol, as what writes it is above this package: `app.workers.journal.FeedJournal`.
+    """
+
+    def taken(self, kind: Kind, changes: Sequence[Keyed], wall_seconds: int) -> None:
+        """Record changes of objects that the state applies together, just before it does."""
+
+    def synced(self, kind: Kind, denied: bool) -> None:
+        """Record that the kind is synced from now on: its first list is complete or, if `denied`, RBAC forbids it."""
+
+    def when_copied(self, action: Callable[[], object]) -> None:
+        """Call `action` once all copies have all changes so far."""
 
 
 Follower = Callable[[Kind, Sequence[Keyed]], object]
@@ -138,12 +153,15 @@ class ClusterState:
         if isinstance(change, Replaced):
             facts = frozenset[Fact]().union(*(step.facts for step in self.replace(change, wall_seconds)))
             return _ALL if EVERYTHING in facts else facts
-        new: ClusterObject | None
-        match change:
-            case Upserted(new):
-                kind, key, version = kind_of(new), new.key, new.version
-            case Deleted(kind, key, version):
-                new = None
+        if isinstance(change, Deleted):
+            return self.put(change.kind, change.key, None, change.version, wall_seconds)
+        new = change.object
+        return self.put(kind_of(new), new.key, new, new.version, wall_seconds)
+
+    def put(
+        self, kind: Kind, key: ObjectKey, new: ClusterObject | None, version: int, wall_seconds: int
+    ) -> frozenset[Fact]:
+        """As `apply`, for the object of this kind and key; None: it was deleted. `version` is that of the change."""
         held: ClusterObject | None = self._tables[kind].store.get(key)
         if held == new or outdated(held, version):
             return frozenset()
@@ -207,6 +225,16 @@ class ClusterState:
 
     def held(self, kind: Kind, key: tuple[str, str]) -> ClusterObject | None:
         return self._tables[kind].store.get(key)
+
+    def left_out_that_count(self) -> Iterator[tuple[Kind, ObjectKey]]:
+        """The kinds and keys of the objects that are left out, without slices that count in no answer.
+
+        The state may change meanwhile.
+        """
+        for kind, key in list(self.left_out.octets):
+            one = self.held(kind, key)
+            if one is not None and not (isinstance(one, EndpointSlice) and self.slice_table.owned.place(one) >= HELD):
+                yield kind, key
 
     def keys(self, kind: Kind) -> list[tuple[str, str]]:
         return list(self._tables[kind].store)
@@ -317,6 +345,33 @@ class ClusterState:
             self.locators.recheck_all()
             return _ALL
         return _ALL if EVERYTHING in facts else frozenset(facts)
+
+    def take_copied(
+        self,
+        kind: Kind,
+        upserted: Iterable[ClusterObject],
+        deleted: Iterable[ObjectKey],
+        wall_seconds: int,
+        listing: bool,
+    ) -> frozenset[Fact]:
+        """Take objects and deletions of the state of which this one is a copy; returns the dependencies touched.
+
+        The versions of the objects do not matter, as changes come in the original's order; what the copy already has is
+        left out. `listing`: `LocatorIndex.listing` of the original.
+        """
+        changes: list[Keyed] = []
+        for new in upserted:
+            old = self.held(kind, new.key)
+            if old != new:
+                changes.append((new.key, old, new))
+        for key in deleted:
+            old = self.held(kind, key)
+            if old is not None:
+                changes.append((key, old, None))
+        if not changes:
+            return frozenset()
+        self.locators.listing = listing
+        return self.take_all(kind, changes, wall_seconds)
 
     def _take_node(self, key: ObjectKey, old: Node | None, new: Node | None) -> Collection[Fact]:
         self.nodes.replace(old, new)

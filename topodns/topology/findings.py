@@ -87,7 +87,7 @@ def left_out_findings(state: ClusterState) -> Iterator[Finding | None]:
     """
     services: set[ObjectKey] = set()
     namespaces: set[str] = set()
-    for kind, key in state.left_out.counting(state):
+    for kind, key in state.left_out_that_count():
         yield None
         if key.namespace not in namespaces:
             namespaces.add(key.namespace)

@@ -22,7 +22,6 @@ from topodns.cluster.model import (
 )
 from topodns.cluster.namespace_budget import NamespaceBudget, octets_of
 from topodns.cluster.publishing_state import PublishingState
-from topodns.cluster.replica import copy_objects
 from topodns.cluster.slices import HELD, MOST_COUNTED
 from topodns.cluster.state import ClusterState
 
@@ -176,7 +175,7 @@ def test_a_copy_of_the_state_leaves_out_the_same_objects() -> None:
     world.put(*(with_endpoints(f"large-{number}", 300) for number in range(9)))
     copy = ClusterState(frozenset())
     held = [world.state.held("EndpointSlice", key) for key in world.state.keys("EndpointSlice")]
-    copy_objects(copy, "EndpointSlice", [each for each in held if each is not None], (), 1, listing=False)
+    copy.take_copied("EndpointSlice", [each for each in held if each is not None], (), 1, listing=False)
     assert copy.left_out.octets == world.state.left_out.octets != {}
 
 
@@ -190,7 +189,7 @@ def test_of_the_slices_of_one_service_so_many_are_held_as_may_count(ascending: b
         one.name for one in slices[:HELD]
     ]
     assert not world.state.backends(ObjectKey("tenant", "db")).partial
-    assert list(world.state.left_out.counting(world.state)) == []
+    assert list(world.state.left_out_that_count()) == []
 
 
 def test_a_slice_that_may_count_after_others_were_deleted_returns() -> None:

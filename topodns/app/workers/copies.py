@@ -9,7 +9,6 @@ from topodns.app.clusters import ClusterMaker, Feed
 from topodns.app.generation import Machine
 from topodns.app.workers.messages import ChangeType, StateChange, changes_of
 from topodns.cluster.decode.packed import unpack_objects
-from topodns.cluster.replica import copy_objects
 from topodns.dependency import Fact
 
 _NONE: frozenset[Fact] = frozenset()
@@ -71,4 +70,4 @@ def _take(feed: Feed, change: StateChange) -> frozenset[Fact]:
             return _NONE
     upserted, deleted = unpack_objects(change.kind, change.packed)
     listing = change.type is ChangeType.LISTED_OBJECTS
-    return copy_objects(state, change.kind, upserted, deleted, change.wall_seconds, listing)
+    return state.take_copied(change.kind, upserted, deleted, change.wall_seconds, listing)

@@ -6,8 +6,7 @@ from typing import Final
 
 from topodns.app.workers.messages import ChangeType, MessageType, StateChange, change_octets, message
 from topodns.cluster.decode.packed import KINDS, pack_objects
-from topodns.cluster.model import ClusterObject, EndpointSlice, Kind
-from topodns.cluster.replica import Keyed
+from topodns.cluster.model import ClusterObject, EndpointSlice, Keyed, Kind
 from topodns.cluster.state import ClusterState
 
 _WEIGHT: Final = 64  # objects and endpoints of a snapshot that are packed in one step: about 0.1 ms
@@ -53,7 +52,7 @@ class TurnChanges:
 
 
 class FeedJournal:
-    """The `cluster.replica.Journal` of one feed; `number` is the feed's in messages."""
+    """The `cluster.state.Journal` of one feed; `number` is the feed's in messages."""
 
     def __init__(self, number: int, state: ClusterState, turn: TurnChanges) -> None:
         self.number = number

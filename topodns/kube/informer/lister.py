@@ -12,7 +12,7 @@ from topodns.cluster.decode.stream import Event, Listed, Page, Undecodable, Unre
 from topodns.cluster.left_out import placeholder
 from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, Kind, ObjectKey, Upserted
 from topodns.cluster.namespace_budget import ObjectHolder, octets_of
-from topodns.cluster.publishing_state import PublishingState, fitting, instead
+from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.slices import HELD, SliceOwner, owner_of
 from topodns.kube.client.contract import ApiError, KubeApi
 from topodns.kube.informer.decode_turns import TimeSlices, Turn
@@ -139,7 +139,7 @@ class Listing(ObjectHolder):
             if self._slices[owner] > HELD:
                 self._put(key, placeholder(value, octets_of(value)))
                 return
-        self._put(key, fitting(self.budget, value, self._own.get(key)))
+        self._put(key, self.budget.fitting(value, self._own.get(key)))
         self.budget.make_room()
 
     def apply(self, change: Upserted | Deleted) -> None:
@@ -171,7 +171,7 @@ class Listing(ObjectHolder):
             yield
 
     def leave_out(self, kind: Kind, key: ObjectKey) -> None:
-        self._put(key, instead(self.budget, self._own[key]))
+        self._put(key, self.budget.instead(self._own[key]))
 
     def drop(self, namespace: str, octets: int) -> bool:
         wanted = self.octets - octets

@@ -2,7 +2,6 @@
 
 from tests.support.model_builders import service
 from topodns.cluster.model import ClusterObject, Kind, ObjectKey, Upserted
-from topodns.cluster.replica import copy_objects
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact, service_fact
 
@@ -10,7 +9,7 @@ DB = service("db", "shop")
 
 
 def copied(state: ClusterState, *upserted: ClusterObject, deleted: tuple[ObjectKey, ...] = ()) -> frozenset[Fact]:
-    return copy_objects(state, "Service", upserted, deleted, 7, listing=False)
+    return state.take_copied("Service", upserted, deleted, 7, listing=False)
 
 
 def test_objects_and_deletions_are_taken_and_touch_their_dependencies() -> None:
