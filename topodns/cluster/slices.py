@@ -11,13 +11,13 @@ Which Endpoints become slices: `cluster.decode.slices`.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import accumulate, repeat
+from itertools import accumulate, repeat, starmap
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeGuard
 
 from topodns.cluster.address_index import AddressIndex
 from topodns.cluster.model import Endpoint, EndpointSlice, ObjectKey, Placement
-from topodns.dependency import Fact, address_facts, service_fact
+from topodns.dependency import Fact, address_fact, service_fact
 
 MOST_COUNTED: Final = 1000  # slices of a Service that count, by name; with the default of 100 endpoints each, 100,000
 HELD: Final = MOST_COUNTED + 100  # slices of a Service that are held; those beyond count once others are deleted
@@ -123,13 +123,15 @@ class OwnedSlices:
 class SliceChange(NamedTuple):
     """The effect of a change of one slice: the Services that it belonged or belongs to, and the dependencies touched.
 
-    `before` and `after` have the (address, Node name) of each Pod in the slice.
+    `before` and `after` have the (address, Node name) of each Pod in the slice; where these differ, `sharing` are some
+    of the slices with an address that moved (see `SliceTable.some_with`).
     """
 
     owners: frozenset[ObjectKey]
     facts: frozenset[Fact]
     before: frozenset[Placement]
     after: frozenset[Placement]
+    sharing: Sequence[ObjectKey]
 
 
 _AddressEntry = tuple[ObjectKey, tuple[Any, ...]]
@@ -225,10 +227,11 @@ class SliceTable:
             touched.update(_reordered(old, new))
             if old.generation != new.generation:
                 touched.update([address for address, _ in self._copies(key, new, _addresses(new))])
-        facts = address_facts(touched)
-        facts.update([service_fact(*owner.key) for owner in owners])
         services = frozenset([owner.key for owner in owners])
-        return SliceChange(services, frozenset(facts), _placements(old), _placements(new))
+        facts = frozenset((*map(address_fact, touched), *starmap(service_fact, services)))
+        was, now = _placements(old), _placements(new)
+        sharing = [*self.some_with({address for address, _ in was ^ now})] if was != now else ()
+        return SliceChange(services, facts, was, now, sharing)
 
     def _holders(self, address: bytes, besides: str) -> Iterator[tuple[ObjectKey, Endpoint, int]]:
         for key in self.keys_with_address(address, besides=besides):

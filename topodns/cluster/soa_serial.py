@@ -5,8 +5,13 @@ outside.
 """
 
 from collections.abc import Hashable
+from operator import attrgetter
+from typing import Final
 
 from topodns.cluster.model import ClusterObject, EndpointSlice, Pod, Service
+
+_ready: Final = attrgetter("ready")
+_address_and_hostname: Final = attrgetter("address", "hostname")
 
 
 def counts_in_serial(old: ClusterObject | None, new: ClusterObject | None) -> bool:
@@ -23,8 +28,7 @@ def _counted(of: ClusterObject | None) -> Hashable:
         case Service():
             return of.external_name, of.ports
         case EndpointSlice():
-            ready = tuple((endpoint.address, endpoint.hostname) for endpoint in of.endpoints if endpoint.ready)
-            return of.ports, ready, of.aliases
+            return of.ports, tuple(map(_address_and_hostname, filter(_ready, of.endpoints))), of.aliases
         case Pod():
             return of.ips[:1]
         case _:

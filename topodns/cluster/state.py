@@ -422,10 +422,8 @@ class ClusterState:
             if owner in self._policies:
                 self._unbuilt.add(owner)
         self.unchecked_slices.add(key)
-        if change.before != change.after:
-            self.nodes.move_endpoints(change.before, change.after, key.namespace)
-            moved = {address for address, _ in change.before ^ change.after}
-            self.unchecked_slices.update(self.slice_table.some_with(moved))
+        self.unchecked_slices.update(change.sharing)
+        self.nodes.move_endpoints(change.before, change.after, key.namespace)
         return change.facts
 
     def _take_pod(self, key: ObjectKey, old: Pod | None, new: Pod | None) -> Collection[Fact]:

@@ -107,9 +107,9 @@ class Decoded(NamedTuple):
     left_out: str
 
     def summary(self, kind: str) -> str:
-        """A log line about `left_out`, with the object's kind and name; "" for none."""
+        """A log line about `left_out`, if that is not "", with the object's kind and name."""
         name = "/".join(filter(None, (self.metadata.namespace, self.metadata.name)))
-        return f"{kind} {name}: {self.left_out}" if self.left_out else ""
+        return f"{kind} {name}: {self.left_out}"
 
 
 def decode_object(kind: str, source: Source, selector: Selector | None = None) -> tuple[ClusterObject, ...]:
@@ -137,7 +137,7 @@ def decode_whole(kind: str, source: Source, selector: Selector | None = None) ->
         if read.api_version and read.api_version not in rule.api_versions:
             return None
         objects = tuple(rule.decode(read, left_out)) if _selected(read, selector) else ()
-        return Decoded(read.metadata, objects, str(left_out))
+        return Decoded(read.metadata, objects, str(left_out) if left_out.number else "")
     except (*UNREADABLE, ValueError) as error:
         api_version, name = read_identity(source)
         if api_version and api_version not in rule.api_versions:

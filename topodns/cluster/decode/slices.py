@@ -197,6 +197,8 @@ def _subset_endpoints(
 
 def _hostname(text: str | None, left_out: LeftOutElements, *place: object) -> str:
     """The hostname of an endpoint. One that is no label is left out; the endpoint has its dashed address then."""
+    if not text:  # as in most endpoints
+        return ""
     try:
         return parse_label(text)
     except ValueError as error:

@@ -162,7 +162,9 @@ def read_listed(kind: Kind, item: Json) -> Listed | Undecodable | None:
         decoded = decode_whole(kind, item)
     except DecodeError as error:
         return _undecodable(kind, error)
-    return Listed(decoded.objects[0], decoded.summary(kind)) if decoded is not None and decoded.objects else None
+    if decoded is None or not decoded.objects:
+        return None
+    return Listed(decoded.objects[0], decoded.summary(kind) if decoded.left_out else "")
 
 
 def read_group(body: bytes) -> tuple[str, ...]:
@@ -230,7 +232,8 @@ def _upsert(kind: Kind, source: Json) -> Event | Undecodable:
         return _undecodable(kind, error)
     if decoded is None:
         return Undecodable(None, f"{kind} of an apiVersion that is not ours")
-    metadata, version, left_out = decoded.metadata, decoded.metadata.resource_version or "", decoded.summary(kind)
+    metadata, version = decoded.metadata, decoded.metadata.resource_version or ""
+    left_out = decoded.summary(kind) if decoded.left_out else ""
     if not decoded.objects:
         return Event(_deleted(kind, metadata), version, left_out=left_out)
     return Event(Upserted(decoded.objects[0]), version, _trigger_time(metadata.annotations), left_out)

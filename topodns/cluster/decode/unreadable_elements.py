@@ -28,9 +28,7 @@ class LeftOutElements:
         self.number += 1
 
     def __str__(self) -> str:
-        """One clause for a log line; "" if nothing was left out."""
-        if not self.number:
-            return ""
+        """One clause for a log line, if something was left out."""
         more = f"; and {self.number - 1} more" if self.number > 1 else ""
         return f"left out {self.first}{more}"
 
