@@ -27,8 +27,11 @@ class TimeSlices:
         self._since = clock()
         self._long_turns = 0  # full slices since `_since`
 
-    def take(self) -> "Turn":
-        """A context that holds the lock; the work in it calls `pause_if_due` between small pieces."""
+    def turn(self) -> "Turn":
+        """A context that holds the lock, each time that it is entered.
+
+        The work in it calls `pause_if_due` between small pieces.
+        """
         return Turn(self._lock, self._clock, self._spent)
 
     def _spent(self, now: float) -> None:
@@ -42,7 +45,7 @@ class TimeSlices:
 
 
 class Turn:
-    """One reflector's hold of the lock, in slices."""
+    """One reflector's hold of the lock, in slices; it may be entered again after it was left."""
 
     def __init__(self, lock: asyncio.Lock, clock: Callable[[], float], spent: Callable[[float], None]) -> None:
         self._lock = lock

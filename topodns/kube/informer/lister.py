@@ -21,8 +21,7 @@ from topodns.kube.informer.progress import Progress, Verb
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import Backoff, RetryGate
 from topodns.kube.informer.state_writer import StateWriter
-from topodns.kube.informer.sync_state import SyncState
-from topodns.kube.informer.undecodable import last_version
+from topodns.kube.informer.sync_state import SyncState, held_version
 
 log = logging.getLogger(__name__)
 
@@ -153,7 +152,7 @@ class Listing(ObjectHolder):
 
     def keep(self, undecodable: Undecodable) -> None:
         """Keep the last version of an object that cannot be decoded."""
-        held = last_version(undecodable, self._kind, self._state)
+        held = held_version(undecodable, self._kind, self._state)
         if held is not None:
             self._put(held.key, None)
             self._shared[held.key] = held
@@ -216,7 +215,7 @@ class Lister:
     async def list(self) -> None:
         """List and, once all pages are in, replace the state with the list. Raises ApiError, ImplausibleList."""
         listing, version = await self.gather()
-        async with self.shared.turns.take() as turn:
+        async with self.shared.turns.turn() as turn:
             await self.accept(listing, version, turn)
 
     async def gather(self) -> tuple[Listing, str]:
@@ -311,7 +310,7 @@ class Lister:
             return error.status == _FORBIDDEN
 
     async def _take_page(self, data: bytes, listing: Listing) -> Page:
-        async with self.shared.turns.take() as turn:
+        async with self.shared.turns.turn() as turn:
             try:
                 page = read_page(self.progress.resource.kind, data)
             except UnreadableReply as problem:

@@ -2,20 +2,23 @@
 
 Modelled on client-go's Reflector. A list changes the state only when it is complete. Where the server supports it, the
 list is streamed as the initial events of the watch (KEP-3157), else read in pages.
+
+After a lost watch the server's resourceVersion is compared with the last one seen before: a server whose etcd was
+restored from a backup accepts a watch from a resourceVersion that it has not reached yet, and sends nothing in it.
 """
 
 import asyncio
 import logging
+import math
 from typing import Final
 
 from topodns.cluster.decode.stream import UnreadableReply, read_group
 from topodns.kube.client.contract import ApiError, KubeApi, read_body
-from topodns.kube.informer.lister import ONE_OBJECT_DEADLINE, ImplausibleList, Lister, Listing, SharedState
+from topodns.kube.informer.lister import ONE_OBJECT_DEADLINE, ImplausibleList, Lister, Listing, NoPage, SharedState
 from topodns.kube.informer.progress import Progress, Verb
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.restorer import Restorer
 from topodns.kube.informer.retry import SPACING, Backoff
-from topodns.kube.informer.rollback_check import RollbackCheck, was_answered
 from topodns.kube.informer.sync_state import SyncState
 from topodns.kube.informer.watcher import NoInitialEvents, WatchRun
 
@@ -29,11 +32,15 @@ VERIFY_EVERY: Final = (1800.0, 3600.0)  # seconds between the lists that verify 
 VERIFY_GRACE: Final = 1.0  # seconds for the watch to catch up with the verifying list
 MAX_RETRY_AFTER: Final = 300.0  # seconds: cap on Retry-After, before the spread
 RETRY_SPREAD: Final = 1.25  # largest factor on Retry-After, chosen at random: clients must not return all at once
+MAX_TRIES: Final = 3  # rollback checks in a row without an answer, after which the watch resumes unchecked
+UNSTEADY: Final = 60.0  # seconds between rollback checks: less means that watches keep failing
 
+_NO_RESPONSE: Final = 0
 _BAD_REQUEST: Final = 400  # also for a resourceVersion that the server cannot parse
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _GONE: Final = 410
+_SERVER_ERROR: Final = 500  # and above
 _FROM_THE_FUTURE: Final = "too large resource version"  # status 504; only the text distinguishes it from a proxy's
 
 
@@ -94,7 +101,7 @@ class Reflector:
         try:
             behind = await self._rollback_check.is_behind()
         except ApiError as error:
-            if was_answered(error):
+            if _was_answered(error):
                 self._verb = "list"
             if not self._rollback_check.gives_up(error):
                 raise
@@ -179,7 +186,7 @@ class Reflector:
             log.warning("plugin/kubernetes: cannot %s %s: %s", self._verb, self._resource.name, absent)
         self._sync.forget_version(any_age=self._sync.version is None)
         self.progress.last_received = asyncio.get_running_loop().time()
-        async with self._shared.turns.take() as turn:
+        async with self._shared.turns.turn() as turn:
             await self._lister.replace(self._lister.new_listing(), turn)
         self._absences = self._absences + 1 if known is not None else 0
         await asyncio.sleep(NOT_INSTALLED_PAUSES[min(self._absences, len(NOT_INSTALLED_PAUSES) - 1)])
@@ -212,7 +219,7 @@ class Reflector:
             await asyncio.sleep(VERIFY_GRACE)
             if self.progress.lists != lists or self._sync.version is None:
                 return  # a newer list has been applied, or is due
-            async with self._shared.turns.take() as turn:
+            async with self._shared.turns.turn() as turn:
                 repairs = await self._lister.replace(listing, turn, newer)
         finally:
             self._sync.stop_recording(newer)
@@ -233,6 +240,62 @@ class Reflector:
             if not self._lister.check.problem(listing, version):
                 return listing
             await asyncio.sleep(CONFIRM_AFTER)
+
+
+class RollbackCheck:
+    """The rollback check of one kind. One check costs a list with limit=1."""
+
+    def __init__(self, lister: Lister) -> None:
+        self._lister = lister
+        self._losses = 0  # RetryGate.losses at the last check or list
+        self._unanswered = 0  # checks without an answer, in a row
+        self._answered_at = -math.inf  # time of the last answer, in seconds of the loop's clock
+
+    @property
+    def is_due(self) -> bool:
+        return self._losses != self._lister.shared.gate.losses
+
+    def skip(self) -> None:
+        """Skip the check that is due, for example before a complete list, which replaces it."""
+        self._losses = self._lister.shared.gate.losses
+
+    async def is_behind(self) -> bool:
+        """Whether the server is behind the last seen version. Raises ApiError, to be passed to `gives_up`."""
+        losses = self._lister.shared.gate.losses
+        version = await self._lister.newest_version()
+        self._losses, self._unanswered = losses, 0
+        await self._keep_spacing()
+        behind = self._lister.sync.is_behind(version)
+        if behind:
+            name = self._lister.progress.resource.name
+            log.warning("plugin/kubernetes: the API server's %s: %s", name, self._lister.sync.lag(version))
+        return behind
+
+    def gives_up(self, error: ApiError) -> bool:
+        """Whether to watch unchecked: the server is reachable, but MAX_TRIES checks in a row got 5xx or no usable page.
+
+        The check stays due before the next watch. After a 403 (no permission to list) the result is False, and no check
+        is due until another watch is lost.
+        """
+        if error.status == _FORBIDDEN:
+            self.skip()
+        if not isinstance(error, NoPage) and error.status < _SERVER_ERROR:
+            return False
+        self._unanswered += 1
+        return self._unanswered >= MAX_TRIES
+
+    async def _keep_spacing(self) -> None:
+        """Sleep for SPACING if the previous check was answered less than UNSTEADY ago: the server is there, but watches
+        keep failing.
+        """
+        before, self._answered_at = self._answered_at, asyncio.get_running_loop().time()
+        if self._answered_at - before < UNSTEADY:
+            await asyncio.sleep(SPACING)
+
+
+def _was_answered(error: ApiError) -> bool:
+    """Whether the server was reached, so that this request failed and not the connection."""
+    return isinstance(error, NoPage) or error.status != _NO_RESPONSE
 
 
 def _is_ahead(error: ApiError) -> bool:

@@ -55,7 +55,7 @@ class Restorer:
 
     async def _returning(self) -> list[ObjectKey]:
         found: list[ObjectKey] = []
-        async with self._lister.shared.turns.take() as turn:
+        async with self._lister.shared.turns.turn() as turn:
             for key in self._published.returning(self._kind):
                 if key is not None:
                     found.append(key)
@@ -79,7 +79,7 @@ class Restorer:
         try:
             while True:
                 body = await pages.body(place)
-                async with self._lister.shared.turns.take() as turn:
+                async with self._lister.shared.turns.turn() as turn:
                     page = read_page(self._kind, body)
                     for item in page.items:
                         listed = read_listed(self._kind, item)

@@ -1,13 +1,27 @@
-"""Applies lists and watch events to the cluster state, some of them a moment later, and measures their latency."""
+"""Applies lists and watch events to the cluster state, some of them a moment later, and measures their latency.
 
-from collections.abc import Iterator, Set
+The removal of a headless Service's last ready endpoint is delayed, so that no query sees the Service empty meanwhile.
+When the control plane moves endpoints from one EndpointSlice to another, a watch may deliver the removal before the
+addition. Events of the Service that follow within MAX_HOLD are applied together with the removal. Services do not
+influence each other: their slices may belong to users who do not trust each other.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterator, Set
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Final
 
 from topodns.cluster.decode.stream import Event
-from topodns.cluster.model import ClusterObject, Kind, ObjectKey, Replaced, Upserted
+from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, Kind, ObjectKey, Replaced, Upserted
 from topodns.cluster.publishing_state import PublishingState
+from topodns.cluster.slices import SliceOwner, has_ready, owner_of
+from topodns.cluster.state import ClusterState
 from topodns.kube.informer.programming_latency import ProgrammingLatency
-from topodns.kube.informer.removal_hold import RemovalHold
+
+MAX_HOLD: Final = 0.2  # seconds that an event is held back at most
+MAX_EVENTS: Final = 100  # of one Service that are held back: they are applied in one turn of the loop
+MAX_ENDPOINTS: Final = 10_000  # in these events; to apply so many takes about 15 ms
 
 
 class StateWriter:
@@ -20,7 +34,7 @@ class StateWriter:
         self._hold = RemovalHold(published.state, self._apply_now)
 
     def apply(self, kind: Kind, event: Event) -> None:
-        """Apply one watch event; one of an EndpointSlice is perhaps held back for a moment (`removal_hold`)."""
+        """Apply one watch event; one of an EndpointSlice is perhaps held back for a moment (see RemovalHold)."""
         if kind == "EndpointSlice":
             self._hold.submit(event)
         else:
@@ -46,3 +60,108 @@ class StateWriter:
 
     def _observe(self, changed: ClusterObject, triggered: float) -> None:
         self.latency.observe(changed, triggered, self.state, self.published.wall_clock())
+
+
+@dataclass(slots=True)
+class _Held:
+    """The held events of one Service in order of arrival, beginning with the one that empties it."""
+
+    release: asyncio.TimerHandle
+    ready: int  # slices with a ready endpoint after these events
+    endpoints: int = 0
+    events: list[Event] = field(default_factory=list)
+    ready_after: dict[ObjectKey, bool] = field(default_factory=dict)  # of the slices in these events
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the Service has a ready endpoint again, or the events are as many as are held back."""
+        return self.ready > 0 or len(self.events) >= MAX_EVENTS or self.endpoints >= MAX_ENDPOINTS
+
+
+class RemovalHold:
+    """Passes EndpointSlice events to `apply`, those of one Service in order, at most MAX_HOLD late.
+
+    An event that leaves the Service with a ready endpoint is never delayed, and releases held ones.
+    """
+
+    def __init__(self, state: ClusterState, apply: Callable[[Event], None]) -> None:
+        self._state = state
+        self._apply = apply
+        self._held: dict[SliceOwner, _Held] = {}
+        self._queued: dict[ObjectKey, EndpointSlice] = {}  # the last versions in held events
+
+    def submit(self, event: Event) -> None:
+        """Apply an event of a watch, at once or together with later ones of its Service."""
+        if not self._held and _has_ready(event.change):  # most events: the slice itself has a ready endpoint
+            self._apply(event)
+            return
+        versions = self._versions(event.change)
+        owners = set(map(owner_of, versions))
+        if len(owners) != 1:  # an unknown slice, or one that changes its Service: keep the order
+            for owner in owners & self._held.keys():
+                self._release(owner)
+            self._apply(event)
+            return
+        (owner,) = owners
+        held = self._held.get(owner) or self._begun(owner, event)
+        if held is None:
+            self._apply(event)
+            return
+        self._add(held, event, versions)
+        if held.is_over:
+            self._release(owner)
+
+    def flush(self) -> None:
+        """Apply all held events now."""
+        for owner in list(self._held):
+            self._release(owner)
+
+    def _begun(self, owner: SliceOwner, event: Event) -> _Held | None:
+        """A new hold, yet without events, if this one takes a headless Service's last ready endpoint; else None."""
+        service = self._state.service(*owner)
+        if service is None or not service.headless or _has_ready(event.change):
+            return None
+        ready = self._state.slice_table.owned.ready(owner)
+        if ready != 1 or not self._is_ready(_key(event.change)):
+            return None
+        release = asyncio.get_running_loop().call_later(MAX_HOLD, self._release, owner)
+        held = self._held[owner] = _Held(release, ready)
+        return held
+
+    def _add(self, held: _Held, event: Event, versions: list[EndpointSlice]) -> None:
+        key = _key(event.change)
+        before = held.ready_after.get(key)
+        after = held.ready_after[key] = _has_ready(event.change)
+        held.ready += after - (self._is_ready(key) if before is None else before)
+        held.endpoints += max(len(one.endpoints) for one in versions)
+        held.events.append(event)
+        if isinstance(event.change, Upserted):
+            self._queued[key] = versions[-1]
+
+    def _release(self, owner: SliceOwner) -> None:
+        """Apply the held events in one turn of the loop, so that no query is answered between them."""
+        held = self._held.pop(owner)
+        held.release.cancel()
+        for event in held.events:
+            self._queued.pop(_key(event.change), None)
+            self._apply(event)
+
+    def _versions(self, change: Upserted | Deleted) -> list[EndpointSlice]:
+        """The last known version of a slice before an event, if there is one, and that in the event."""
+        key = _key(change)
+        before = self._queued.get(key) or self._state.held("EndpointSlice", key)
+        after = change.object if isinstance(change, Upserted) else None
+        return [one for one in (before, after) if isinstance(one, EndpointSlice)]
+
+    def _is_ready(self, key: ObjectKey) -> bool:
+        """Whether the state has this slice, and with a ready endpoint that counts."""
+        one = self._state.held("EndpointSlice", key)
+        return isinstance(one, EndpointSlice) and has_ready(one) and self._state.slice_table.owned.counts(one)
+
+
+def _key(change: Upserted | Deleted) -> ObjectKey:
+    return change.object.key if isinstance(change, Upserted) else change.key
+
+
+def _has_ready(change: Upserted | Deleted) -> bool:
+    return isinstance(change, Upserted) and isinstance(change.object, EndpointSlice) and has_ready(change.object)

@@ -76,6 +76,7 @@ class WatchRun:
         self._lister = lister
         self._listing = lister.new_listing() if with_list else None
         self._lines = LineReader()
+        self._turn = lister.shared.turns.turn()
         self._has_delivered = False  # whether it has delivered a new object or event
         self._seconds = lister.shared.rng.uniform(*WATCH_SECONDS)
         self._began = asyncio.get_running_loop().time()
@@ -153,7 +154,7 @@ class WatchRun:
             self._limit.reschedule(min(silence, self._began + INITIAL_DEADLINE))
 
     async def _take_piece(self, piece: bytes) -> None:
-        async with self._lister.shared.turns.take() as turn:
+        async with self._turn as turn:
             for line in self._lines.feed(piece):
                 item = read_watch_line(self._lister.progress.resource.kind, line)
                 if isinstance(item, Refusal):

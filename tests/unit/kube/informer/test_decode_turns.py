@@ -20,7 +20,7 @@ def ticking(step: float) -> Iterator[float]:
 
 
 async def work(turns: TimeSlices, name: str, amount: int, done: list[str]) -> None:
-    async with turns.take() as turn:
+    async with turns.turn() as turn:
         for _ in range(amount):
             done.append(name)
             await turn.pause_if_due()
@@ -61,7 +61,7 @@ class TestTurns:
 
             async def pausing() -> None:
                 nonlocal clock
-                async with turns.take() as turn:
+                async with turns.turn() as turn:
                     for _ in range(3):
                         clock += step
                         done.append("a")

@@ -14,8 +14,7 @@ from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, ObjectK
 from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
-from topodns.kube.informer.removal_hold import MAX_EVENTS
-from topodns.kube.informer.state_writer import StateWriter
+from topodns.kube.informer.state_writer import MAX_EVENTS, StateWriter
 
 ONE, TWO = endpoint("10.0.0.1"), endpoint("10.0.0.2")
 UNREADY = endpoint("10.0.0.1", ready=False)

@@ -8,7 +8,7 @@ from topodns.cluster.model import ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.kube.informer.progress import Progress
 from topodns.kube.informer.resources import Resource
-from topodns.kube.informer.undecodable import UndecodableObjects, last_version
+from topodns.kube.informer.sync_state import UndecodableObjects, held_version
 
 SERVICES = Resource("Service", "services", ("/api/v1/services",))
 DB = ObjectKey("shop", "db")
@@ -54,6 +54,6 @@ def test_the_last_version_is_that_of_the_state() -> None:
     state = ClusterState(frozenset({"Service"}))
     held = service("db", "shop")
     state.apply(Upserted(held), 0)
-    assert last_version(Undecodable(DB, "no ports"), "Service", state) == held
-    assert last_version(Undecodable(ObjectKey("shop", "web"), "no ports"), "Service", state) is None
-    assert last_version(Undecodable(None, "no metadata"), "Service", state) is None
+    assert held_version(Undecodable(DB, "no ports"), "Service", state) == held
+    assert held_version(Undecodable(ObjectKey("shop", "web"), "no ports"), "Service", state) is None
+    assert held_version(Undecodable(None, "no metadata"), "Service", state) is None
