@@ -76,7 +76,7 @@ class Feed:
         self.event_recorder = event_recorder  # None without an API server
         self.source: ManifestSource | ApiSource
         if connecting is None:
-            self.source = ManifestSource(settings.manifests, self.published.take, settings.labels)
+            self.source = ManifestSource(settings.manifests, self.published.take_steps, settings.labels)
         else:
             self.source = ApiSource(settings.resources, self.published, connecting, rng)
 
@@ -112,7 +112,7 @@ class Feed:
         """The work to do between queries after a change, in small steps: indexes built ahead, slices and locators
         checked.
         """
-        yield from self.state.warm()
+        yield from self.state.warm_steps()
         yield from self.contradictions.check()
         yield from self.locator_contradictions.check()
 

@@ -57,20 +57,20 @@ class PublishingState:
             self.publish(self.state.apply(change, int(self.wall_clock())))
         self._make_room()
 
-    def replace(self, change: Replaced, newer: Set[ObjectKey] = frozenset()) -> Iterator[int]:
+    def replace_steps(self, change: Replaced, newer: Set[ObjectKey] = frozenset()) -> Iterator[int]:
         """Replace all objects of a kind, except the keys in `newer`, which changed after the list was read.
 
         Works in small steps; each yields the number of objects in it that differed from the held ones.
         """
-        for step in self.state.replace(change, int(self.wall_clock()), newer):
+        for step in self.state.replace_steps(change, int(self.wall_clock()), newer):
             self.publish(step.facts)
             self._make_room()
             yield step.differing
 
-    def take(self, change: Change) -> Iterator[int]:
-        """`apply` or `replace`, by the sort of the change; an object alone is one step."""
+    def take_steps(self, change: Change) -> Iterator[int]:
+        """`apply` or `replace_steps`, by the sort of the change; an object alone is one step."""
         if isinstance(change, Replaced):
-            yield from self.replace(change)
+            yield from self.replace_steps(change)
         else:
             self.apply(change)
             yield 1
@@ -99,7 +99,7 @@ class PublishingState:
         if held is not None and all(cut != namespace for _, cut in self.budget.cut):
             self.write("Service", [(key, held, None)])
 
-    def returning(self, kind: Kind) -> Iterator[ObjectKey | None]:
+    def returning_steps(self, kind: Kind) -> Iterator[ObjectKey | None]:
         """The keys of the objects of a kind that are left out and for which there is room, in steps; None: a step.
 
         Not of slices that do not count.

@@ -151,7 +151,7 @@ class ClusterState:
         if their Backends are built.
         """
         if isinstance(change, Replaced):
-            facts = frozenset[Fact]().union(*(step.facts for step in self.replace(change, wall_seconds)))
+            facts = frozenset[Fact]().union(*(step.facts for step in self.replace_steps(change, wall_seconds)))
             return _ALL if EVERYTHING in facts else facts
         if isinstance(change, Deleted):
             return self.put(change.kind, change.key, None, change.version, wall_seconds)
@@ -168,7 +168,9 @@ class ClusterState:
         self.locators.listing = kind in self._awaited
         return self.take_all(kind, [(key, held, new)], wall_seconds)
 
-    def replace(self, change: Replaced, wall_seconds: int, newer: Set[ObjectKey] = frozenset()) -> Iterator[DiffStep]:
+    def replace_steps(
+        self, change: Replaced, wall_seconds: int, newer: Set[ObjectKey] = frozenset()
+    ) -> Iterator[DiffStep]:
         """As `apply`, in small steps, so that queries can be answered between them; done when the iterator ends.
 
         Between steps the state may be read and changed. Objects changed meanwhile, and those under the keys of `newer`,
@@ -278,7 +280,7 @@ class ClusterState:
         """The endpoints of an imported Service from one cluster of the cluster set (KEP-1645)."""
         return self._backends.get(SliceOwner(key, imported=True), cluster_id)
 
-    def warm(self) -> Iterator[None]:
+    def warm_steps(self) -> Iterator[None]:
         """Build outdated Backends and their topology indexes, one Service per step, before the first query needs them.
 
         Only for Services with a policy and at most 100 endpoints: larger ones take too long for one step, and change

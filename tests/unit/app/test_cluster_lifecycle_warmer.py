@@ -20,14 +20,14 @@ def cold_state(services: int) -> ClusterState:
 
 
 def is_warm(state: ClusterState) -> bool:
-    return not list(state.warm())
+    return not list(state.warm_steps())
 
 
 def test_everything_is_built_when_it_starts() -> None:
     states = [cold_state(3), cold_state(2)]
 
     async def story() -> list[bool]:
-        task = asyncio.create_task(Warmer(state.warm for state in states).run())
+        task = asyncio.create_task(Warmer(state.warm_steps for state in states).run())
         await asyncio.sleep(WARMING_PAUSE / 2)
         task.cancel()
         return [is_warm(state) for state in states]
@@ -39,7 +39,7 @@ def test_a_change_is_built_after_it_was_roused() -> None:
     state = cold_state(1)
 
     async def story() -> bool:
-        warmer = Warmer([state.warm])
+        warmer = Warmer([state.warm_steps])
         task = asyncio.create_task(warmer.run())
         await asyncio.sleep(WARMING_PAUSE / 2)
         state.apply(Upserted(endpoint_slice("db0", endpoint("10.0.0.2"))), 0)
@@ -62,7 +62,7 @@ def test_others_have_a_turn_between_two_steps_that_took_long() -> None:
             turn_at_look.append(now)
             return float(next(seconds))
 
-        task = asyncio.create_task(Warmer([cold_state(5).warm], clock).run())
+        task = asyncio.create_task(Warmer([cold_state(5).warm_steps], clock).run())
         for now in turns:  # `clock` reads it
             await asyncio.sleep(0)
             if now == 20:

@@ -22,7 +22,7 @@ def state_of(*changes: Change, needed: frozenset[Kind] = frozenset()) -> Cluster
 
 def steps(state: ClusterState, kind: Kind, *objects: ClusterObject) -> list[DiffStep]:
     """Those in which anything happens."""
-    return [step for step in state.replace(Replaced(kind, objects), 0) if step != IDLE]
+    return [step for step in state.replace_steps(Replaced(kind, objects), 0) if step != IDLE]
 
 
 def slices(*addresses: str) -> tuple[EndpointSlice, ...]:
@@ -52,7 +52,7 @@ class TestSteps:
         state = state_of(Replaced("EndpointSlice", slices(*before)))
         renamed = [replace(one, name=f"new-{at}") for at, one in enumerate(slices(*before))]
         ready = []
-        for step in state.replace(Replaced("EndpointSlice", tuple(renamed)), 0):
+        for step in state.replace_steps(Replaced("EndpointSlice", tuple(renamed)), 0):
             if step.differing:
                 ready.append((step.differing, len(state.backends(WEB).pools[4].everyone.addresses)))
         assert ready == [(SLICES_AT_ONCE, SLICES_AT_ONCE)] * 2
@@ -67,20 +67,20 @@ class TestSteps:
     def test_no_step_compares_more_than_some_objects(self) -> None:
         many = tuple(namespace(f"n{number}") for number in range(10 * COMPARED_AT_ONCE))
         state = state_of(Replaced("Namespace", many))
-        found = list(state.replace(Replaced("Namespace", many), 0))
+        found = list(state.replace_steps(Replaced("Namespace", many), 0))
         assert found == [IDLE] * 30
 
     def test_of_a_first_list_only_the_last_step_has_facts_and_makes_the_kind_synced(self) -> None:
         state = state_of(needed=frozenset({"Service"}))
         found = []
-        for step in state.replace(Replaced("Service", (service("a"), service("b"))), 0):
+        for step in state.replace_steps(Replaced("Service", (service("a"), service("b"))), 0):
             found.append((step.facts, state.synced))
         assert found[-1] == (frozenset({EVERYTHING}), True)
         assert set(found[:-1]) == {(frozenset(), False)}
 
     def test_a_change_between_two_steps_is_newer_than_the_list(self) -> None:
         state = state_of(Replaced("Service", (service("a"), service("b"))))
-        taking = state.replace(Replaced("Service", (service("c"),)), 0)
+        taking = state.replace_steps(Replaced("Service", (service("c"),)), 0)
         while next(taking) == IDLE:
             pass
         newer = service("b", cluster_ips=["10.96.0.1"])
@@ -91,7 +91,7 @@ class TestSteps:
     def test_an_object_changed_since_the_list_is_left_alone(self) -> None:
         state = state_of(Replaced("Service", (service("kept"), service("gone"))))
         newer = {ObjectKey("default", name) for name in ("kept", "deleted")}
-        for _ in state.replace(Replaced("Service", (service("deleted"),)), 0, newer):
+        for _ in state.replace_steps(Replaced("Service", (service("deleted"),)), 0, newer):
             pass
         names = [name for name in ("kept", "gone", "deleted") if state.service(ObjectKey("default", name))]
         assert names == ["kept"]
@@ -100,7 +100,7 @@ class TestSteps:
         state = state_of(Replaced("Service", (service("changed"),)))
         newer: set[ObjectKey] = set()
         listed = service("changed", cluster_ips=["10.96.0.1"]), service("gone")
-        taking = state.replace(Replaced("Service", listed), 0, newer)
+        taking = state.replace_steps(Replaced("Service", listed), 0, newer)
         while next(taking) == IDLE:
             pass
         gone = ObjectKey("default", "gone")

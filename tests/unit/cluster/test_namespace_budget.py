@@ -164,7 +164,7 @@ def test_a_namespace_of_small_objects_gives_room_to_others() -> None:
 def test_a_list_beyond_the_limit_is_taken_as_far_as_there_is_room() -> None:
     world = World(300_000)
     listed = [with_endpoints(f"large-{number}", 300) for number in range(9)]
-    for _ in world.published.replace(Replaced("EndpointSlice", (*listed, with_endpoints("web", 9, "a")))):
+    for _ in world.published.replace_steps(Replaced("EndpointSlice", (*listed, with_endpoints("web", 9, "a")))):
         assert world.budget.octets <= world.budget.limit + octets_of(listed[0]) * len(listed)
     assert world.budget.octets <= 300_000
     assert world.state.held("EndpointSlice", ObjectKey("a", "web")) == with_endpoints("web", 9, "a")
@@ -198,7 +198,7 @@ def test_a_slice_that_may_count_after_others_were_deleted_returns() -> None:
     world.put(*slices)
     for one in slices[:60]:
         world.delete(one)
-    returning = {key.name for key in world.published.returning("EndpointSlice") if key is not None}
+    returning = {key.name for key in world.published.returning_steps("EndpointSlice") if key is not None}
     assert returning == {one.name for one in slices[HELD:]}
     assert not world.state.backends(ObjectKey("tenant", "db")).partial
     assert len(world.state.backends(ObjectKey("tenant", "db")).pools[4].segments) in (1, MOST_COUNTED)

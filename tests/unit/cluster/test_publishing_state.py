@@ -44,13 +44,13 @@ def test_a_list_is_published_step_by_step_and_spares_what_changed_after_it() -> 
     for each in (DB, WEB):
         published.apply(Upserted(each))
     published.seen.clear()
-    assert sum(published.replace(Replaced("Service", ()), frozenset({WEB.key}))) == 1
+    assert sum(published.replace_steps(Replaced("Service", ()), frozenset({WEB.key}))) == 1
     assert published.seen == [(frozenset({EVERYTHING}), "web")]
 
 
 def test_a_source_of_both_sorts_of_changes_has_one_function_for_them() -> None:
     published = Seen()
-    assert [sum(published.take(change)) for change in (Upserted(DB), Replaced("Service", (WEB,)))] == [1, 2]
+    assert [sum(published.take_steps(change)) for change in (Upserted(DB), Replaced("Service", (WEB,)))] == [1, 2]
     assert published.names == "web"
 
 
@@ -63,7 +63,7 @@ def test_a_kind_that_is_done_without_is_published_once() -> None:
 
 def test_subscribers_may_be_replaced_between_the_steps_of_a_list() -> None:
     published, later = Seen(), list[frozenset[Fact]]()
-    steps = published.replace(Replaced("Service", (DB,)))
+    steps = published.replace_steps(Replaced("Service", (DB,)))
     next(steps)
     published.subscribers = [later.append]
     for _ in steps:

@@ -639,7 +639,7 @@ def test_services_that_come_and_go_leave_no_endpoints_behind() -> None:
 def test_the_last_step_of_a_first_list_raises_the_revision_since_it_makes_the_kind_known() -> None:
     state = ClusterState(frozenset({"Pod"}), all_pods=True)
     before = state.revision
-    for step in state.replace(Replaced("Pod", (pod("p", ["10.1.0.9"]),)), 1):
+    for step in state.replace_steps(Replaced("Pod", (pod("p", ["10.1.0.9"]),)), 1):
         if EVERYTHING not in step.facts:
             before = state.revision
             assert not state.knows_all_pods

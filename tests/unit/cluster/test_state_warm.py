@@ -25,7 +25,7 @@ def slice_of(name: str, size: int) -> ClusterObject:
 
 
 def built(state: ClusterState) -> int:
-    return sum(1 for _ in state.warm())
+    return sum(1 for _ in state.warm_steps())
 
 
 def test_a_service_is_built_with_each_step() -> None:
@@ -66,7 +66,7 @@ def test_a_changed_slice_and_a_moved_node_make_a_service_due_again() -> None:
 
 def test_a_service_changed_between_two_steps_is_built_too() -> None:
     state = state_of(service("db", annotation=RACK), slice_of("db", 3))
-    steps = state.warm()
+    steps = state.warm_steps()
     next(steps)
     state.apply(Upserted(slice_of("db", 4)), 0)
     assert len(list(steps)) == 1

@@ -75,7 +75,7 @@ def test_the_first_list_of_pods_ends_locations_that_only_slices_gave(listed: tup
     state.apply(Upserted(endpoint_slice("web", endpoint("10.1.0.5", "n1"))), 0)
     located = ClientLocator(state, [Method.SLICES])
     assert found(located.locate(packed("10.1.0.5"))) == ("n1", "slices")
-    for _ in state.replace(Replaced("Pod", listed), 1):
+    for _ in state.replace_steps(Replaced("Pod", listed), 1):
         if not state.synced:
             assert found(located.locate(packed("10.1.0.5"))) == ("n1", "slices")
     assert found(located.locate(packed("10.1.0.5"))) == UNKNOWN

@@ -160,7 +160,7 @@ class Listing(ObjectHolder):
     def objects(self) -> tuple[ClusterObject, ...]:
         return (*self._shared.values(), *self._own.values())
 
-    def free(self) -> Iterator[None]:
+    def free_steps(self) -> Iterator[None]:
         """Empty the listing, FREED_AT_ONCE objects per step: 150,000 keys in one step would delay queries by 20 ms."""
         while self._shared or self._own:
             for _ in range(min(FREED_AT_ONCE, len(self._shared))):
@@ -280,9 +280,9 @@ class Lister:
         `newer` has the keys that watch events changed after the list was read. The listing is empty afterwards.
         """
         objects, differing = listing.objects(), 0
-        for _ in listing.free():  # so that a large list is not in memory twice
+        for _ in listing.free_steps():  # so that a large list is not in memory twice
             await turn.pause_if_due()
-        for count in self.shared.writer.replace(self.progress.resource.kind, objects, newer):
+        for count in self.shared.writer.replace_steps(self.progress.resource.kind, objects, newer):
             differing += count
             await turn.pause_if_due()
         return differing

@@ -56,7 +56,7 @@ class Restorer:
     async def _returning(self) -> list[ObjectKey]:
         found: list[ObjectKey] = []
         async with self._lister.shared.turns.turn() as turn:
-            for key in self._published.returning(self._kind):
+            for key in self._published.returning_steps(self._kind):
                 if key is not None:
                     found.append(key)
                 if len(found) == AT_ONCE:

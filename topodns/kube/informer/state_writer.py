@@ -40,10 +40,10 @@ class StateWriter:
         else:
             self._apply_now(event)
 
-    def replace(self, kind: Kind, objects: tuple[ClusterObject, ...], newer: Set[ObjectKey]) -> Iterator[int]:
-        """`PublishingState.replace`, after the events that are held back."""
+    def replace_steps(self, kind: Kind, objects: tuple[ClusterObject, ...], newer: Set[ObjectKey]) -> Iterator[int]:
+        """`PublishingState.replace_steps`, after the events that are held back."""
         self._hold.flush()
-        yield from self.published.replace(Replaced(kind, objects), newer)
+        yield from self.published.replace_steps(Replaced(kind, objects), newer)
 
     def do_without(self, kind: Kind) -> None:
         """As `PublishingState.do_without`."""

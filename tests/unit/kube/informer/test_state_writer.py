@@ -16,7 +16,7 @@ def test_a_list_replaces_all_objects_but_those_that_changed_after_it() -> None:
     writer = StateWriter(PublishingState(state, lambda: 1000.0))
     for one in (DB, WEB):
         writer.apply("Service", Event(Upserted(one), "1"))
-    assert sum(writer.replace("Service", (), frozenset({WEB.key}))) == 1
+    assert sum(writer.replace_steps("Service", (), frozenset({WEB.key}))) == 1
     assert list(state.services) == [WEB.key]
 
 
@@ -28,7 +28,7 @@ def test_a_list_comes_after_the_events_that_are_held_back() -> None:
         writer = StateWriter(PublishingState(state, lambda: 1000.0))
         writer.apply("EndpointSlice", Event(Deleted("EndpointSlice", ObjectKey("default", "web-1")), "2"))
         held = state.counts()["EndpointSlice"]
-        differing = sum(writer.replace("EndpointSlice", (), frozenset()))
+        differing = sum(writer.replace_steps("EndpointSlice", (), frozenset()))
         return held, differing
 
     assert run_virtually(story()) == (1, 0)

@@ -207,7 +207,7 @@ def test_a_removal_among_hundreds_of_slices_takes_no_more_than_among_few() -> No
 def test_a_list_does_not_wait_and_comes_after_held_removals() -> None:
     async def story(setup: Setup) -> None:
         await deleted(setup)
-        for _ in setup.writer.replace("EndpointSlice", (second(TWO),), frozenset()):
+        for _ in setup.writer.replace_steps("EndpointSlice", (second(TWO),), frozenset()):
             pass
 
     seen = got(story)
