@@ -23,7 +23,7 @@ from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
 from topodns.kube.client.contract import ApiError
-from topodns.kube.informer.decode_turns import TimeSlices
+from topodns.kube.informer.decode_turns import DecodeTurns
 from topodns.kube.informer.lister import SharedState
 from topodns.kube.informer.reflector import Reflector
 from topodns.kube.informer.resources import Resource
@@ -48,7 +48,7 @@ class Setup:
         self.state = ClusterState(frozenset({resource.kind}))
         self.published: list[frozenset[Fact]] = []
         writer = StateWriter(PublishingState(self.state, lambda: 1000.0, [self.published.append]))
-        self.reflector = Reflector(resource, SharedState(self.api, writer, RetryGate(), TimeSlices(), Random(4)))
+        self.reflector = Reflector(resource, SharedState(self.api, writer, RetryGate(), DecodeTurns(), Random(4)))
         self.progress = self.reflector.progress
         self._kind = resource.kind
 

@@ -161,8 +161,8 @@ class SliceTable:
         self._slices = slices
         self.owned = OwnedSlices()
         self._addresses: AddressIndex[_Place] = AddressIndex()
-        # Large slices that were searched: endpoint by address, or the slice itself if endpoints share an address.
-        self._places: dict[ObjectKey, dict[bytes, Endpoint] | EndpointSlice] = {}
+        # Large slices that were searched: endpoint by address, or None if endpoints share an address.
+        self._large: dict[ObjectKey, dict[bytes, Endpoint] | None] = {}
 
     def sharers(self, one: EndpointSlice) -> set[str]:
         """The names of a held slice and of others of its Service with an address of it; empty if it shares none.
@@ -217,7 +217,11 @@ class SliceTable:
         return tuple(found)
 
     def replace(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> SliceChange:
-        """Update the index: a slice was added (old None), changed, or removed (new None)."""
+        """Update the index: a slice was added (old None), changed, or removed (new None).
+
+        An address is touched if the entries with it differ, their order in the slice, or the generation by which this
+        slice and another one of the Service are compared.
+        """
         owners = {owner_of(one) for one in (old, new) if one is not None and one.service_name}
         before = self._counted(old, owners)
         self._move(key, old, new)
@@ -244,16 +248,19 @@ class SliceTable:
     def _endpoints_at(self, key: ObjectKey, one: EndpointSlice, address: bytes) -> Iterable[Endpoint]:
         """The endpoints of a slice with this address. Most slices are small enough for a linear search."""
         if len(one.endpoints) > _LARGE:
-            places = self._places.get(key)
-            if places is None:
-                places = dict(zip(map(_address, one.endpoints), one.endpoints, strict=True))
-                self._places[key] = places = places if len(places) == len(one.endpoints) else one
-            if isinstance(places, dict):
-                return (places[address],) if address in places else ()
+            if key not in self._large:
+                found = dict(zip(map(_address, one.endpoints), one.endpoints, strict=True))
+                self._large[key] = found if len(found) == len(one.endpoints) else None
+            by_address = self._large[key]
+            if by_address is not None:
+                return (by_address[address],) if address in by_address else ()
         return [endpoint for endpoint in one.endpoints if endpoint.address == address]
 
     def _counted(self, one: EndpointSlice | None, owners: set[SliceOwner]) -> list[EndpointSlice]:
-        """The slice, if it is not mirrored, and of these owners the mirrored slices that count."""
+        """The slice, if it is not mirrored, and of these owners the mirrored slices that count.
+
+        With the first slice that is not mirrored the others cease to count, and with the last one they count again.
+        """
         mirrored = [each for owner in owners for each in self.owned.mirrored(owner)]
         return mirrored if one is None or one.mirrored else [one, *mirrored]
 
@@ -274,7 +281,7 @@ class SliceTable:
             self.owned.remove(old)
         if new is not None:
             self.owned.add(new)
-        self._places.pop(key, None)
+        self._large.pop(key, None)
         before, after = _addresses(old), _addresses(new)
         was = _place_of(key, old) if old is not None else None
         now = _place_of(key, new) if new is not None else None
@@ -332,7 +339,7 @@ def _placements(one: EndpointSlice | None) -> frozenset[Placement]:
 
 
 def _entries(slices: Sequence[EndpointSlice], besides: Sequence[EndpointSlice]) -> set[_AddressEntry]:
-    """Of each endpoint in these slices, without the slices that are also in `besides`."""
+    """The entries of the endpoints in these slices, without the slices that are also in `besides`."""
     known = set(map(id, besides))
     found: set[_AddressEntry] = set()
     for one in slices:

@@ -14,7 +14,7 @@ MUCH: Final = 200  # full slices before gc.freeze: fewer than the 77,000 new obj
 AT_ONCE: Final = 2.0  # seconds within which MUCH slices must fall; slow, steady change never freezes
 
 
-class TimeSlices:
+class DecodeTurns:
     """A lock for decoding: one reflector at a time, in order of request, each for a SLICE; then queries are answered.
 
     Also limits the garbage collector: objects of a list or a burst of events are long-lived, and a full collection each

@@ -8,7 +8,7 @@ from typing import Final
 
 from topodns.cluster.publishing_state import PublishingState
 from topodns.kube.client.contract import KubeApi
-from topodns.kube.informer.decode_turns import TimeSlices
+from topodns.kube.informer.decode_turns import DecodeTurns
 from topodns.kube.informer.lister import SharedState
 from topodns.kube.informer.progress import Progress
 from topodns.kube.informer.reflector import Reflector
@@ -44,7 +44,7 @@ class ApiSource:
     async def connect(self) -> None:
         """Load address and credentials and create the reflectors; sends no request yet. Raises ApiError."""
         self._api = await self._connect()
-        shared = SharedState(self._api, self._writer, RetryGate(), TimeSlices(), self._rng)
+        shared = SharedState(self._api, self._writer, RetryGate(), DecodeTurns(), self._rng)
         self._reflectors = tuple(Reflector(resource, shared) for resource in self._resources)
         self.progress = tuple(reflector.progress for reflector in self._reflectors)
 

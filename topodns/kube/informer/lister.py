@@ -15,7 +15,7 @@ from topodns.cluster.namespace_budget import ObjectHolder, octets_of
 from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.slices import HELD, SliceOwner, owner_of
 from topodns.kube.client.contract import ApiError, KubeApi
-from topodns.kube.informer.decode_turns import TimeSlices, Turn
+from topodns.kube.informer.decode_turns import DecodeTurns, Turn
 from topodns.kube.informer.list_check import ListCheck
 from topodns.kube.informer.progress import Progress, Verb
 from topodns.kube.informer.resources import Resource
@@ -36,7 +36,7 @@ class SharedState:
     api: KubeApi
     writer: StateWriter
     gate: RetryGate
-    turns: TimeSlices
+    turns: DecodeTurns
     rng: Random
 
 

@@ -9,7 +9,7 @@ from itertools import count
 import pytest
 
 from tests.support.virtual_event_loop import run_virtually
-from topodns.kube.informer.decode_turns import AT_ONCE, MUCH, PIECE, TimeSlices
+from topodns.kube.informer.decode_turns import AT_ONCE, MUCH, PIECE, DecodeTurns
 from topodns.kube.informer.retry import RetryGate
 from topodns.time_slices import SLICE
 
@@ -19,7 +19,7 @@ def ticking(step: float) -> Iterator[float]:
     return (number * step for number in count())
 
 
-async def work(turns: TimeSlices, name: str, amount: int, done: list[str]) -> None:
+async def work(turns: DecodeTurns, name: str, amount: int, done: list[str]) -> None:
     async with turns.turn() as turn:
         for _ in range(amount):
             done.append(name)
@@ -30,7 +30,7 @@ class TestTurns:
     def test_two_workers_take_turns_of_half_a_millisecond(self) -> None:
         async def story() -> list[str]:
             done: list[str] = []
-            turns = TimeSlices(ticking(SLICE / 4).__next__)
+            turns = DecodeTurns(ticking(SLICE / 4).__next__)
             await asyncio.gather(work(turns, "a", 12, done), work(turns, "b", 12, done))
             return done
 
@@ -45,7 +45,7 @@ class TestTurns:
                     done.append("-")
                     await asyncio.sleep(0)
 
-            turns = TimeSlices(ticking(SLICE).__next__)
+            turns = DecodeTurns(ticking(SLICE).__next__)
             await asyncio.gather(work(turns, "a", 3, done), others())
             return done
 
@@ -75,7 +75,7 @@ class TestTurns:
                     done.append("-")
                     await asyncio.sleep(0)
 
-            turns = TimeSlices(lambda: clock)
+            turns = DecodeTurns(lambda: clock)
             await asyncio.gather(pausing(), others(), work(turns, "b", 1, done))
             return done
 
@@ -86,7 +86,7 @@ class TestTurns:
     )
     def test_objects_made_by_a_long_step_are_frozen_for_the_collector(self, step: float, kept: bool) -> None:
         gc.unfreeze()
-        run_virtually(work(TimeSlices(ticking(step).__next__), "a", MUCH, []))
+        run_virtually(work(DecodeTurns(ticking(step).__next__), "a", MUCH, []))
         try:
             assert (gc.get_freeze_count() > 0) == kept
         finally:
@@ -96,7 +96,7 @@ class TestTurns:
     def test_a_worker_that_is_stopped_leaves_the_turn_to_the_others(self, waiting: bool) -> None:
         async def story() -> list[str]:
             done: list[str] = []
-            turns = TimeSlices(ticking(SLICE).__next__)
+            turns = DecodeTurns(ticking(SLICE).__next__)
             workers = [asyncio.create_task(work(turns, name, 5, done)) for name in "ab"]
             for _ in range(2):
                 await asyncio.sleep(0)
