@@ -24,7 +24,7 @@ from topodns.cluster.model import (
 )
 from topodns.cluster.state import ClusterState
 from topodns.inspect.audit.document import AuditSubject, document_steps, rules_of
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.keys import key_reader
 
 NODES: Final = 5000

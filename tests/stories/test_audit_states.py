@@ -15,7 +15,7 @@ from topodns.cluster.model import ObjectKey
 from topodns.cluster.state import ClusterState
 from topodns.inspect.audit.states import listed_state
 from topodns.kube.client.contract import ApiError
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 
 pytestmark = either_loop
 

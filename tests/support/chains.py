@@ -6,9 +6,9 @@ from random import Random
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dnsserver.chain import Chain, build_chain, unanswered_rcode
 from topodns.plugins.block import ServerBlock
-from topodns.plugins.order import ORDER, load
-from topodns.plugins.plugin import Install
-from topodns.plugins.setup import BlockListener, BlockSetup, Process
+from topodns.plugins.order import ORDER
+from topodns.plugins.plugin import load
+from topodns.plugins.setup import BlockListener, BlockSetup, Install, Process
 from topodns.query.plugin import ChainPart
 
 NONE: Mapping[str, tuple[ChainPart, ...]] = {}

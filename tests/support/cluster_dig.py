@@ -15,7 +15,7 @@ from topodns.dns.rrtype import QTYPES, RCODE_NAMES, Rcode
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.cname import Chase
 from topodns.query.networks import NetworkList
 from topodns.query.plugin import Resolution

@@ -21,7 +21,7 @@ from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.plugins.loadbalance.settings import Loadbalance
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.counters import QueryCounters
 from topodns.topology.client_locator import ClientLocator
 

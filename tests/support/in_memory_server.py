@@ -25,7 +25,7 @@ from topodns.plugins.errors import ErrorLog
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.counters import QueryCounters, ReplyKind
 from topodns.query.networks import NetworkList
 from topodns.query.packet_entry import Variants

@@ -13,7 +13,7 @@ from topodns.inspect.job_queue import JobQueue
 from topodns.inspect.page.page import TopologyPage
 from topodns.inspect.page.snapshot import ClusterNotes, SnapshotMaker
 from topodns.net.http_server.messages import HttpReply, HttpRequest, HttpStream
-from topodns.plugins.topology import PageSettings
+from topodns.plugins.topology.settings import PageSettings
 
 
 class DemoPage:

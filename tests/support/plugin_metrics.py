@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from tests.support.exposition_samples import only, scraped
-from topodns.plugins.order import load
+from topodns.plugins.plugin import load
 from topodns.plugins.setup import BlockSetup, MetricsSource, Shared
 from topodns.query.counters import QueryCounters
 

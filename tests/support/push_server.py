@@ -19,7 +19,7 @@ from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.push import PushCounts
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.plugin import Step
 from topodns.query.session import PushedZones, PushLimits
 from topodns.topology.client_locator import ClientLocator

@@ -26,7 +26,7 @@ from topodns.cluster.model import (
 )
 from topodns.dns.name import parse_name
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.client_locator import Method
 from topodns.topology.select import OnInvalid, UnknownClient
 

@@ -23,7 +23,7 @@ from topodns.kube.informer.informer import ApiSource
 from topodns.kube.informer.progress import Progress
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 
 Prepare = Callable[[FakeApi], None]
 """What is wrong with the server before its first request."""

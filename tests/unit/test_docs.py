@@ -29,7 +29,8 @@ from topodns.inspect.http_routes import inspection
 from topodns.kube.client.contract import ApiSettings
 from topodns.locator.metrics import LocatorCounts
 from topodns.metrics.registry import Published, Reading
-from topodns.plugins.order import ORDER, load
+from topodns.plugins.order import ORDER
+from topodns.plugins.plugin import load
 from topodns.plugins.setup import MetricsSource, Shared
 from topodns.topology.select import Reason
 

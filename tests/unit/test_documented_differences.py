@@ -5,7 +5,8 @@ from collections import Counter
 from pathlib import Path
 
 from tests.differential.differences import DIFFERENCES
-from topodns.plugins.order import ORDER, load
+from topodns.plugins.order import ORDER
+from topodns.plugins.plugin import load
 
 DOCUMENT = Path(__file__).parents[2] / "docs/reference/differences-from-coredns.md"
 ROW = re.compile(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)

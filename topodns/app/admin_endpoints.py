@@ -98,11 +98,11 @@ class Admin:
     def _routes(self, generation: Generation) -> Mapping[ListenAt, dict[str, Route]]:
         wanted: dict[ListenAt, dict[str, Route]] = {}
         for block in generation.settings.blocks:
-            if (health := block.get(HEALTH)) is not None:
+            if (health := HEALTH.settings_of(block)) is not None:
                 _at(wanted, health.listen)["/health"] = _healthy
-            if (ready := block.get(READY)) is not None:
+            if (ready := READY.settings_of(block)) is not None:
                 _at(wanted, ready.listen)["/ready"] = self._readiness.route(generation.clusters, ready.continuously)
-            if (prometheus := block.get(PROMETHEUS)) is not None:
+            if (prometheus := PROMETHEUS.settings_of(block)) is not None:
                 _at(wanted, prometheus.listen)["/metrics"] = self._metrics.route()
         if self._more is not None:
             for address, routes in self._more.of(generation):

@@ -12,7 +12,7 @@ from topodns.kube.client.contract import ApiSettings
 from topodns.kube.informer.resources import Resource
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 
 if TYPE_CHECKING:
     from topodns.app.clusters import Feed

@@ -30,7 +30,7 @@ from topodns.kube.manifests.source import ManifestSource
 from topodns.net.loop_timers import LoopTimers
 from topodns.plugins.kubernetes.pod_wait import PodWait
 from topodns.plugins.kubernetes.settings import KubernetesSettings
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.plugins.view.settings import View
 from topodns.query.label_limiter import LabelLimiters
 from topodns.query.networks import NetworkList

@@ -25,9 +25,8 @@ from topodns.net.loop_timers import LoopTimers
 from topodns.plugins.block import ServerBlock, Settings
 from topodns.plugins.bufsize import PLUGIN as BUFSIZE
 from topodns.plugins.loadbalance.handler import LoadBalancer
-from topodns.plugins.order import load
-from topodns.plugins.plugin import AnyPlugin, Install
-from topodns.plugins.setup import BlockListener, BlockSetup, Identity, Process
+from topodns.plugins.plugin import AnyPlugin, load
+from topodns.plugins.setup import BlockListener, BlockSetup, Identity, Install, Process
 from topodns.query.plugin import ChainPart, Client
 from topodns.query.session import PushedZones
 
@@ -166,7 +165,7 @@ class Assembly:
             origin=key.origin,
             label=name_text(key.origin),
             chain=build_chain(parts, unanswered_rcode([each.plugin for each in installed])),
-            payload_size=block.get(BUFSIZE) or DEFAULT_UDP_SIZE,
+            payload_size=BUFSIZE.settings_of(block) or DEFAULT_UDP_SIZE,
             rotate=prepared.first(LoadBalancer) is not None,
             variants=block_variants(block),
             log=_only([part.logs for part in parts]),

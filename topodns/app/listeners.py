@@ -285,7 +285,7 @@ def _timeouts(settings: Settings, at: ListenAt) -> TcpLimits:
     host, port = at
     for block in settings.blocks:
         here = host in block.bound_hosts and any(key.port == port for key in block.keys)
-        if here and (timeouts := block.get(TIMEOUTS)) is not None:
+        if here and (timeouts := TIMEOUTS.settings_of(block)) is not None:
             return TcpLimits(
                 message=timeouts.read, write=timeouts.write, idle=timeouts.idle, queries=timeouts.max_queries
             )

@@ -16,7 +16,8 @@ from topodns.dns.name import name_text
 from topodns.plugins.block import ExpandedCorefile, ServerBlock, Settings
 from topodns.plugins.compatibility import is_known, unknown_problem
 from topodns.plugins.context import Context
-from topodns.plugins.order import ORDER, load
+from topodns.plugins.order import ORDER
+from topodns.plugins.plugin import load
 
 
 def build_block(block: CorefileBlock, keys: Iterable[BlockKey], context: Context) -> ServerBlock:

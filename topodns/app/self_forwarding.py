@@ -52,7 +52,7 @@ def refuse_self_forwarding(settings: Settings, own_addresses: Collection[bytes])
 def _self_forwardings(settings: Settings, own_addresses: Collection[bytes]) -> Iterator[_SelfForwarding]:
     listening = _Listening(settings, own_addresses)
     for block in settings.blocks:
-        for forward in block.get(FORWARD) or ():
+        for forward in FORWARD.settings_of(block) or ():
             names = list(_forwarded(block, forward))
             found = [
                 (upstream, at)

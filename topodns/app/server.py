@@ -378,5 +378,5 @@ def _lameduck(settings: Settings) -> float:
 
 def _all(settings: Settings, plugin: Plugin[S]) -> list[S]:
     """The settings of this plugin, of each block that has its directive."""
-    found = (block.get(plugin) for block in settings.blocks)
+    found = (plugin.settings_of(block) for block in settings.blocks)
     return [each for each in found if each is not None]

@@ -141,7 +141,7 @@ def _subjects(flags: argparse.Namespace) -> "list[AuditSubject] | None":
     from topodns.inspect.audit.document import AuditSubject, rules_of, subjects
     from topodns.inspect.audit.states import check_whole, listed_state, manifest_state
     from topodns.inspect.explain.explainer import manifest_clusters
-    from topodns.plugins.topology import TopologySettings
+    from topodns.plugins.topology.settings import TopologySettings
 
     if flags.conf:
         clusters = manifest_clusters(load_chosen(flags.conf, DEFAULT_PORT, stdin_text(flags.conf)))

@@ -20,7 +20,8 @@ from topodns.corefile.zones import parse_keys
 from topodns.dns.name import ROOT
 from topodns.plugins.compatibility import NAMES, OURS, TRANSPORTS, DirectiveVerdict, Row, is_known, unknown_row
 from topodns.plugins.context import Context
-from topodns.plugins.order import ORDER, load
+from topodns.plugins.order import ORDER
+from topodns.plugins.plugin import load
 
 _UNCHECKED: Final = Row(DirectiveVerdict.UNCHECKED, "mend the directive first")
 _WORD_OF_ITS_LINE: Final = "CoreDNS refuses it here, so put it on a line of its own before going back"

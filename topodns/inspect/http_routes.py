@@ -33,7 +33,7 @@ class _Inspection:
     def of(self, generation: Generation) -> Iterator[tuple[Address, Mapping[str, Route]]]:
         clusters = generation.clusters
         for block in generation.settings.blocks:
-            if (ready := block.get(READY)) is not None:
+            if (ready := READY.settings_of(block)) is not None:
                 yield (
                     ready.listen,
                     {

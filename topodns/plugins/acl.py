@@ -15,8 +15,8 @@ from topodns.dns.rrtype import Rcode
 from topodns.metrics.registry import Published, Reading
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
-from topodns.plugins.plugin import Install, Plugin
-from topodns.plugins.setup import BlockSetup, MetricsSource, everywhere
+from topodns.plugins.plugin import Plugin
+from topodns.plugins.setup import BlockSetup, Install, MetricsSource, everywhere
 from topodns.query.counters import server_label
 from topodns.query.networks import NetworkList
 from topodns.query.plugin import ChainPart, Client, Dropped, Resolution, Scope
@@ -166,7 +166,7 @@ def _allowed(source: MetricsSource) -> Counter[tuple[str, ...]]:
     guarded = {
         (server_label((host, key.port)), name_text(key.origin), block.view_name)
         for block in blocks
-        if block.get(PLUGIN)
+        if PLUGIN.settings_of(block)
         for host in block.bound_hosts
         for key in block.keys
     }

@@ -5,8 +5,8 @@ from typing import Final
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.plugins.compatibility import same
-from topodns.plugins.plugin import Install, Plugin, parse_flag
-from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.plugins.plugin import Plugin, parse_flag
+from topodns.plugins.setup import BlockSetup, Install, everywhere
 from topodns.query.plugin import ChainPart, Client, Resolution
 
 _TTL: Final = 8482  # CoreDNS's

@@ -2,16 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 from topodns.corefile.lexer import Token
 from topodns.corefile.zones import BlockKey
 from topodns.query.counters import server_label
-
-if TYPE_CHECKING:
-    from topodns.plugins.plugin import Plugin
-
-S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +17,6 @@ class ServerBlock:
     source: str  # the file that contains it
     line: int
     settings: Mapping[str, Any]  # by directive, in the order of `plugins.order`: what the plugin's `parse` returned
-
-    def get(self, plugin: "Plugin[S]") -> S | None:
-        """The settings of this plugin; None if the block does not have its directive."""
-        settings: S | None = self.settings.get(plugin.name)
-        return settings
 
     @property
     def directives(self) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ from topodns.dns.name import Name
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
-from topodns.plugins.plugin import Install, Plugin
-from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.plugins.plugin import Plugin
+from topodns.plugins.setup import BlockSetup, Install, everywhere
 from topodns.query.plugin import ChainPart, Client, Resolution, Scope
 
 

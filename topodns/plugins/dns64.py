@@ -18,8 +18,8 @@ from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.metrics.registry import Published, Reading
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
-from topodns.plugins.plugin import Install, Plugin
-from topodns.plugins.setup import BlockListener, BlockSetup, MetricsSource
+from topodns.plugins.plugin import Plugin
+from topodns.plugins.setup import BlockListener, BlockSetup, Install, MetricsSource
 from topodns.query.deferred import Deferred
 from topodns.query.plugin import Answered, Below, ChainPart, Client, Resolution, rest_on, settled
 

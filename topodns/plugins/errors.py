@@ -13,8 +13,8 @@ from topodns.dns.name import name_text
 from topodns.dns.rrtype import type_text
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
-from topodns.plugins.plugin import FastPath, Install, Plugin
-from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.plugins.plugin import FastPath, Plugin
+from topodns.plugins.setup import BlockSetup, Install, everywhere
 from topodns.query.deferred import Timer, Timers
 from topodns.query.plugin import ChainPart
 from topodns.query.regex import BadPattern, compile_pattern

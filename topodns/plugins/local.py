@@ -11,8 +11,8 @@ from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.dns.wire_format import pack_soa_numbers
 from topodns.plugins.compatibility import same
 from topodns.plugins.context import Context
-from topodns.plugins.plugin import Install, Plugin
-from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.plugins.plugin import Plugin
+from topodns.plugins.setup import BlockSetup, Install, everywhere
 from topodns.query.answer_detail import LocalhostAnswer
 from topodns.query.plugin import ChainPart, Client, Resolution
 

@@ -20,8 +20,8 @@ from topodns.dns.rrtype import class_text, members, rcode_text, type_text
 from topodns.dns.wire_format import MAX_MESSAGE, MIN_UDP_PAYLOAD
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
-from topodns.plugins.plugin import Install, Plugin
-from topodns.plugins.setup import BlockListener, BlockSetup
+from topodns.plugins.plugin import Plugin
+from topodns.plugins.setup import BlockListener, BlockSetup, Install
 from topodns.query.plugin import ChainPart, Client, Resolution
 from topodns.query.response_type import ResponseType, response_class, response_type
 

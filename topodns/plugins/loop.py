@@ -18,8 +18,8 @@ from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.metrics.registry import Published, Reading
 from topodns.plugins.compatibility import differs
 from topodns.plugins.forward.handler import Forwarding
-from topodns.plugins.plugin import FastPath, Install, Plugin, parse_flag
-from topodns.plugins.setup import BlockSetup, MetricsSource, everywhere
+from topodns.plugins.plugin import FastPath, Plugin, parse_flag
+from topodns.plugins.setup import BlockSetup, Install, MetricsSource, everywhere
 from topodns.query.deferred import Deferred, Timer, Timers, pursue
 from topodns.query.plugin import ChainPart, Client, Dropped, Resolution, Scope, Step, Stepped
 

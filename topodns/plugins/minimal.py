@@ -4,8 +4,8 @@ from typing import Final
 
 from topodns.dns.message import Query
 from topodns.plugins.compatibility import same
-from topodns.plugins.plugin import Install, Plugin, parse_flag
-from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.plugins.plugin import Plugin, parse_flag
+from topodns.plugins.setup import BlockSetup, Install, everywhere
 from topodns.query.plugin import ChainPart, Client, Resolution
 from topodns.query.response_type import ResponseType, response_type
 

@@ -37,7 +37,7 @@ def process_count(settings: Settings, cpus: int | None = None) -> int:
 
     `cpus`: None for those of this machine that the process may use.
     """
-    numbers = [number for block in settings.blocks if (number := block.get(PLUGIN)) is not None]
+    numbers = [number for block in settings.blocks if (number := PLUGIN.settings_of(block)) is not None]
     if 0 in numbers:
         numbers.append(usable_cpus() if cpus is None else cpus)
     return max(numbers, default=1) or 1

@@ -7,8 +7,8 @@ from topodns.corefile.parser import Directive
 from topodns.dns.message import Option, Query
 from topodns.plugins.compatibility import same
 from topodns.plugins.context import Context
-from topodns.plugins.plugin import Install, Plugin
-from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.plugins.plugin import Plugin
+from topodns.plugins.setup import BlockSetup, Install, everywhere
 from topodns.query.plugin import ChainPart, Client, Resolution
 
 _MAX_NSID: Final = 255  # octets

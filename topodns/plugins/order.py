@@ -1,14 +1,10 @@
-"""The one list of plugins, in the order in which they see a query, and their import by name.
+"""The one list of plugins, in the order in which they see a query.
 
 A new plugin is a module of this package, or a folder with a module `setup`, that has a `Plugin` named PLUGIN; and a
-line of ORDER.
+line of ORDER. `plugins.plugin.load` imports it by that name.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from topodns.plugins.plugin import AnyPlugin
+from typing import Final
 
 # The order in which plugins see a query: that of CoreDNS's plugin.cfg, except for `cache`, `topology` and `push`.
 ORDER: Final = (
@@ -52,15 +48,3 @@ ORDER: Final = (
     "whoami",  # the last resort
     "view",  # selects the block, before all others
 )
-
-
-def load(name: str) -> "AnyPlugin":
-    """The plugin of this name in ORDER.
-
-    It is imported by name, so that a process loads only the plugins of its Corefile: a node cache has no `kubernetes`.
-    """
-    module = import_module(f"topodns.plugins.{name}")
-    if hasattr(module, "__path__"):
-        module = import_module(f"{module.__name__}.setup")
-    plugin: AnyPlugin = module.PLUGIN
-    return plugin

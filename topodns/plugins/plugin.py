@@ -7,23 +7,18 @@ plugins by name: the checks of a Corefile, the packet cache and the fast paths r
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from importlib import import_module
+from typing import Any, Generic, TypeVar
 
 from topodns.corefile.arguments import flag
 from topodns.corefile.parser import Directive
 from topodns.metrics.registry import Published
+from topodns.plugins.block import ServerBlock
 from topodns.plugins.compatibility import Row
 from topodns.plugins.context import Context
-from topodns.query.plugin import ChainPart
-
-if TYPE_CHECKING:
-    from topodns.plugins.setup import BlockListener, BlockSetup, MetricsSource
+from topodns.plugins.setup import BlockSetup, Install, MetricsSource
 
 S = TypeVar("S")
-
-
-Install = Callable[["BlockListener"], Iterable[ChainPart]]
-"""Returns the chain parts of a plugin for one listener; called for each key and address of the server block."""
 
 
 class Reads(IntEnum):
@@ -55,7 +50,7 @@ class Plugin(Generic[S]):
     name: str
     coredns: Row  # the verdict of a Corefile check
     parse: Callable[[Directive, Context], S]  # raises ConfigError
-    setup: "Callable[[S, BlockSetup], Install | None] | None" = None  # raises one of `setup.FILE_ERRORS`
+    setup: Callable[[S, BlockSetup], Install | None] | None = None  # raises one of `setup.FILE_ERRORS`
     adds_up: bool = False
     in_chain: bool = True  # False: it configures the server or the process, and takes no part in answers
     requires: tuple[str, ...] = ()  # directives that the same server block must have
@@ -65,7 +60,12 @@ class Plugin(Generic[S]):
     fast_path: FastPath = FastPath.BARRED
     unanswered: int | None = None  # rcode, as in CoreDNS, where it is the last plugin and none answered
     classes: Callable[[S], Iterable[int]] | None = None  # query classes beside IN that it answers
-    metrics: "Callable[[MetricsSource], Iterable[Published]] | None" = None
+    metrics: Callable[[MetricsSource], Iterable[Published]] | None = None
+
+    def settings_of(self, block: ServerBlock) -> S | None:
+        """The settings of the plugin in this server block; None if the block does not have its directive."""
+        settings: S | None = block.settings.get(self.name)
+        return settings
 
     def reading(self, settings: S) -> Reads:
         """The parts of a query that the plugin reads with these settings."""
@@ -79,3 +79,15 @@ def parse_flag(directive: Directive, _: Context) -> bool:
 
 
 AnyPlugin = Plugin[Any]
+
+
+def load(name: str) -> AnyPlugin:
+    """The plugin of this name in ORDER.
+
+    It is imported by name, so that a process loads only the plugins of its Corefile: a node cache has no `kubernetes`.
+    """
+    module = import_module(f"topodns.plugins.{name}")
+    if hasattr(module, "__path__"):
+        module = import_module(f"{module.__name__}.setup")
+    plugin: AnyPlugin = module.PLUGIN
+    return plugin

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from topodns.files.poller import FilePoller
     from topodns.plugins.kubernetes.pod_wait import PodWait
     from topodns.plugins.kubernetes.settings import KubernetesSettings
-    from topodns.plugins.plugin import Install
-    from topodns.plugins.topology import TopologySettings
+    from topodns.plugins.topology.settings import TopologySettings
     from topodns.query.label_limiter import LabelLimiters
     from topodns.topology.client_locator import ClientLocator
 
@@ -213,7 +212,11 @@ class BlockListener:
         return tuple(address for address in bound if not ip_address(address).is_loopback)
 
 
-def everywhere(*parts: ChainPart) -> "Install":
+Install = Callable[[BlockListener], Iterable[ChainPart]]
+"""Returns the chain parts of a plugin for one listener; called for each key and address of the server block."""
+
+
+def everywhere(*parts: ChainPart) -> Install:
     """The `Install` of a plugin that has these same chain parts for every listener of its block."""
     return lambda listener: parts
 

@@ -7,8 +7,8 @@ from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import MAX_WIRE, ROOT, label_wire, name_wire
 from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.plugins.compatibility import same
-from topodns.plugins.plugin import Install, Plugin, parse_flag
-from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.plugins.plugin import Plugin, parse_flag
+from topodns.plugins.setup import BlockSetup, Install, everywhere
 from topodns.query.plugin import ChainPart, Client, Resolution, Scope
 
 

@@ -14,7 +14,8 @@ from topodns.corefile.zones import BlockKey
 from topodns.dns.name import parse_name
 from topodns.plugins.block import ServerBlock
 from topodns.plugins.compatibility import COREDNS_ONLY
-from topodns.plugins.order import ORDER, load
+from topodns.plugins.order import ORDER
+from topodns.plugins.plugin import load
 
 CLUSTER = """\
 .:53 {

@@ -15,7 +15,7 @@ from topodns.app.problem_log import CHECK_AFTER, ProblemLog
 from topodns.cluster.model import Deleted, ObjectKey, Service, Upserted
 from topodns.dns.name import parse_name
 from topodns.plugins.kubernetes.settings import KubernetesSettings
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 
 SETTINGS: Final = KubernetesSettings((parse_name("cluster.local."),))
 TOPOLOGY: Final = TopologySettings()

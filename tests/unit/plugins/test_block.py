@@ -20,7 +20,7 @@ COREFILE = """example.org example.net:1053 {
 
 def test_settings_are_found_by_plugin_in_the_order_of_plugins() -> None:
     first, _ = settings(COREFILE).blocks
-    assert (first.get(BUFSIZE), first.get(ACL)) == (512, None)
+    assert (BUFSIZE.settings_of(first), ACL.settings_of(first)) == (512, None)
     assert first.directives == ("bufsize", "bind", "view")
 
 

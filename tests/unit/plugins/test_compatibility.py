@@ -12,7 +12,8 @@ from topodns.plugins.compatibility import (
     unknown_row,
     unsupported,
 )
-from topodns.plugins.order import ORDER, load
+from topodns.plugins.order import ORDER
+from topodns.plugins.plugin import load
 
 # CoreDNS 1.14.7's, in its order.
 PLUGIN_CFG = """

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 import topodns.plugins
-from topodns.plugins.order import ORDER, load
+from topodns.plugins.order import ORDER
+from topodns.plugins.plugin import load
 
 # Modules of the room that are no plugin.
 OTHERS = {"__init__", "block", "compatibility", "context", "order", "plugin", "setup"}

@@ -1,8 +1,8 @@
 """Attributes of plugins."""
 
 from tests.support.corefile_settings import block_problem
-from topodns.plugins.order import ORDER, load
-from topodns.plugins.plugin import FastPath, Reads
+from topodns.plugins.order import ORDER
+from topodns.plugins.plugin import FastPath, Reads, load
 
 
 def test_only_a_plugin_of_the_chain_has_something_to_install() -> None:

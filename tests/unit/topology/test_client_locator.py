@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.support.model_builders import endpoint, endpoint_slice, node, packed, packed_cidr, pod
 from topodns.cluster.model import ClusterObject, Deleted, ObjectKey, Pod, Replaced, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.networks import NetworkList
 from topodns.topology.claim_trust import Claim
 from topodns.topology.client_locator import ClientLocator, Method

@@ -16,7 +16,7 @@ from tests.support.model_builders import endpoint, endpoint_slice, node, service
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoints import Pool
 from topodns.cluster.model import Endpoint, KeySource, Node, Policy, Service
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.keys import policy_of
 from topodns.topology.select import Location, Reason, select
 

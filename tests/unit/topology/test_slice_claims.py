@@ -7,7 +7,7 @@ from tests.support.model_builders import endpoint, endpoint_slice, packed, pod
 from topodns.cluster.model import ClusterObject, Deleted, ObjectKey, Replaced, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.dependency import EVERYTHING, address_fact
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.client_locator import ClientLocator
 
 

@@ -201,7 +201,7 @@ class Worker(asyncio.Protocol):
             if self._copies is not None:
                 waiting = (feed for each in self._built.values() for feed in each.feeds)
                 self._copies.keep_only([*generation.feeds, *waiting])
-            debug = [block.get(DEBUG) for block in generation.settings.blocks]
+            debug = [DEBUG.settings_of(block) for block in generation.settings.blocks]
             logging.getLogger("topodns").setLevel(logging.DEBUG if any(debug) else logging.INFO)
             gc.enable()
             settle_memory()

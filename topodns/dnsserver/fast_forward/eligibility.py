@@ -16,8 +16,7 @@ from topodns.plugins.forward.handler import Forwarding
 from topodns.plugins.forward.setup import PLUGIN as FORWARD
 from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.plugins.loop import LoopGuard
-from topodns.plugins.order import load
-from topodns.plugins.plugin import FastPath
+from topodns.plugins.plugin import FastPath, load
 from topodns.plugins.setup import BlockSetup
 from topodns.query.plugin import Client, Resolution
 
@@ -53,11 +52,11 @@ def make_fast_route(prepared: BlockSetup, origin: Name, server: str) -> FastRout
     listener.
     """
     block = prepared.block
-    forwards = block.get(FORWARD) or ()
+    forwards = FORWARD.settings_of(block) or ()
     if len(forwards) != 1 or any(load(name).fast_path is FastPath.BARRED for name in block.directives):
         return None
     (forward,) = forwards
-    kubernetes, cache = block.settings.get("kubernetes"), block.get(CACHE)
+    kubernetes, cache = block.settings.get("kubernetes"), CACHE.settings_of(block)
     known = () if kubernetes is None else kubernetes.origins
     disabled = () if cache is None else (*cache.success.disabled, *cache.denial.disabled)
     everywhere = cache is None or _covered(origin, cache.origins)
@@ -70,7 +69,7 @@ def make_fast_route(prepared: BlockSetup, origin: Name, server: str) -> FastRout
         balancer=prepared.first(LoadBalancer),
         elsewhere=known,
         label=name_text(origin),
-        payload_size=block.get(BUFSIZE) or DEFAULT_UDP_SIZE,
+        payload_size=BUFSIZE.settings_of(block) or DEFAULT_UDP_SIZE,
     )
 
 

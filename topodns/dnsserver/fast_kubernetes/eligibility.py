@@ -10,8 +10,8 @@ from topodns.plugins.bufsize import PLUGIN as BUFSIZE
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.zone import KubernetesZone, Origin
 from topodns.plugins.loadbalance.handler import LoadBalancer
-from topodns.plugins.order import ORDER, load
-from topodns.plugins.plugin import FastPath
+from topodns.plugins.order import ORDER
+from topodns.plugins.plugin import FastPath, load
 from topodns.plugins.setup import BlockSetup
 from topodns.query.packet_entry import Variants
 from topodns.query.plugin import ChainPart
@@ -41,7 +41,7 @@ def make_fast_zones(prepared: BlockSetup, origin: Name, parts: Iterable[ChainPar
     balancer = prepared.first(LoadBalancer)
     if balancer is not None and not balancer.round_robin:
         return
-    payload_size = prepared.block.get(BUFSIZE) or DEFAULT_UDP_SIZE
+    payload_size = BUFSIZE.settings_of(prepared.block) or DEFAULT_UDP_SIZE
     variants = block_variants(prepared.block)
     for step in (part.step for part in parts):
         if isinstance(step, ClusterZone):

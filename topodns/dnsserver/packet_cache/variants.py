@@ -15,8 +15,8 @@ from topodns.dns.wire_format import HEADER_SIZE, POINTER, POINTER_OCTET, QUESTIO
 from topodns.dnsserver.packet_cache.key import NAME_AT
 from topodns.dnsserver.packet_cache.rotation import record_places
 from topodns.plugins.block import ServerBlock
-from topodns.plugins.order import ORDER, load
-from topodns.plugins.plugin import Reads
+from topodns.plugins.order import ORDER
+from topodns.plugins.plugin import Reads, load
 from topodns.query.packet_entry import Variants
 from topodns.query.plugin import Resolution
 

@@ -19,7 +19,7 @@ from topodns.inspect.audit.report import (
 )
 from topodns.inspect.coverage import free_steps
 from topodns.inspect.what_if import BadWhatIf, WhatIf, parse_changes
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.findings import CLUSTER, Finding, Severity
 
 VERSION: Final = 1

@@ -12,7 +12,7 @@ from topodns.kube.informer.resources import Resource
 from topodns.kube.manifests.source import ManifestSource
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.keys import key_reader
 
 _STATEFUL_SETS: Final = Resource("StatefulSet", "statefulsets.apps", ("/apis/apps/v1/statefulsets",), optional=True)

@@ -62,9 +62,8 @@ def manifest_clusters(settings: Settings) -> list[Cluster]:
 
     Raises Unexplained if one has an API server as its source; otherwise as `Assembly.build`.
     """
-    if any(
-        (kubernetes := block.get(KUBERNETES)) is not None and kubernetes.api is not None for block in settings.blocks
-    ):
+    of_blocks = [KUBERNETES.settings_of(block) for block in settings.blocks]
+    if any(kubernetes is not None and kubernetes.api is not None for kubernetes in of_blocks):
         raise Unexplained("the Corefile has an API server for a source, not manifests: ask a running server (--server)")
     machine = Machine("", "", frozenset(), Random(0))
     generation = Assembly(machine, lambda line: None).build(settings)

@@ -12,7 +12,7 @@ from topodns.inspect.page.recent_misses import EVERY, RecentCounts, totals_of
 from topodns.inspect.page.routes import PageRoutes
 from topodns.inspect.page.snapshot import ClusterNotes, unknown_of
 from topodns.net.http_server.messages import Route
-from topodns.plugins.topology import PageSettings
+from topodns.plugins.topology.settings import PageSettings
 from topodns.query.counters import QueryCounters
 
 PAUSE: Final = (

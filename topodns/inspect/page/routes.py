@@ -19,7 +19,7 @@ from topodns.inspect.page.service_detail import service_detail
 from topodns.inspect.page.snapshot import ClusterNotes, Snapshot, SnapshotMaker
 from topodns.inspect.page.what_if import what_if
 from topodns.net.http_server.messages import HttpReply, HttpRequest, HttpStream, Route
-from topodns.plugins.topology import PageSettings
+from topodns.plugins.topology.settings import PageSettings
 from topodns.time_slices import Job
 
 MAX_STREAMS: Final = 16  # of one page: browsers that show it live

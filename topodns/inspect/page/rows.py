@@ -11,7 +11,7 @@ from topodns.cluster.model import ANY_KEY, ZONE_LABEL, Node, ObjectKey, Policy
 from topodns.inspect.cluster_view import ServiceView
 from topodns.inspect.coverage import Coverage, FamilyAnswer, coverage_steps, free_steps, parts_of
 from topodns.inspect.node_groups import NodeGroups
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.time_slices import Job
 from topodns.topology.findings import key_findings
 from topodns.topology.select import OnInvalid, UnknownClient

@@ -16,8 +16,8 @@ from topodns.plugins.autopath.search_list import ClusterSearch, DistantClusterSe
 from topodns.plugins.autopath.settings import Autopath
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
-from topodns.plugins.plugin import Install, Plugin, Reads
-from topodns.plugins.setup import BlockListener, BlockSetup
+from topodns.plugins.plugin import Plugin, Reads
+from topodns.plugins.setup import BlockListener, BlockSetup, Install
 from topodns.query.plugin import ChainPart
 
 _RESOLV_CONF: Final = "/etc/resolv.conf"

@@ -34,8 +34,8 @@ from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.forward.handler import Forwarding
 from topodns.plugins.forward.lazy_upstream import LazyUpstream
-from topodns.plugins.plugin import FastPath, Install, Plugin
-from topodns.plugins.setup import BlockSetup
+from topodns.plugins.plugin import FastPath, Plugin
+from topodns.plugins.setup import BlockSetup, Install
 from topodns.query.plugin import ChainPart
 
 log = logging.getLogger(__name__)

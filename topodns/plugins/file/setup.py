@@ -13,8 +13,8 @@ from topodns.plugins.context import Context
 from topodns.plugins.file.handler import ZoneFileStep
 from topodns.plugins.file.settings import ZoneFile
 from topodns.plugins.file.source import ZoneFileSource
-from topodns.plugins.plugin import Install, Plugin
-from topodns.plugins.setup import BlockListener, BlockSetup
+from topodns.plugins.plugin import Plugin
+from topodns.plugins.setup import BlockListener, BlockSetup, Install
 from topodns.query.plugin import ChainPart
 
 _DROPPED: Final = {  # options that CoreDNS has removed

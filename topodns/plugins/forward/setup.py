@@ -36,8 +36,8 @@ from topodns.plugins.forward.lazy_upstream import LazyUpstream
 from topodns.plugins.forward.messages import Options
 from topodns.plugins.forward.metrics import readings
 from topodns.plugins.forward.settings import Forward, ForwardTls, HealthCheck, UpstreamPolicy
-from topodns.plugins.plugin import FastPath, Install, Plugin
-from topodns.plugins.setup import NO_IDENTITY, BlockSetup, Identity
+from topodns.plugins.plugin import FastPath, Plugin
+from topodns.plugins.setup import NO_IDENTITY, BlockSetup, Identity, Install
 from topodns.query.plugin import ChainPart
 
 log = logging.getLogger(__name__)
@@ -257,8 +257,8 @@ def _part(settings: Forward, block: BlockSetup, followed: bool) -> ChainPart:
         shared.counts,
         followed=followed,
         options=_options_for(settings, process.identity or NO_IDENTITY),
-        deadline=min(DEADLINE, block.block.get(CANCEL) or DEADLINE),
-        names_upstreams=block.block.get(DEBUG) is not None,
+        deadline=min(DEADLINE, CANCEL.settings_of(block.block) or DEADLINE),
+        names_upstreams=DEBUG.settings_of(block.block) is not None,
         may_hedge=shared.udp_sockets.has_spare,
     )
     if process.identity is not None:  # a node-cache publishes the reachability of upstreams, also without queries

@@ -16,8 +16,8 @@ from topodns.plugins.hosts.metrics import readings
 from topodns.plugins.hosts.settings import DEFAULT_HOSTS_FILE, Hosts
 from topodns.plugins.hosts.source import HostsSource
 from topodns.plugins.hosts.table import BadHostsLine, parse_address, parse_hosts_line
-from topodns.plugins.plugin import Install, Plugin
-from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.plugins.plugin import Plugin
+from topodns.plugins.setup import BlockSetup, Install, everywhere
 from topodns.query.plugin import ChainPart
 
 _MAX_TTL: Final = 65_535  # CoreDNS's limit

@@ -13,8 +13,8 @@ from topodns.plugins.context import Context
 from topodns.plugins.k8s_external.handler import ExternalZone
 from topodns.plugins.k8s_external.settings import K8sExternal
 from topodns.plugins.kubernetes.setup import MAX_TTL
-from topodns.plugins.plugin import Install, Plugin
-from topodns.plugins.setup import BlockListener, BlockSetup
+from topodns.plugins.plugin import Plugin
+from topodns.plugins.setup import BlockListener, BlockSetup, Install
 from topodns.query.plugin import ChainPart
 
 

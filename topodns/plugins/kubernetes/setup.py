@@ -34,8 +34,8 @@ from topodns.plugins.context import Context
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 from topodns.plugins.kubernetes.zone import KubernetesZone
-from topodns.plugins.plugin import FastPath, Install, Plugin
-from topodns.plugins.setup import BlockListener, BlockSetup
+from topodns.plugins.plugin import FastPath, Plugin
+from topodns.plugins.setup import BlockListener, BlockSetup, Install
 from topodns.query.label_limiter import LabelLimiters
 from topodns.query.plugin import ChainPart
 from topodns.topology.client_locator import ClientLocator

@@ -5,7 +5,7 @@ from typing import Final
 from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION, Kind
 from topodns.kube.informer.resources import Resource
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 
 _LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown"  # as CoreDNS
 _MULTICLUSTER: Final = "multicluster.x-k8s.io"

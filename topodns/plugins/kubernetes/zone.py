@@ -12,7 +12,7 @@ from topodns.dns.name import Name, is_below_any, is_reverse, name_wire
 from topodns.plugins.kubernetes.label_cache import KeptLabels
 from topodns.plugins.kubernetes.pod_wait import PodWait
 from topodns.plugins.kubernetes.settings import KubernetesSettings
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.cname import Chase
 from topodns.query.label_limiter import LabelLimiters
 from topodns.topology.client_locator import ClientLocator

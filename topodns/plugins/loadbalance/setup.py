@@ -10,8 +10,8 @@ from topodns.plugins.context import Context
 from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.plugins.loadbalance.settings import Loadbalance, LoadbalancePolicy
 from topodns.plugins.loadbalance.source import WeightSource
-from topodns.plugins.plugin import FastPath, Install, Plugin
-from topodns.plugins.setup import BlockSetup, everywhere
+from topodns.plugins.plugin import FastPath, Plugin
+from topodns.plugins.setup import BlockSetup, Install, everywhere
 from topodns.query.plugin import ChainPart
 
 

@@ -10,7 +10,7 @@ from topodns.dns.message import MAX_TTL
 from topodns.dns.rrtype import QCLASSES, RCODE_NAMES, parse_rcode
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
-from topodns.plugins.plugin import Install, Plugin, Reads
+from topodns.plugins.plugin import Plugin, Reads
 from topodns.plugins.rewrite.arguments import (
     ArgumentReader,
     parse_option_rule,
@@ -33,7 +33,7 @@ from topodns.plugins.rewrite.settings import (
     TtlRule,
     TypeRule,
 )
-from topodns.plugins.setup import BlockSetup
+from topodns.plugins.setup import BlockSetup, Install
 from topodns.query.plugin import ChainPart
 
 _MODES: Final = {"continue": True, "stop": False}

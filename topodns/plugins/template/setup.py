@@ -11,8 +11,8 @@ from topodns.corefile.zones import fallthrough, parse_origins
 from topodns.dns.rrtype import QCLASSES, RCODES, RRClass
 from topodns.plugins.compatibility import differs, unsupported
 from topodns.plugins.context import Context
-from topodns.plugins.plugin import Install, Plugin, Reads
-from topodns.plugins.setup import BlockListener, BlockSetup
+from topodns.plugins.plugin import Plugin, Reads
+from topodns.plugins.setup import BlockListener, BlockSetup, Install
 from topodns.plugins.template.engine.lexer import BadTemplate
 from topodns.plugins.template.handler import TemplateCounts, Templates
 from topodns.plugins.template.metrics import readings

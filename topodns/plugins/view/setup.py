@@ -9,8 +9,8 @@ from topodns.corefile.parser import Directive
 from topodns.dns.rrtype import Rcode
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
-from topodns.plugins.plugin import Install, Plugin, Reads
-from topodns.plugins.setup import BlockSetup
+from topodns.plugins.plugin import Plugin, Reads
+from topodns.plugins.setup import BlockSetup, Install
 from topodns.plugins.view.expression import compile_expression
 from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.parser import BadExpression

@@ -30,7 +30,7 @@ from topodns.cluster.state import ClusterState
 from topodns.dns.message import Flag
 from topodns.dns.name import name_wire, parse_name
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.keys import key_reader
 from topodns.topology.select import UnknownClient
 

@@ -25,7 +25,7 @@ from topodns.cluster import node_index
 from topodns.cluster.model import Change, ClusterObject, Deleted, Kind, ObjectKey, Replaced, Upserted, kind_of
 from topodns.dns.name import parse_name
 from topodns.plugins.kubernetes.settings import KubernetesSettings
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 
 NAMES = (
     "s0.a.svc.cluster.local. A",

@@ -32,7 +32,7 @@ from topodns.dns.rrtype import Rcode
 from topodns.dnsserver.router import BlockTable
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.push import SessionEnd
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.deferred import Outcome
 from topodns.query.plugin import Client, Resolution, Scope
 from topodns.query.session import PushLimits

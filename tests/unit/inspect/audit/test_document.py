@@ -17,7 +17,7 @@ from topodns.cluster.state import ClusterState
 from topodns.inspect.audit import document
 from topodns.inspect.audit.document import AuditSubject, document_steps, rules_of, subjects
 from topodns.inspect.what_if import BadWhatIf
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.time_slices import do_at_once
 from topodns.topology.keys import key_reader
 

@@ -17,7 +17,7 @@ from topodns.inspect.audit.document import AuditSubject, rules_of
 from topodns.inspect.audit.endpoint import audit_route
 from topodns.inspect.job_queue import MAX_WAITING
 from topodns.net.http_server.messages import HttpReply, HttpRequest
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.time_slices import Job, do_in_slices
 from topodns.topology.keys import key_reader
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.documents import ROOT
 from topodns.inspect.audit.states import NoSubject, manifest_state
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 
 DEMO = str(ROOT / "config/demo/cluster")
 

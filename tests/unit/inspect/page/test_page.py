@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.page_cluster import demo_page
 from topodns.inspect.page import page as module
-from topodns.plugins.topology import PageSettings
+from topodns.plugins.topology.settings import PageSettings
 
 
 def test_the_streams_of_a_generation_end_with_it() -> None:

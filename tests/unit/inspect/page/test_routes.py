@@ -10,7 +10,7 @@ from topodns.inspect.page.html import HEADERS
 from topodns.inspect.page.routes import MAX_STREAMS, MAX_STREAMS_OF_ONE
 from topodns.inspect.page.snapshot import SnapshotMaker
 from topodns.net.http_server.messages import HttpReply
-from topodns.plugins.topology import PageSettings
+from topodns.plugins.topology.settings import PageSettings
 
 PATHS = ["/", "/topology", *(f"/topology/{name}" for name in ("state", "events", "service", "what-if", "explain"))]
 

@@ -18,7 +18,7 @@ from topodns.inspect.page.rows import (
     ZoneColumns,
     service_row,
 )
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.time_slices import do_at_once
 from topodns.topology.select import OnInvalid
 

@@ -17,7 +17,7 @@ from topodns.dns.name import parse_name
 from topodns.plugins.k8s_external.handler import ExternalZone
 from topodns.plugins.k8s_external.settings import K8sExternal
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.plugin import Resolution
 
 TYPES = ("A", "AAAA", "SRV", "TXT", "MX", "HTTPS", "CNAME", "NS", "PTR", "SOA", "ANY", "TYPE65280")

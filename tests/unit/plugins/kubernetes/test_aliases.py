@@ -10,7 +10,7 @@ from topodns.cluster.model import Alias, ClusterObject, EndpointSlice
 from topodns.dns.message import Response, RRset
 from topodns.dns.name import Name, name_text
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.cname import MAX_TARGETS
 from topodns.query.plugin import Client, Resolution
 

@@ -15,7 +15,7 @@ from topodns.plugins.kubernetes.answer import answer, name_of
 from topodns.plugins.kubernetes.question import Answer, question_of
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 from topodns.plugins.kubernetes.zone import KubernetesZone
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.client_locator import ClientLocator
 from topodns.topology.keys import key_reader
 

@@ -10,7 +10,7 @@ from tests.support.model_builders import endpoint, endpoint_slice, namespace, no
 from topodns.cluster.model import HOSTNAME_LABEL, ClusterObject, Endpoint, Upserted
 from topodns.dependency import address_fact
 from topodns.dns.name import name_text, reverse_name
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.client_locator import Method
 
 NS = "testns"

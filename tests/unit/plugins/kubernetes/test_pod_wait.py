@@ -14,7 +14,7 @@ from topodns.dependency import EVERYTHING, address_fact, service_fact
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.pod_wait import MAX_IN_VAIN, MAX_OF_ONE, MAX_WAITING, SECONDS, WAIT_AGAIN, PodWait
 from topodns.plugins.kubernetes.zone import KubernetesZone
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.deferred import pursue
 from topodns.query.plugin import Client, Resolution
 from topodns.topology.client_locator import ClientLocator

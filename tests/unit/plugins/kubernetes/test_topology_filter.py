@@ -27,7 +27,7 @@ from topodns.plugins.kubernetes.question import question_of
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.topology_filter import decide
 from topodns.plugins.kubernetes.zone import KubernetesZone
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.plugin import Resolution, Scope
 from topodns.topology.client_locator import ClientLocator, Method
 from topodns.topology.select import OnInvalid, Reason, UnknownClient

@@ -10,7 +10,7 @@ from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, ClusterObject, Key
 from topodns.dependency import namespace_fact, node_fact, service_fact
 from topodns.dns.message import Edns, Option
 from topodns.dns.rrtype import Rcode
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.plugin import Resolution, Scope
 from topodns.topology.client_locator import Method
 from topodns.topology.select import Reason, UnknownClient

@@ -8,7 +8,7 @@ from topodns.cluster.label_selector import parse_selector
 from topodns.kube.informer.resources import Resource
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
-from topodns.plugins.topology import TopologySettings
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.client_locator import Method
 
 ORIGIN = ("cluster", "local")

@@ -1,15 +1,13 @@
-"""The `topology` directive: settings and parser. Each option may be given once; docs/reference/topology.md has them."""
+"""The parser of `topology`. Each option may be given once; docs/reference/topology.md has them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from ipaddress import ip_address
 from typing import Final, TypeVar
 
-from topodns.cluster.model import KeySource, Kind
+from topodns.cluster.model import KeySource
 from topodns.corefile.arguments import (
-    Address,
-    Network,
     choice,
     fold_options,
     listen_address,
@@ -29,55 +27,11 @@ from topodns.corefile.parser import Directive
 from topodns.plugins.compatibility import OURS, differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
+from topodns.plugins.topology.settings import DEFAULT_PAGE, PageSettings, TopologySettings
 from topodns.topology.client_locator import Method
 from topodns.topology.select import OnInvalid, UnknownClient
 
-DEFAULT_PAGE: Final = Address("127.0.0.1", 8182)
 _PAGE_WORDS: Final = ("public", "queries")
-
-
-@dataclass(frozen=True, slots=True)
-class PageSettings:
-    """The topology page, an HTTP server for browsers."""
-
-    listen: Address = DEFAULT_PAGE  # of loopback unless `public`
-    public: bool = False  # serves clients that are not on loopback, too
-    queries: bool = False  # explains any name for any client's address, and shows prefixes of unlocated clients
-
-
-@dataclass(frozen=True, slots=True)
-class TopologySettings:
-    keys: tuple[KeySource, ...] = (KeySource.ANNOTATION, KeySource.FIELD, KeySource.OPENYURT)
-    locate: tuple[Method, ...] = (Method.NODES, Method.PODCIDR, Method.PODS, Method.SLICES)
-    trust: tuple[Network, ...] = ()  # sources whose node identity and ECS are trusted
-    unknown_client: UnknownClient = UnknownClient.STRICT
-    on_invalid: OnInvalid = OnInvalid.IGNORE
-    ttl: int | None = None  # seconds, 0..3600; None: min(5, ttl of kubernetes)
-    filter_hostnames: bool = False
-    terminating_fallback: bool = False
-    srv_priority: bool = False
-    page: PageSettings | None = None  # None: there is no page
-
-    @property
-    def placing_kinds(self) -> frozenset[Kind]:
-        """The kinds needed to locate clients and for the values of keys, which are Nodes' labels.
-
-        NodeLocators have the labels, too: with them Nodes are needed only by the methods that read Nodes.
-        """
-        kinds = {kind for method, kind in _KINDS.items() if method in self.locate}
-        return frozenset(kinds if "NodeLocator" in kinds else {*kinds, "Node"})
-
-
-_KINDS: Final[Mapping[Method, Kind]] = {
-    Method.NODES: "Node",
-    Method.PODCIDR: "Node",
-    Method.PODCIDR_UNVERIFIED: "Node",
-    Method.PODS: "Pod",
-    Method.NODELOCATOR: "NodeLocator",
-    Method.PODLOCATOR: "PodLocator",
-}
-"""The kinds that methods read; `slices` reads what every cluster has."""
-
 MAX_TTL: Final = 3600  # seconds; as in `kubernetes`
 
 E = TypeVar("E", bound=Enum)

@@ -8,7 +8,7 @@ from tests.support.corefile_settings import block_problem, only_block
 from topodns.cluster.model import KeySource
 from topodns.corefile.arguments import Address
 from topodns.corefile.errors import listed
-from topodns.plugins.topology import PageSettings, TopologySettings
+from topodns.plugins.topology.settings import PageSettings, TopologySettings
 from topodns.topology.client_locator import Method
 from topodns.topology.select import OnInvalid, UnknownClient
 

@@ -1,0 +1,1 @@
+"""The `topology` directive: which endpoints of a Service a client gets; settings of `kubernetes`."""
