@@ -9,7 +9,6 @@ from random import Random
 
 from bench.guard.counting import Calls
 from bench.guard.sockets import NOW, SLOTS, MemoryBatch, MemoryTransport, StandingLoop, Upstream
-from topodns.app.clusters import load_manifests
 from topodns.app.generation import Assembly, Machine
 from topodns.dns.tcp_framing import PREFIX, frame
 from topodns.dnsserver.handler import Handler
@@ -20,6 +19,7 @@ from topodns.net.tcp_connection import TcpConnection
 from topodns.net.tcp_scheduler import TcpSchedule
 from topodns.net.udp import UdpListener
 from topodns.plugins.block import Settings
+from topodns.plugins.kubernetes.clusters import load_manifests
 from topodns.query.counters import QueryCounters
 
 Asked = tuple[bytes, bytes]

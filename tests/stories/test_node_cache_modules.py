@@ -16,8 +16,6 @@ LIBRARIES: Final = (
 OF_METRICS: Final = ("prometheus_client", "email", "http.server", "topodns.metrics.exposition")
 OF_CLUSTERS: Final = (
     *(
-        "app.clusters",
-        "app.cluster_metrics",
         "app.workers",
         "app.workers.pool",
         "cli.check",

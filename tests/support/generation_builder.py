@@ -2,9 +2,9 @@
 
 from random import Random
 
-from topodns.app.clusters import load_manifests
 from topodns.app.generation import Assembly, Generation, Machine
 from topodns.plugins.block import Settings
+from topodns.plugins.kubernetes.clusters import load_manifests
 
 
 def assembly(host: str = "") -> Assembly:

@@ -7,12 +7,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from tests.support.demo import Demo
-from topodns.app.clusters import Cluster
 from topodns.cluster.model import Change
 from topodns.inspect.job_queue import JobQueue
 from topodns.inspect.page.page import TopologyPage
 from topodns.inspect.page.snapshot import ClusterNotes, SnapshotMaker
 from topodns.net.http_server.messages import HttpReply, HttpRequest, HttpStream
+from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.topology.settings import PageSettings
 
 

@@ -21,7 +21,6 @@ SHORT_MODULE = 40  # lines: a shorter module with one importer belongs to its im
 
 TESTED_ELSEWHERE: Mapping[str, str] = {
     "__main__": "runs `cli.main`: tests/stories/test_command_line.py starts it",
-    "app.clusters": "built, read and kept over reloads in tests/unit/app/test_cluster_reload.py",
     "app.hooks": "a Protocol and options without code",
     "app.listeners": "opens sockets: tests/stories/test_starting.py, tests/stories/test_reload.py",
     "app.process_metrics": "counts sockets and reloads: tests/stories/test_observing.py, tests/stories/test_reload.py",

@@ -18,7 +18,6 @@ from tests.support.documented_sessions import Command, commands, parse_dig
 from tests.support.documents import DOCUMENTS, ROOT
 from tests.support.exposition_samples import exposition_text
 from topodns.app.admin_endpoints import Admin
-from topodns.app.cluster_metrics import cluster_readings
 from topodns.app.listeners import Listeners
 from topodns.app.load import settings_from_text
 from topodns.app.metrics import Metrics
@@ -29,6 +28,7 @@ from topodns.inspect.http_routes import inspection
 from topodns.kube.client.contract import ApiSettings
 from topodns.locator.metrics import LocatorCounts
 from topodns.metrics.registry import Published, Reading
+from topodns.plugins.kubernetes.metrics import cluster_readings
 from topodns.plugins.order import ORDER
 from topodns.plugins.plugin import load
 from topodns.plugins.setup import MetricsSource, Shared

@@ -1,6 +1,7 @@
 """Lifecycle of the clusters of each generation: feeds kept over reloads, index warming, the log of problems.
 
-It imports no cluster module at run time, only the types of `app.clusters`: a Corefile may have no cluster.
+It imports no cluster module at run time, only the types of `plugins.kubernetes.clusters`: a Corefile may have no
+cluster.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from topodns.plugins.multisocket import process_count
 from topodns.time_slices import in_slices
 
 if TYPE_CHECKING:
-    from topodns.app.clusters import Cluster, Feed
+    from topodns.plugins.kubernetes.clusters import Cluster, Feed
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +50,8 @@ class Feeding:
         self._tasks.update((feed, []) for feed in fresh)
         self._share_octets()
         for feed in fresh:
-            await feed.begin()
+            if problem := await feed.begin():
+                raise NotKnown(problem)
         for feed in fresh:
             self._tasks[feed] += [self._start(work, name) for name, work in feed.works()]
 

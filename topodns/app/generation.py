@@ -31,8 +31,8 @@ from topodns.query.plugin import ChainPart, Client
 from topodns.query.session import PushedZones
 
 if TYPE_CHECKING:
-    from topodns.app.clusters import Cluster, ClusterMaker, Feed
     from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
+    from topodns.plugins.kubernetes.clusters import Cluster, ClusterMaker, Feed
 
 
 log = logging.getLogger(__name__)
@@ -101,8 +101,8 @@ class Assembly:
     def build(self, settings: Settings, feeds: "Iterable[Feed]" = ()) -> Generation:
         """A generation whose clusters reuse those of `feeds` that have the settings they need.
 
-        The state of the other clusters is empty: `app.clusters.load_manifests` or `app.cluster_lifecycle` fills it. No
-        feed is changed. Raises ConfigError, or one of `plugins.setup.FILE_ERRORS`.
+        The state of the other clusters is empty: `plugins.kubernetes.clusters.load_manifests` or
+        `app.cluster_lifecycle` fills it. No feed is changed. Raises ConfigError, or one of `plugins.setup.FILE_ERRORS`.
         """
         for line in refuse_self_forwarding(settings, self._machine.addresses):
             log.warning("%s", line)
@@ -132,7 +132,7 @@ class Assembly:
 
     def _make_maker(self) -> "ClusterMaker":
         # Imported here: half of the program is for clusters, and a node-cache has none.
-        from topodns.app.clusters import ClusterMaker
+        from topodns.plugins.kubernetes.clusters import ClusterMaker
 
         machine = self._machine
         replica = f"{machine.host_name}_{machine.rng.getrandbits(32):08x}"  # as client-go names a holder

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from topodns.time_slices import in_slices
 
 if TYPE_CHECKING:
-    from topodns.app.clusters import Cluster
+    from topodns.plugins.kubernetes.clusters import Cluster
     from topodns.topology.findings import Finding
 
 log = logging.getLogger(__name__)

@@ -20,7 +20,7 @@ from topodns.plugins.setup import BlockSetup
 from topodns.query.counters import server_label
 
 if TYPE_CHECKING:
-    from topodns.app.clusters import Cluster
+    from topodns.plugins.kubernetes.clusters import Cluster
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,8 @@ class Events:
 
 
 def readings(listeners: Listeners, events: Events) -> list[Published]:
-    """The metrics of every server, read at scrape time; plugins and `cluster_metrics` have further ones."""
+    """The metrics of every server, read at scrape time; plugins and their clusters (`plugins.kubernetes.metrics`)
+    have further ones."""
     return [*_process(events), *_health(events.health), *readings_of_each_process(listeners)]
 
 

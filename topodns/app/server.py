@@ -262,8 +262,8 @@ class Server:
         """Add the metrics of clusters, from the first Corefile with a cluster on."""
         maker = self._assembly.cluster_maker
         if maker is not None and not self._has_cluster_metrics:
-            # Imported here, as `app.generation` does `app.clusters`: a node-cache has no cluster.
-            from topodns.app.cluster_metrics import cluster_readings
+            # Imported here, as `app.generation` does `plugins.kubernetes.clusters`: a node-cache has no cluster.
+            from topodns.plugins.kubernetes.metrics import cluster_readings
 
             self._metrics.publish(cluster_readings(self._events.clusters, maker))
             self._has_cluster_metrics = True

@@ -10,7 +10,7 @@ from topodns.cli.admin_client import AdminError, object_text
 from topodns.cli.options import DEFAULT_PORT, DEFAULT_SERVER, stdin_text
 
 if TYPE_CHECKING:
-    from topodns.app.clusters import Cluster
+    from topodns.plugins.kubernetes.clusters import Cluster
 
 
 def add_answer_flags(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Sequence
 from random import Random
 
-from topodns.app.clusters import load_manifests
 from topodns.app.generation import Assembly, Machine
 from topodns.app.load import load_chosen
 from topodns.cli.coredns_check import Migration, examine
@@ -19,6 +18,7 @@ from topodns.kube.manifests.source import ManifestSource
 from topodns.netlink.route import own_addresses
 from topodns.plugins.bind import foreign_warnings
 from topodns.plugins.block import Settings
+from topodns.plugins.kubernetes.clusters import load_manifests
 
 log = logging.getLogger(__name__)
 

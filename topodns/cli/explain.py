@@ -9,7 +9,7 @@ from topodns.cli.admin_client import fetch_object
 from topodns.cli.answer import add_answer_flags, print_answer
 
 if TYPE_CHECKING:
-    from topodns.app.clusters import Cluster
+    from topodns.plugins.kubernetes.clusters import Cluster
 
 
 def explain(arguments: Sequence[str]) -> int:

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from topodns.corefile.arguments import Address, fold_options, listen_address, only_choice
 from topodns.corefile.parser import Directive
@@ -14,7 +14,7 @@ from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
 
 if TYPE_CHECKING:
-    from topodns.cluster.state import ClusterState
+    from topodns.plugins.kubernetes.clusters import Cluster
 
 log = logging.getLogger(__name__)
 
@@ -36,23 +36,7 @@ def parse_ready(directive: Directive, _: Context) -> Ready:
     return fold_options(directive, Ready(listen_address(directive, Ready().listen)), {"monitor": monitor})
 
 
-class WatchedCluster(Protocol):
-    """A cluster, as far as readiness depends on it: `app.clusters.Cluster`, which this room must not import."""
-
-    @property
-    def state(self) -> "ClusterState": ...
-
-    def waiting_for(self) -> Iterable[str]:
-        """The kinds that are not synced yet, with the reason where a request was denied or failed."""
-
-    def lacks(self) -> Iterable[str]:
-        """A line for each kind that `topology` needs and the API server has refused (403 or 404) since the start."""
-
-    def missing_locators(self) -> str:
-        """The locators that clients need and that do not exist yet, as a clause; "" for none."""
-
-
-def unready(clusters: Iterable[WatchedCluster]) -> Iterator[str]:
+def unready(clusters: Iterable["Cluster"]) -> Iterator[str]:
     """Reasons for not being ready: a line for each unsynced cluster and for each kind that topology lacks."""
     for cluster in clusters:
         if not cluster.state.synced:
@@ -61,7 +45,7 @@ def unready(clusters: Iterable[WatchedCluster]) -> Iterator[str]:
             yield f"kubernetes: topology lacks {line}"
 
 
-def without_locators(clusters: Iterable[WatchedCluster]) -> Iterator[str]:
+def without_locators(clusters: Iterable["Cluster"]) -> Iterator[str]:
     """A line for each cluster whose clients need locators that do not exist yet."""
     for cluster in clusters:
         if missing := cluster.missing_locators():
@@ -90,7 +74,7 @@ class Readiness:
         """Answer 503 from now on: the server stops."""
         self._stopping = True
 
-    def route(self, clusters: Collection[WatchedCluster], continuously: bool) -> Callable[[HttpRequest], HttpReply]:
+    def route(self, clusters: Collection["Cluster"], continuously: bool) -> Callable[[HttpRequest], HttpReply]:
         """The handler of /ready for a server block, with the clusters of all blocks. `continuously`: its `monitor`."""
 
         def ready(request: HttpRequest) -> HttpReply:
@@ -98,7 +82,7 @@ class Readiness:
 
         return ready
 
-    def _reply(self, clusters: Collection[WatchedCluster], continuously: bool) -> HttpReply:
+    def _reply(self, clusters: Collection["Cluster"], continuously: bool) -> HttpReply:
         if self._stopping:
             return HttpReply(503, b"Shutting down")
         reasons = [*self._waits_for(), *unready(clusters)]
@@ -109,7 +93,7 @@ class Readiness:
         self._was_ready = True
         return HttpReply(200, b"OK")
 
-    def _without_locators(self, clusters: Iterable[WatchedCluster]) -> list[str]:
+    def _without_locators(self, clusters: Iterable["Cluster"]) -> list[str]:
         """The reasons from `without_locators`, until LOCATORS_WAIT is over; then none, with a line in the log."""
         reasons, now = list(without_locators(clusters)), self._clock()
         if not reasons:

@@ -21,13 +21,8 @@ from topodns.query.deferred import Timers
 from topodns.query.plugin import Around, ChainPart
 
 if TYPE_CHECKING:
-    from topodns.cluster.state import ClusterState
     from topodns.files.poller import FilePoller
-    from topodns.plugins.kubernetes.pod_wait import PodWait
-    from topodns.plugins.kubernetes.settings import KubernetesSettings
-    from topodns.plugins.topology.settings import TopologySettings
-    from topodns.query.label_limiter import LabelLimiters
-    from topodns.topology.client_locator import ClientLocator
+    from topodns.plugins.kubernetes.clusters import Cluster
 
 T = TypeVar("T")
 
@@ -92,27 +87,13 @@ class ChangingSource(Protocol):
     poller: "FilePoller"
 
 
-class ClusterOfBlock(Protocol):
-    """The cluster of the block's `kubernetes`. `topology` and `locator` are None without `topology`."""
-
-    @property
-    def kubernetes(self) -> "KubernetesSettings": ...
-    @property
-    def topology(self) -> "TopologySettings | None": ...
-    @property
-    def state(self) -> "ClusterState": ...
-    @property
-    def locator(self) -> "ClientLocator | None": ...
-    @property
-    def limiters(self) -> "LabelLimiters": ...
-    @property
-    def pod_wait(self) -> "PodWait | None": ...
-
-
 class BlockSetup:
-    """One server block during setup: its plugins are set up from the last in `plugins.order` to the first."""
+    """One server block during setup: its plugins are set up from the last in `plugins.order` to the first.
 
-    def __init__(self, process: Process, block: ServerBlock, cluster: ClusterOfBlock | None = None) -> None:
+    `cluster`: that of the block's `kubernetes`.
+    """
+
+    def __init__(self, process: Process, block: ServerBlock, cluster: "Cluster | None" = None) -> None:
         self.process = process
         self.block = block
         self.cluster = cluster

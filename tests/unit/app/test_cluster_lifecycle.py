@@ -14,10 +14,9 @@ from tests.support.fake_api.listener import Answer
 from tests.support.fake_api.server import FakeApi
 from tests.support.virtual_event_loop import run_virtually
 from topodns.app.cluster_lifecycle import Feeding, NotKnown, await_sync
-from topodns.app.cluster_reload import feed_settings
-from topodns.app.clusters import Cluster, Feed
 from topodns.dns.name import parse_name
 from topodns.kube.client.contract import ApiError, ApiSettings
+from topodns.plugins.kubernetes.clusters import Cluster, Feed, feed_settings
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 
 SETTINGS: Final = KubernetesSettings((parse_name("cluster.local."),), api=ApiSettings())

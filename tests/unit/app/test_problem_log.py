@@ -9,11 +9,10 @@ import pytest
 
 from tests.support.model_builders import service
 from tests.support.virtual_event_loop import run_virtually
-from topodns.app.cluster_reload import feed_settings
-from topodns.app.clusters import Cluster, Feed
 from topodns.app.problem_log import CHECK_AFTER, ProblemLog
 from topodns.cluster.model import Deleted, ObjectKey, Service, Upserted
 from topodns.dns.name import parse_name
+from topodns.plugins.kubernetes.clusters import Cluster, Feed, feed_settings
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.topology.settings import TopologySettings
 

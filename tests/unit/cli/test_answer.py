@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from topodns.app.clusters import Cluster
 from topodns.cli.admin_client import AdminError
 from topodns.cli.answer import add_answer_flags, print_answer
 from topodns.inspect.explain.question import Unexplained
+from topodns.plugins.kubernetes.clusters import Cluster
 
 DEMO = str(Path(__file__).parents[3] / "config" / "demo" / "Corefile")
 

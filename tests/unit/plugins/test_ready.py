@@ -6,12 +6,12 @@ from tests.support.corefile_settings import block_problem, only_block, settings
 from tests.support.demo import Demo
 from tests.support.generation_builder import assembly
 from tests.support.model_builders import node, node_locator
-from topodns.app.clusters import Cluster
 from topodns.cluster.model import Deleted, Kind, ObjectKey, Replaced, Upserted
 from topodns.corefile.arguments import Address
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.informer.progress import Progress, Trouble
 from topodns.net.http_server.messages import HttpReply, HttpRequest
+from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.kubernetes.watched_kinds import resources
 from topodns.plugins.ready import LOCATORS_WAIT, Readiness, Ready, unready
 

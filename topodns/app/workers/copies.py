@@ -4,12 +4,11 @@ from collections import deque
 from collections.abc import Collection, Iterable
 from random import Random
 
-from topodns.app.cluster_reload import FeedSettings
-from topodns.app.clusters import ClusterMaker, Feed
 from topodns.app.generation import Machine
 from topodns.app.workers.messages import ChangeType, StateChange, changes_of
 from topodns.cluster.decode.packed import unpack_objects
 from topodns.dependency import Fact
+from topodns.plugins.kubernetes.clusters import ClusterMaker, Feed, FeedSettings
 
 _NONE: frozenset[Fact] = frozenset()
 

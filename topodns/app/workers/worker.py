@@ -168,8 +168,8 @@ class Worker(asyncio.Protocol):
 
     def _make_copies(self) -> "Copies":
         # Imported here: without clusters, half of the program is not needed.
-        from topodns.app.cluster_metrics import pod_wait_reading
         from topodns.app.workers.copies import Copies
+        from topodns.plugins.kubernetes.metrics import pod_wait_reading
 
         copies = Copies(self._machine, self._rng)
         self._assembly.cluster_maker = copies.maker

@@ -6,7 +6,6 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from topodns.app.clusters import Cluster
 from topodns.cluster.state import ClusterState
 from topodns.dns.name import name_text
 from topodns.inspect.audit.report import (
@@ -19,6 +18,7 @@ from topodns.inspect.audit.report import (
 )
 from topodns.inspect.coverage import free_steps
 from topodns.inspect.what_if import BadWhatIf, WhatIf, parse_changes
+from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.findings import CLUSTER, Finding, Severity
 

@@ -16,7 +16,7 @@ from topodns.net.http_server.messages import HttpReply, HttpRequest
 from topodns.time_slices import Job
 
 if TYPE_CHECKING:
-    from topodns.app.clusters import Cluster
+    from topodns.plugins.kubernetes.clusters import Cluster
 
 REUSED: Final = 1.0  # seconds for which the last audit answers further requests of the same what-if
 SEPARATOR: Final = ";"  # of changes in the argument `what-if`; in no name or key

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
 
-from topodns.app.clusters import Cluster
 from topodns.cluster.model import ZONE_LABEL
 from topodns.dns.name import name_text
 from topodns.inspect.explain.location_evidence import Evidence, gather_evidence, labels_in_use
 from topodns.inspect.explain.question import Unexplained, parse_address
 from topodns.inspect.explain.reasons import operator_hint
+from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.topology.client_locator import ClientLocator
 from topodns.topology.select import Location
 

@@ -14,7 +14,7 @@ from topodns.net.http_server.messages import HttpReply, HttpRequest, Route
 from topodns.time_slices import Job
 
 if TYPE_CHECKING:
-    from topodns.app.clusters import Cluster
+    from topodns.plugins.kubernetes.clusters import Cluster
 
 
 def explain_route(clusters: "Collection[Cluster]") -> Route:

@@ -5,7 +5,6 @@ from ipaddress import ip_address
 from random import Random
 from typing import Final
 
-from topodns.app.clusters import Cluster, load_manifests
 from topodns.app.generation import Assembly, Machine
 from topodns.cluster.model import InvalidPolicy, ObjectKey, Policy
 from topodns.cluster.state import ClusterState
@@ -18,6 +17,7 @@ from topodns.inspect.explain.explanation import Explanation
 from topodns.inspect.explain.question import ExplainQuestion, Unexplained
 from topodns.inspect.explain.reasons import answer_reason, missing_object, operator_hint, unknown_node
 from topodns.plugins.block import Settings
+from topodns.plugins.kubernetes.clusters import Cluster, load_manifests
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.setup import PLUGIN as KUBERNETES
 from topodns.plugins.kubernetes.zone import KubernetesZone

@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from topodns.app.clusters import Cluster
 from topodns.cluster.model import Kind
 from topodns.dns.message import Query
 from topodns.dns.rrtype import Rcode
 from topodns.inspect.explain.name_errors import name_error_text
 from topodns.kube.manifests.source import ManifestSource
+from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.query.plugin import Resolution
 from topodns.topology.client_locator import Method

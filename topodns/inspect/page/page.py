@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from topodns.app.clusters import Cluster
 from topodns.inspect.job_queue import JobQueue
 from topodns.inspect.page.html import html_page
 from topodns.inspect.page.recent_misses import EVERY, RecentCounts, totals_of
 from topodns.inspect.page.routes import PageRoutes
 from topodns.inspect.page.snapshot import ClusterNotes, unknown_of
 from topodns.net.http_server.messages import Route
+from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.topology.settings import PageSettings
 from topodns.query.counters import QueryCounters
 

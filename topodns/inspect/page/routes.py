@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from topodns.app.clusters import Cluster
 from topodns.cluster.model import ObjectKey
 from topodns.dns.name import name_text
 from topodns.inspect.explain.endpoint import explanation_object
@@ -19,6 +18,7 @@ from topodns.inspect.page.service_detail import service_detail
 from topodns.inspect.page.snapshot import ClusterNotes, Snapshot, SnapshotMaker
 from topodns.inspect.page.what_if import what_if
 from topodns.net.http_server.messages import HttpReply, HttpRequest, HttpStream, Route
+from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.topology.settings import PageSettings
 from topodns.time_slices import Job
 

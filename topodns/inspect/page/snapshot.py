@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from topodns.app.clusters import Cluster
 from topodns.cluster.model import ZONE_LABEL, Node, ObjectKey
 from topodns.dns.name import name_text
 from topodns.inspect.cluster_view import ServiceView, service_view
 from topodns.inspect.job_queue import JobQueue
 from topodns.inspect.node_groups import NodeGroups
 from topodns.inspect.page.rows import MAX_COLUMNS, MAX_ROWS, ServiceRow, ZoneColumns, service_row
+from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.time_slices import Job
 
 EVERY: Final = 0.5  # seconds for which a snapshot is given out again: at most two are made a second

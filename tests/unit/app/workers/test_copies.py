@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from tests.support.corefile_settings import only_block
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, node_locator, service
 from tests.support.random_clusters import KINDS, History, histories
-from topodns.app.cluster_reload import FeedSettings, feed_settings
 from topodns.app.generation import Machine
 from topodns.app.workers.copies import Copies
 from topodns.app.workers.journal import FeedJournal, TurnChanges, snapshot
@@ -22,6 +21,7 @@ from topodns.cluster.model import ClusterObject, Kind, ObjectKey, Replaced, Upse
 from topodns.cluster.slices import SliceOwner
 from topodns.cluster.state import ClusterState
 from topodns.dependency import EVERYTHING, Fact, service_fact
+from topodns.plugins.kubernetes.clusters import FeedSettings, feed_settings
 from topodns.topology.keys import key_reader
 
 DB = ObjectKey("shop", "db")

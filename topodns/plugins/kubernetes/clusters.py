@@ -1,7 +1,8 @@
 """The clusters of `kubernetes` directives: state, feed and client locator of each. Nothing is started here.
 
-A `Feed` may outlive its generation: if the next Corefile needs the same feed, it keeps running over the reload
-(`app.cluster_reload`).
+A `Feed` may outlive its generation: if the next Corefile needs a feed with equal `FeedSettings`, this one keeps running
+over the reload, with its state and watches. The reload then needs no list of that cluster, and its state is complete
+all the time. All other clusters are read anew.
 """
 
 import time
@@ -12,24 +13,25 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from topodns.app.cluster_lifecycle import NotKnown
-from topodns.app.cluster_reload import FeedSettings, feed_settings, kept_feed
-from topodns.cluster.model import Kind
+from topodns.cluster.label_selector import Selector
+from topodns.cluster.model import KeySource, Kind
 from topodns.cluster.namespace_budget import UNLIMITED, NamespaceBudget
 from topodns.cluster.publishing_state import PublishingState, Subscriber
 from topodns.cluster.state import ClusterState
 from topodns.files.watch import watch_files
 from topodns.kube.client import connect
-from topodns.kube.client.contract import ApiError, KubeApi
+from topodns.kube.client.contract import ApiError, ApiSettings, KubeApi
 from topodns.kube.client.counters import RequestCounters
 from topodns.kube.client.credentials import OURS
 from topodns.kube.events.recorder import EventRecorder
 from topodns.kube.informer.informer import ApiSource
+from topodns.kube.informer.resources import Resource
 from topodns.kube.lease import LEASE_NAMESPACE
 from topodns.kube.manifests.source import ManifestSource
 from topodns.net.loop_timers import LoopTimers
 from topodns.plugins.kubernetes.pod_wait import PodWait
 from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.plugins.view.settings import View
 from topodns.query.label_limiter import LabelLimiters
@@ -47,6 +49,41 @@ _OR_ELSE: Final[Mapping[Kind, str]] = {
     "NodeLocator": ", or `locate` goes without nodelocator",
     "PodLocator": ", or `locate` goes without podlocator",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class FeedSettings:
+    """All settings that a feed depends on. The other settings of a cluster may change without a new feed."""
+
+    api: ApiSettings | None
+    manifests: tuple[str, ...]
+    labels: Selector | None
+    needed: frozenset[Kind]
+    resources: tuple[Resource, ...]  # to list and watch at an API server
+    key_sources: tuple[KeySource, ...]
+    terminating_fallback: bool
+    pod_names: bool
+    writes_events: bool
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Equal for two feeds of the same source, even if they read different objects of it."""
+        return self.api, self.manifests
+
+
+def feed_settings(kubernetes: KubernetesSettings, topology: TopologySettings | None) -> FeedSettings:
+    """The settings of the feed that these two directives need."""
+    return FeedSettings(
+        api=kubernetes.api,
+        manifests=kubernetes.manifests,
+        labels=kubernetes.labels,
+        needed=needed_kinds(kubernetes, topology),
+        resources=resources(kubernetes, topology),
+        key_sources=topology.keys if topology is not None else (),
+        terminating_fallback=topology is not None and topology.terminating_fallback,
+        pod_names=kubernetes.endpoint_pod_names,
+        writes_events=kubernetes.api is not None and topology is not None,
+    )
 
 
 class Feed:
@@ -85,15 +122,19 @@ class Feed:
         """Whether the first state arrives after `begin` returns, so that a start waits for it."""
         return isinstance(self.source, ApiSource)
 
-    async def begin(self) -> None:
-        """Read the manifests, or the connection settings of the API server. Raises NotKnown."""
+    async def begin(self) -> str:
+        """Read the manifests, or the connection settings of the API server.
+
+        Returns the reason why these settings cannot be used; "" if they can.
+        """
         if isinstance(self.source, ApiSource):
             try:
                 await self.source.connect()
             except ApiError as problem:
-                raise NotKnown(str(problem)) from problem
+                return str(problem)
         else:
             await self.source.load_gently()
+        return ""
 
     def subscribe(self, *subscribers: Subscriber) -> None:
         """Replace the subscribers that an earlier call set; `pod_wait` stays subscribed beside them."""
@@ -260,7 +301,9 @@ class ClusterMaker:
 
     def feed(self, settings: FeedSettings, spare: list[Feed]) -> Feed:
         """The first feed of `spare` with equal settings, which leaves the list; else a new one."""
-        if (kept := kept_feed(settings, spare)) is not None:
+        kept = next((feed for feed in spare if feed.settings == settings), None)
+        if kept is not None:
+            spare.remove(kept)
             return kept
         if settings.api is None:
             return Feed(settings, self._rng)

@@ -7,7 +7,7 @@ import pytest
 from tests.support.corefile_settings import settings
 from tests.support.exposition_samples import only, scraped
 from tests.support.generation_builder import assembly, read_whole
-from topodns.app.cluster_metrics import cluster_readings
+from topodns.plugins.kubernetes.metrics import cluster_readings
 
 LOCATORS = """
 apiVersion: topodns.io/v1alpha1

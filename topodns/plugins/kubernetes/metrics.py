@@ -6,7 +6,6 @@ from functools import partial
 from operator import attrgetter
 from typing import Final
 
-from topodns.app.clusters import Cluster, ClusterMaker
 from topodns.cluster.model import InvalidPolicy
 from topodns.kube.client.counters import RequestCounters
 from topodns.kube.informer.informer import ApiSource
@@ -14,6 +13,7 @@ from topodns.kube.informer.programming_latency import BUCKETS
 from topodns.kube.informer.progress import Progress
 from topodns.kube.manifests.source import ManifestSource
 from topodns.metrics.registry import Distribution, Published, Reading
+from topodns.plugins.kubernetes.clusters import Cluster, ClusterMaker
 from topodns.query.histogram import Histogram
 
 Clusters = Callable[[], Iterable[Cluster]]
