@@ -14,6 +14,7 @@ from topodns.dns.name import Name, name_text, parse_name
 from topodns.dnsserver.chain import Chain, ChainLink
 from topodns.dnsserver.push.budget import PushShares
 from topodns.dnsserver.push.publisher import Publisher
+from topodns.dnsserver.push.session import PushSession
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.settings import KubernetesSettings
@@ -50,7 +51,7 @@ class ClientConnection(PushedSets):
         self.is_open = True
         self.finishing = False
         self.held_open = 0.0
-        self.session = publisher.open(self)
+        self.session = PushSession(publisher, self)
 
     def send(self, framed: bytes) -> bool:
         if not self.reads:

@@ -277,7 +277,12 @@ class Listeners:
 
 
 def _opening(publisher: "Publisher | None") -> OpenSession | None:
-    return None if publisher is None else publisher.open
+    if publisher is None:
+        return None
+    # Imported here, as `Publisher` is.
+    from topodns.dnsserver.push.session import PushSession
+
+    return partial(PushSession, publisher)
 
 
 def _timeouts(settings: Settings, at: ListenAt) -> TcpLimits:

@@ -4,58 +4,17 @@ from collections import OrderedDict, deque
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from itertools import count
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final
 
 from topodns.dependency import Fact
 from topodns.dnsserver.push.budget import PushShares
 from topodns.dnsserver.push.difference import PushedRecords
-from topodns.plugins.push import PushCounts, PushRefusal
-
-if TYPE_CHECKING:
-    from topodns.dnsserver.push.session import PushSession
+from topodns.dnsserver.push.subscriber import PushedAnswer, Viewer
+from topodns.plugins.push import PushCounts
 
 _ANSWER: Final = 1000  # octets of an answer beside its name, records and dependencies, as by bench/push_memory.py
 _FACT: Final = 250  # octets of a dependency and its place in the index
 _DEBTS: Final = 1024  # addresses; beyond, those are forgotten whose turn has come since
-
-
-class Viewer(NamedTuple):
-    """The client of an answer, as far as the answer may depend on it. `node_name`: its claim, b"" for none."""
-
-    address: bytes  # packed
-    node_name: bytes
-
-
-class PushedAnswer:
-    """An answer to which sessions are subscribed.
-
-    `viewer`: the client for which it is made; None: the same for all clients. `records` None: the first answer is
-    awaited. `withheld`: the reason why the records are those of `WITHHELD`; None: they are not. `owner`: the address of
-    a subscriber, for which the memory counts: that of the first one which still has its subscription.
-    """
-
-    __slots__ = (
-        *("again", "due", "facts", "octets", "owner", "pending"),
-        *("qname", "qtype", "records", "subscribers", "viewer", "waiting", "withheld"),
-    )
-
-    def __init__(self, qname: bytes, qtype: int, viewer: Viewer | None, owner: bytes) -> None:
-        self.qname = qname
-        self.qtype = qtype
-        self.viewer = viewer
-        self.owner = owner
-        self.subscribers: dict[PushSession, int] = {}  # -> the id of its SUBSCRIBE
-        self.waiting: dict[PushSession, int] = {}  # those without a response yet
-        self.records: PushedRecords | None = None
-        self.withheld: PushRefusal | None = None
-        self.facts: frozenset[Fact] = frozenset()
-        self.octets = 0  # as counted
-        self.due = False  # in `DueAnswers`, touched by a change
-        self.pending = False  # being made, by a deferred answer
-        self.again = False  # to be made once more when that is done
-
-    def __repr__(self) -> str:
-        return f"<PushedAnswer {self.qname!r} {self.qtype}, {len(self.subscribers)} subscribers>"
 
 
 class AnswerTable:

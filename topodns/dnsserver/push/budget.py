@@ -1,14 +1,15 @@
 """Limits on DNS push: sessions, subscriptions and their memory, for each client address and for the process.
 
-A client is an address, as several programs behind one cannot be told apart. An address whose subscriptions take more
-memory than is still free gets no further subscription, so that it holds at most half of the memory that the other
-addresses leave. A subscription begins only while memory is free; answers that grow later may exceed the limit.
-Addresses are packed.
+A client is an address, as several programs behind one cannot be told apart. The rule for memory: a new subscription
+needs free memory, and an address gets it only if the memory that it holds already is not larger than the free memory,
+which is the limit less the memory of all addresses. So one address alone can fill half of the limit, and beside others
+half of what these leave. An answer that grows later may exceed the limit. Addresses are packed.
 """
 
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
+from topodns.dnsserver.push.subscriber import Subscriber
 from topodns.plugins.push import SESSIONS_OF_ADDRESS, PushCounts, PushRefusal, SessionEnd
 from topodns.query.session import PushLimits
 
@@ -18,16 +19,11 @@ SUBSCRIPTION: Final = 120
 _SUBSCRIPTIONS_OF_ADDRESS: Final = 2  # times those of one session: a node cache that reconnects has two for a moment
 
 
-class EvictableSession(Protocol):
-    def evict(self) -> None:
-        """End the session in favour of another one, in good order; it is not counted any more from now on."""
-
-
 @dataclass(slots=True)
 class HeldByAddress:
     """The resources of one client address. `octets`: of its subscriptions, and of the answers that count for it."""
 
-    sessions: dict[EvictableSession, None] = field(default_factory=dict)  # the oldest first
+    sessions: dict[Subscriber, None] = field(default_factory=dict)  # the oldest first
     subscriptions: int = 0
     octets: int = 0
 
@@ -47,13 +43,13 @@ class PushShares:
         """The resources of this address; not to be changed by the caller."""
         return self._held.get(address) or HeldByAddress()
 
-    def add_session(self, address: bytes, session: EvictableSession) -> None:
+    def add_session(self, address: bytes, session: Subscriber) -> None:
         held = self._held.setdefault(address, HeldByAddress())
         self._crowds[len(held.sessions)].pop(address, None)
         held.sessions[session] = None
         self._crowds[len(held.sessions)][address] = None
 
-    def remove_session(self, address: bytes, session: EvictableSession) -> None:
+    def remove_session(self, address: bytes, session: Subscriber) -> None:
         held = self._held[address]
         del self._crowds[len(held.sessions)][address]
         del held.sessions[session]
@@ -68,7 +64,7 @@ class PushShares:
         held.octets += octets
         self._forget_if_empty(address, held)
 
-    def oldest_of_most(self, than: int) -> EvictableSession | None:
+    def oldest_of_most(self, than: int) -> Subscriber | None:
         """The oldest session of an address with the most sessions, if these are more than `than`."""
         for crowd in self._crowds[:than:-1]:
             for address in crowd:
@@ -88,7 +84,7 @@ class PushBudget:
         self.counts = counts
         self.shares = shares
 
-    def add_session(self, address: bytes, session: EvictableSession) -> PushRefusal | None:
+    def add_session(self, address: bytes, session: Subscriber) -> PushRefusal | None:
         """Count a session, unless a limit forbids it.
 
         Where all are taken, an address with at least two more sessions than this one loses its oldest.
@@ -105,7 +101,7 @@ class PushBudget:
         self.shares.add_session(address, session)
         return None
 
-    def remove_session(self, address: bytes, session: EvictableSession, reason: SessionEnd) -> None:
+    def remove_session(self, address: bytes, session: Subscriber, reason: SessionEnd) -> None:
         """Count the end of a session; its subscriptions are removed one by one."""
         self.counts.sessions -= 1
         self.counts.ended[reason] += 1

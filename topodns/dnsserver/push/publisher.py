@@ -17,16 +17,16 @@ from topodns.dns.name import is_below_any, wire_labels
 from topodns.dns.push import write_push
 from topodns.dns.rrtype import Rcode, RRClass
 from topodns.dns.wire_format import MAX_MESSAGE
-from topodns.dnsserver.push.answers import AnswerTable, PushedAnswer
+from topodns.dnsserver.push.answers import AnswerTable
 from topodns.dnsserver.push.budget import PushBudget, PushShares
 from topodns.dnsserver.push.difference import WITHHELD, PushedRecords, all_changes, anew, difference, pushed_records
 from topodns.dnsserver.push.schedule import PushSchedule
-from topodns.dnsserver.push.session import PushSession
+from topodns.dnsserver.push.subscriber import PushedAnswer, Subscriber
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.push import PushCounts, PushRefusal
 from topodns.query.deferred import Deferred, Timers, pursue
 from topodns.query.plugin import Client, Dropped, Resolution, Scope
-from topodns.query.session import PushLimits, SessionConnection
+from topodns.query.session import PushLimits
 
 log = logging.getLogger(__name__)
 
@@ -54,14 +54,10 @@ class Publisher:
         self._local_port = local_port
         self._rng = rng
         self._budget = PushBudget(limits, counts, shares)
-        self._sessions: dict[PushSession, None] = {}
+        self._sessions: dict[Subscriber, None] = {}
         self._table = AnswerTable(counts, shares)
         self._schedule = PushSchedule(timers, self._table, counts, shares, self._make_due, self.unsubscribe)
         self._changes = 0  # calls of `touched`
-
-    def open(self, connection: SessionConnection) -> PushSession:
-        """Implements `OpenSession`."""
-        return PushSession(self, connection)
 
     def swap(self, blocks: BlockTable, limits: PushLimits | None) -> None:
         """Use other server blocks, after a reload, and make all answers anew; `limits` None: end all sessions."""
@@ -88,19 +84,19 @@ class Publisher:
         """Milliseconds after which a client whose session ends here may connect again: another one for each."""
         return self._rng.randrange(_LONGEST_DELAY)
 
-    def add_session(self, session: PushSession) -> PushRefusal | None:
+    def add_session(self, session: Subscriber) -> PushRefusal | None:
         refusal = self._budget.add_session(session.connection.address, session)
         if refusal is None:
             self._sessions[session] = None
         return refusal
 
-    def remove_session(self, session: PushSession) -> None:
+    def remove_session(self, session: Subscriber) -> None:
         """Remove a closed session now, and its subscriptions soon."""
         del self._sessions[session]
         self._budget.remove_session(session.connection.address, session, session.end)
         self._schedule.leave(session)
 
-    def followed(self, session: PushSession, qname: bytes, qtype: int) -> PushedAnswer | None:
+    def followed(self, session: Subscriber, qname: bytes, qtype: int) -> PushedAnswer | None:
         """The answer that the session's subscription to this question follows; None without a subscription.
 
         `qname` is in wire form, in lower case.
@@ -111,7 +107,7 @@ class Publisher:
                 return answer
         return None
 
-    def subscribe(self, session: PushSession, ident: int, qname: bytes, qtype: int) -> PushRefusal | None:
+    def subscribe(self, session: Subscriber, ident: int, qname: bytes, qtype: int) -> PushRefusal | None:
         """Add a subscription, and send the response and the present records, now or soon; or a reason to refuse it."""
         query, client = self._asked(session, qname, qtype)
         block = self._blocks.match(query, client)
@@ -138,7 +134,7 @@ class Publisher:
             self._schedule.add(answer)
         return None
 
-    def unsubscribe(self, session: PushSession, answer: PushedAnswer) -> None:
+    def unsubscribe(self, session: Subscriber, answer: PushedAnswer) -> None:
         """Remove a subscription, which has left `session.answers`. A SUBSCRIBE without a response gets it now."""
         self._budget.remove_subscription(session.connection.address)
         answer.subscribers.pop(session, None)
@@ -154,11 +150,11 @@ class Publisher:
         """Make an answer anew when there is nothing more urgent (RECONFIRM)."""
         self._schedule.doubt(answer)
 
-    def _enrol(self, answer: PushedAnswer, session: PushSession, ident: int) -> None:
+    def _enrol(self, answer: PushedAnswer, session: Subscriber, ident: int) -> None:
         answer.subscribers[session] = ident
         session.answers[ident] = answer
 
-    def _welcome(self, answer: PushedAnswer, records: PushedRecords, session: PushSession, ident: int) -> None:
+    def _welcome(self, answer: PushedAnswer, records: PushedRecords, session: Subscriber, ident: int) -> None:
         """Send the response, and the present records if there are any."""
         answer.waiting.pop(session, None)
         session.respond(ident)
@@ -173,7 +169,7 @@ class Publisher:
         elif answer.subscribers:
             self._make(answer, next(iter(answer.subscribers)))
 
-    def _asked(self, session: PushSession, qname: bytes, qtype: int) -> tuple[Query, Client]:
+    def _asked(self, session: Subscriber, qname: bytes, qtype: int) -> tuple[Query, Client]:
         """The query and the client that would get the answer over this connection."""
         address, node_name = session.viewer
         edns = None
@@ -182,7 +178,7 @@ class Publisher:
         query = Query(0, Flag.RD, wire_labels(qname), qname, qtype, RRClass.IN, edns, len(qname))
         return query, Client(address, session.connection.port, "tcp", self._local_port, limit=MAX_MESSAGE)
 
-    def _make(self, answer: PushedAnswer, session: PushSession) -> None:
+    def _make(self, answer: PushedAnswer, session: Subscriber) -> None:
         """Make the answer as for a query of this session, and push what differs; later, if it is deferred."""
         query, client = self._asked(session, answer.qname, answer.qtype)
         block = self._blocks.match(query, client)
@@ -252,7 +248,7 @@ class Publisher:
         elif others:
             self._schedule.send(write_push(difference(old, records, answer.qname, answer.qtype)), others)
 
-    def _refresh(self, answer: PushedAnswer, session: PushSession) -> None:
+    def _refresh(self, answer: PushedAnswer, session: Subscriber) -> None:
         """Send all records anew, to a session that has followed another answer so far."""
         if answer.records is not None:
             self._schedule.send(write_push(anew(answer.records, answer.qname, answer.qtype)), (session,))
@@ -325,7 +321,7 @@ class Publisher:
                 if session.answers.get(ident) is answer:
                     self._enrol(shared, session, ident)
 
-    def _dissolve(self, answer: PushedAnswer) -> dict[PushSession, int]:
+    def _dissolve(self, answer: PushedAnswer) -> dict[Subscriber, int]:
         """Remove an answer from the table, and its subscribers, which are returned.
 
         Without any it is not made once more where it is still due, doubted or pending.

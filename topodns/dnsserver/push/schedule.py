@@ -7,17 +7,15 @@ anew, removes some subscriptions of closed sessions, and so on until its time is
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from topodns.dependency import Fact
 from topodns.dns.tcp_framing import frame
-from topodns.dnsserver.push.answers import AnswerTable, DueAnswers, PushedAnswer
+from topodns.dnsserver.push.answers import AnswerTable, DueAnswers
 from topodns.dnsserver.push.budget import PushShares
+from topodns.dnsserver.push.subscriber import PushedAnswer, Subscriber
 from topodns.plugins.push import PushCounts
 from topodns.query.deferred import Timers
-
-if TYPE_CHECKING:
-    from topodns.dnsserver.push.session import PushSession
 
 SLICE: Final = 0.001  # seconds of work between two turns of the loop
 PAUSE: Final = 0.001  # seconds between two slices, or as long as a slice took: at most half of the time is for pushes
@@ -37,7 +35,7 @@ class PushSchedule:
         counts: PushCounts,
         shares: PushShares,
         make: Callable[[PushedAnswer], object],
-        unsubscribe: "Callable[[PushSession, PushedAnswer], object]",
+        unsubscribe: Callable[[Subscriber, PushedAnswer], object],
     ) -> None:
         """`make` makes an answer anew; `unsubscribe` removes one of the subscriptions of a closed session."""
         self._timers = timers
@@ -49,8 +47,8 @@ class PushSchedule:
         self._facts: OrderedDict[Fact, None] = OrderedDict()  # touched, and their answers not looked up yet
         self._touched: deque[Iterator[PushedAnswer]] = deque()  # answers of one fact each, those left to add
         self._due = DueAnswers()
-        self._outbox: deque[tuple[bytes, int, Iterator[PushSession]]] = deque()  # (octets, messages, recipients left)
-        self._leaving: deque[PushSession] = deque()  # closed, with subscriptions to remove
+        self._outbox: deque[tuple[bytes, int, Iterator[Subscriber]]] = deque()  # (octets, messages, recipients left)
+        self._leaving: deque[Subscriber] = deque()  # closed, with subscriptions to remove
         self._is_scheduled = False
         self._rested_at = 0.0  # the time at which the pauses for all work so far are over
 
@@ -94,13 +92,13 @@ class PushSchedule:
         self._due.doubt(answer)
         self._schedule()
 
-    def send(self, messages: list[bytes], recipients: "Iterable[PushSession]") -> None:
+    def send(self, messages: list[bytes], recipients: Iterable[Subscriber]) -> None:
         """Send PUSH messages to sessions, after all earlier ones; no effect without any message."""
         if messages:
             self._outbox.append((b"".join(map(frame, messages)), len(messages), iter(tuple(recipients))))
             self._schedule()
 
-    def leave(self, session: "PushSession") -> None:
+    def leave(self, session: Subscriber) -> None:
         """Remove the subscriptions of a closed session."""
         if session.answers:
             self._leaving.append(session)
@@ -174,7 +172,7 @@ class PushSchedule:
             session.deliver(framed)
         return _SENDS
 
-    def _remove_some(self, session: "PushSession") -> None:
+    def _remove_some(self, session: Subscriber) -> None:
         for _ in range(_SENDS):
             if not session.answers:
                 self._leaving.popleft()

@@ -5,7 +5,7 @@ the publisher gives the time.
 """
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from topodns.cluster.api_names import is_subdomain
 from topodns.dns.dso import (
@@ -22,36 +22,17 @@ from topodns.dns.dso import (
 )
 from topodns.dns.push import Reconfirm, Subscribe, read_reconfirm, read_subscribe, read_unsubscribe
 from topodns.dns.rrtype import Rcode, RRClass, RRType
-from topodns.dns.tcp_framing import frame
 from topodns.dns.wire_reader import WireError
-from topodns.dnsserver.push.answers import Viewer
+from topodns.dnsserver.push.publisher import Publisher
+from topodns.dnsserver.push.subscriber import MINUTE, Subscriber
 from topodns.plugins.push import PushRefusal, SessionEnd
 from topodns.query.session import SessionConnection
-
-if TYPE_CHECKING:
-    from topodns.dnsserver.push.answers import PushedAnswer
-    from topodns.dnsserver.push.publisher import Publisher
 
 log = logging.getLogger(__name__)
 
 
 TIMEOUTS: Final = SessionTimeouts(inactivity=15_000, keepalive=15_000)  # milliseconds
 PATIENCE: Final = 2 * TIMEOUTS.keepalive / 1000  # seconds, of the server (RFC 8490 sections 6.4.1, 6.5.1)
-
-_MINUTE: Final = 60_000  # milliseconds
-_RCODES: Final = {
-    PushRefusal.MALFORMED: (Rcode.FORMERR, 5 * _MINUTE),
-    PushRefusal.UNKNOWN: (Rcode.DSOTYPENI, 0),
-    PushRefusal.SESSIONS: (Rcode.REFUSED, _MINUTE),
-    PushRefusal.SUBSCRIPTIONS: (Rcode.REFUSED, _MINUTE),
-    PushRefusal.MEMORY: (Rcode.REFUSED, _MINUTE),
-    PushRefusal.SHARE: (Rcode.REFUSED, _MINUTE),
-    PushRefusal.NAME: (Rcode.NOTAUTH, 5 * _MINUTE),
-    PushRefusal.TYPE: (Rcode.REFUSED, 0),
-    PushRefusal.CLIENT: (Rcode.REFUSED, 0),
-    PushRefusal.NOT_READY: (Rcode.SERVFAIL, 5_000),
-}
-"""The rcode of each refusal, and its Retry Delay in milliseconds; 0 for those that concern one name or type alone."""
 
 _REQUESTS: Final = frozenset({DsoType.KEEPALIVE, DsoType.SUBSCRIBE})
 _UNIDIRECTIONAL: Final = frozenset({DsoType.UNSUBSCRIBE, DsoType.RECONFIRM})
@@ -63,31 +44,21 @@ class _Fatal(Exception):
     """The client has broken the protocol: the connection is to be aborted (RFC 8490 section 5.3.1)."""
 
 
-class PushSession:
-    """The session of one connection, before and after it is established.
+class PushSession(Subscriber):
+    """The session of one connection, before and after it is established."""
 
-    `answers`: the answer that each subscription follows, by the id of its SUBSCRIBE.
-    """
-
-    def __init__(self, publisher: "Publisher", connection: SessionConnection) -> None:
-        self.connection = connection
-        self.viewer = Viewer(connection.address, b"")
-        self.answers: dict[int, PushedAnswer] = {}
-        self.is_closed = False
-        self.end = SessionEnd.CLOSED  # the reason, once it is closed
+    def __init__(self, publisher: Publisher, connection: SessionConnection) -> None:
+        super().__init__(connection, publisher.counts, publisher.remove_session)
         self._publisher = publisher
-        self._established = False
         self._active_at = 0.0  # the time of the last message that is no Keepalive, queries and replies included
-        self._farewell: int = Rcode.NOERROR  # the rcode of the last message
         self._named = False  # the first SUBSCRIBE has decided about `viewer`
-        self._replies: list[bytes] | None = None  # while a message is handled
 
     def receive(self, message: bytes) -> list[bytes] | None:
         """Implements `StatefulSession`. After the session has ended messages are ignored (RFC 8490 section 6.6.1.1)."""
         if self.is_closed:
             return []
         replies: list[bytes] = []
-        self._replies = replies
+        self.replies = replies
         try:
             self._take(message)
         except _Fatal:
@@ -97,42 +68,8 @@ class PushSession:
             log.exception("bug: a DSO message of %d octets", len(message))
             return None
         finally:
-            self._replies = None
+            self.replies = None
         return replies
-
-    def write(self, messages: list[bytes]) -> None:
-        """Send messages: with the reply to the message that is being handled, else by themselves."""
-        if self._replies is not None:
-            self._replies += messages
-        else:
-            self.deliver(b"".join(map(frame, messages)))
-
-    def deliver(self, framed: bytes) -> None:
-        """Send messages that have their lengths before them. A client that does not read loses its session."""
-        if not self.is_closed and not self.connection.send(framed):
-            self.end = SessionEnd.SLOW
-
-    def respond(self, ident: int, refusal: PushRefusal | None = None) -> None:
-        """Send the response to the request with this id."""
-        if refusal is None:
-            self.write([write_dso_response(ident)])
-            return
-        self._publisher.counts.refused[refusal] += 1
-        rcode, delay = _RCODES[refusal]
-        self.write([write_dso_response(ident, rcode, *((retry_delay_tlv(delay),) if delay else ()))])
-
-    def finish(self, rcode: int = Rcode.NOERROR) -> None:
-        """End the session with the connection, in good order; `farewell` is the last message, with this rcode."""
-        self.end = SessionEnd.SERVER
-        self._farewell = rcode
-        self.connection.finish()
-
-    def evict(self) -> None:
-        """Implements `EvictableSession`, with SERVFAIL for an overloaded server (RFC 8490 section 7.2.1)."""
-        self.end = SessionEnd.EVICTED
-        self._farewell = Rcode.SERVFAIL
-        self.closed()
-        self.connection.finish()
 
     def query_exchanged(self) -> None:
         """Implements `StatefulSession`."""
@@ -140,20 +77,14 @@ class PushSession:
 
     def farewell(self) -> list[bytes]:
         """Implements `StatefulSession`: a Retry Delay (RFC 8490 section 6.6.1)."""
-        if not self._established:
+        if not self.is_established:
             return []
         delay = self._publisher.retry_delay()
         if self.end is SessionEnd.EVICTED:
-            delay += _MINUTE
+            delay += MINUTE
         else:
             self.end = SessionEnd.SERVER
-        return [write_dso(DsoMessage(0, False, self._farewell, retry_delay_tlv(delay)))]
-
-    def closed(self) -> None:
-        """Implements `StatefulSession`."""
-        if not self.is_closed and self._established:
-            self._publisher.remove_session(self)
-        self.is_closed = True
+        return [write_dso(DsoMessage(0, False, self.last_rcode, retry_delay_tlv(delay)))]
 
     def _take(self, octets: bytes) -> None:
         ident = int.from_bytes(octets[:2], "big")
@@ -169,7 +100,7 @@ class PushSession:
         kind, data = message.primary
         if kind in _FORBIDDEN or bool(ident) is (kind in _UNIDIRECTIONAL):
             raise _Fatal  # also a unidirectional message with an id, or another one without (RFC 8490 section 5.4.1)
-        if kind in _UNIDIRECTIONAL and not self._established:
+        if kind in _UNIDIRECTIONAL and not self.is_established:
             raise _Fatal
         if kind != DsoType.KEEPALIVE:
             self._active_at = self._publisher.time()
@@ -202,12 +133,12 @@ class PushSession:
         except WireError:
             self.respond(ident, PushRefusal.MALFORMED)
             return
-        if not self._established:
+        if not self.is_established:
             refusal = self._publisher.add_session(self)
             if refusal is not None:
                 self.respond(ident, refusal)
                 return
-            self._established = True
+            self.is_established = True
             self._active_at = self._publisher.time()
             self.connection.hold_open(PATIENCE)
         if isinstance(asked, Subscribe):

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from topodns.dependency import Fact, namespace_fact, service_fact
 from topodns.dns.message import RRset
 from topodns.dns.rrtype import RRType
-from topodns.dnsserver.push.answers import AnswerTable, DueAnswers, PushedAnswer, Viewer
+from topodns.dnsserver.push.answers import AnswerTable, DueAnswers
 from topodns.dnsserver.push.budget import PushShares
 from topodns.dnsserver.push.difference import PushedRecords
+from topodns.dnsserver.push.subscriber import PushedAnswer, Viewer
 from topodns.plugins.push import PushCounts
 
 A = RRType.A

@@ -2,14 +2,15 @@
 
 import pytest
 
-from topodns.dnsserver.push.budget import SUBSCRIPTION, EvictableSession, PushBudget, PushShares
+from topodns.dnsserver.push.budget import SUBSCRIPTION, PushBudget, PushShares
+from topodns.dnsserver.push.subscriber import Subscriber
 from topodns.plugins.push import SESSIONS_OF_ADDRESS, PushCounts, PushRefusal, SessionEnd
 from topodns.query.session import PushLimits
 
 ONE, TWO, THREE = b"\x0a\0\0\1", b"\x0a\0\0\2", b"\x0a\0\0\3"
 
 
-class Session:
+class Session(Subscriber):
     """Ends at once when it is evicted."""
 
     def __init__(self, limited: PushBudget, address: bytes) -> None:
@@ -119,6 +120,6 @@ def test_what_an_address_holds_is_known_of_all_listeners() -> None:
     one, shares = budget(sessions=1), PushShares()
     here = PushBudget(one.limits, one.counts, shares)
     there = PushBudget(one.limits, one.counts, shares)
-    evictable: EvictableSession = Session(there, ONE)
+    evictable = Session(there, ONE)
     assert there.add_session(ONE, evictable) is None
     assert add(here, ONE) is PushRefusal.SESSIONS

@@ -12,11 +12,11 @@ from topodns.dependency import Fact, service_fact
 from topodns.dns.message import Query
 from topodns.dns.name import name_text
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.dnsserver.push.answers import AnswerTable, PushedAnswer
+from topodns.dnsserver.push.answers import AnswerTable
 from topodns.dnsserver.push.budget import PushShares
 from topodns.dnsserver.push.difference import PushedRecords
 from topodns.dnsserver.push.schedule import PAUSE, SLICE, PushSchedule
-from topodns.dnsserver.push.session import PushSession
+from topodns.dnsserver.push.subscriber import PushedAnswer, Subscriber
 from topodns.plugins.push import PushCounts
 from topodns.query.plugin import Client, Resolution, Scope
 
@@ -62,7 +62,7 @@ class Made:
         assert answer.qname not in self.slice_of
         self.slice_of[answer.qname] = self.timers.slices
 
-    def _never(self, session: PushSession, answer: PushedAnswer) -> None:
+    def _never(self, session: Subscriber, answer: PushedAnswer) -> None:
         raise AssertionError("there is no session")
 
     def run(self) -> None:
