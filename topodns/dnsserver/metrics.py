@@ -1,4 +1,8 @@
-"""The metrics of CoreDNS's server and of topology, from the query counters."""
+"""The metrics of CoreDNS's server, of the decisions of `topology` and of `local`, from the query counters of sockets.
+
+Each server has those of the two directives, too, as 0 if no server block has the directive: alerts and dashboards find
+them everywhere. All other metrics of a plugin stand beside it, those that are read from the query counters as well.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,7 +10,7 @@ from functools import partial
 from typing import Final, Literal
 
 from topodns.metrics.registry import Distribution, Published, Reading
-from topodns.query.answer_detail import LocalhostAnswer, TemplateMatch
+from topodns.query.answer_detail import LocalhostAnswer
 from topodns.query.counters import DURATION_BUCKETS, SIZE_BUCKETS, QueryCounters, ReplyKind
 from topodns.query.histogram import Histogram
 
@@ -40,7 +44,6 @@ def _counters(counted: Counted) -> Iterator[Published]:
     requests: Counter[tuple[str, ...]] = Counter()
     responses: Counter[tuple[str, ...]] = Counter()
     secure: Counter[tuple[str, ...]] = Counter()
-    refused: Counter[tuple[str, ...]] = Counter()
     selections: Counter[tuple[str, ...]] = Counter()
     misses: Counter[tuple[str, ...]] = Counter()
     sources: Counter[tuple[str, ...]] = Counter()
@@ -53,8 +56,6 @@ def _counters(counted: Counted) -> Iterator[Published]:
             responses[(*place, kind.rcode, kind.plugin)] += times
         if kind.dnssec_ok:
             secure[place] += times
-        if kind.plugin == "acl":
-            refused[(kind.rcode, *place)] += times
         if kind.plugin == "kubernetes" and kind.outcome:
             selections[(kind.outcome, kind.topology_key)] += times
         if kind.missed:
@@ -87,20 +88,6 @@ def _counters(counted: Counted) -> Iterator[Published]:
     localhost: Counter[tuple[str, ...]] = Counter()
     localhost[()] = sum(times for _, kind, times in counted if isinstance(kind.detail, LocalhostAnswer))
     yield _family("coredns_local_localhost_requests", "Queries for localhost.<anything>.", (), localhost)
-    yield _template_matches(counted)
-    for rcode, verdict in (("REFUSED", "blocked"), ("NOERROR", "filtered"), ("", "dropped")):
-        verdicts = Counter({place[1:]: times for place, times in refused.items() if place[0] == rcode})
-        yield _family(f"coredns_acl_{verdict}_requests", f"Queries {verdict} by acl.", _OURS, verdicts)
-
-
-def _template_matches(counted: Counted) -> Reading:
-    matches: Counter[tuple[str, ...]] = Counter()
-    for socket_counters, kind, times in counted:
-        if isinstance(kind.detail, TemplateMatch):
-            origin, qclass, qtype = kind.detail
-            matches[(socket_counters.server, origin, kind.view, qclass, qtype)] += times
-    labels = (*_OURS, "class", "type")
-    return _family("coredns_template_matches", "Queries that a template matched.", labels, matches)
 
 
 def _family(name: str, documentation: str, labels: tuple[str, ...], counts: Counter[tuple[str, ...]]) -> Reading:

@@ -1,9 +1,10 @@
 """The `acl` plugin: allows, blocks, filters or drops queries by source address and query type."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 from typing import Final
 
 from topodns.corefile.arguments import Network, network, no_body, record_type
@@ -150,7 +151,7 @@ def _setup(settings: tuple[Acl, ...], block: BlockSetup) -> Install:
     return everywhere(ChainPart(step=access, client_dependent=access.client_dependent))
 
 
-def _readings(source: MetricsSource) -> Iterator[Published]:
+def readings(source: MetricsSource) -> Iterator[Published]:
     yield Reading(
         "coredns_acl_allowed_requests",
         "Queries that acl let through.",
@@ -158,6 +159,14 @@ def _readings(source: MetricsSource) -> Iterator[Published]:
         ("server", "view"),
         lambda: _allowed(source).items(),
     )
+    for rcode, verdict in (("REFUSED", "blocked"), ("NOERROR", "filtered"), ("", "dropped")):
+        yield Reading(
+            f"coredns_acl_{verdict}_requests",
+            f"Queries {verdict} by acl.",
+            "counter",
+            ("server", "zone", "view"),
+            partial(_stopped, source, rcode),
+        )
 
 
 def _allowed(source: MetricsSource) -> Counter[tuple[str, ...]]:
@@ -178,11 +187,21 @@ def _allowed(source: MetricsSource) -> Counter[tuple[str, ...]]:
     return counts
 
 
+def _stopped(source: MetricsSource, rcode: str) -> Iterable[tuple[tuple[str, ...], float]]:
+    """Queries that `acl` stopped with this rcode ("" without a reply), by (server, zone, view)."""
+    counts: Counter[tuple[str, ...]] = Counter()
+    for counters in source.counters():
+        for kind, times in counters.kinds():
+            if kind.plugin == PLUGIN.name and kind.rcode == rcode:
+                counts[(counters.server, kind.origin, kind.view)] += times
+    return counts.items()
+
+
 PLUGIN: Final = Plugin(
     name="acl",
     coredns=differs("the extended error goes only to clients that sent EDNS"),
     parse=parse_acl,
     setup=_setup,
     adds_up=True,
-    metrics=_readings,
+    metrics=readings,
 )

@@ -10,6 +10,9 @@ from topodns.app.metrics import Metrics
 from topodns.metrics.exposition import OPEN_METRICS, TEXT, TEXT_1
 from topodns.metrics.registry import Reading
 from topodns.net.http_server.messages import HttpReply, HttpRequest
+from topodns.plugins.acl import readings as acl_readings
+from topodns.plugins.setup import MetricsSource, Shared
+from topodns.plugins.template.metrics import readings as template_readings
 from topodns.query.counters import QueryCounters, ReplyKind
 
 CLUSTER = ReplyKind("cluster.local.", "A", "NOERROR", "kubernetes", False, "", "", 1, 1)
@@ -20,7 +23,10 @@ def socket_counters(transport: str = "udp", family: str = "1", server: str = "dn
 
 
 def test_every_family_has_coredns_s_name_and_type() -> None:
-    text = exposition_text(Metrics(lambda: [counted([(CLUSTER, 1)])], []))
+    all_counters = [counted([(CLUSTER, 1)])]
+    source = MetricsSource(Shared(), list, lambda: all_counters)
+    of_plugins = [*acl_readings(source), *template_readings(source)]
+    text = exposition_text(Metrics(lambda: all_counters, of_plugins))
     types = dict(line.split()[2:4] for line in text.splitlines() if line.startswith("# TYPE"))
     assert {name: kind for name, kind in types.items() if not name.startswith(("process_", "python_"))} == {
         "topodns_exposition_timestamp_seconds": "gauge",
@@ -34,8 +40,11 @@ def test_every_family_has_coredns_s_name_and_type() -> None:
         "coredns_acl_blocked_requests_total": "counter",
         "coredns_acl_filtered_requests_total": "counter",
         "coredns_acl_dropped_requests_total": "counter",
+        "coredns_acl_allowed_requests_total": "counter",
         "coredns_local_localhost_requests_total": "counter",
         "coredns_template_matches_total": "counter",
+        "coredns_template_template_failures_total": "counter",
+        "coredns_template_rr_failures_total": "counter",
         "topodns_selections_total": "counter",
         "topodns_unlocated_queries_total": "counter",
         "topodns_misses_total": "counter",

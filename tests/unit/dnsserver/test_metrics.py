@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.exposition_samples import counted, only, scraped
-from topodns.query.answer_detail import LocalhostAnswer, TemplateMatch
+from topodns.query.answer_detail import LocalhostAnswer
 from topodns.query.counters import DURATION_BUCKETS, SIZE_BUCKETS, QueryCounters, ReplyKind, size_bucket
 
 CLUSTER = ReplyKind("cluster.local.", "A", "NOERROR", "kubernetes", False, "", "", 1, 1)
@@ -112,22 +112,6 @@ def test_a_dropped_query_is_a_request_without_response() -> None:
     assert list(only(samples, "coredns_dns_requests_total").values()) == [4]
     assert only(samples, "coredns_dns_responses_total") == {}
     assert only(samples, "coredns_dns_response_size_bytes_count") == {}
-    assert only(samples, "coredns_acl_dropped_requests_total") == {f"{{{PLACE}}}": 4}
-
-
-def test_a_drop_by_forward_is_not_counted_for_acl() -> None:
-    samples = scraped(counted([(CLUSTER._replace(rcode="", plugin="forward", response_bucket=0), 4)]))
-    assert list(only(samples, "coredns_dns_requests_total").values()) == [4]
-    assert only(samples, "coredns_acl_dropped_requests_total") == {}
-
-
-def test_acl_verdicts_are_counted_by_verdict() -> None:
-    blocked, filtered = (CLUSTER._replace(rcode=rcode, plugin="acl") for rcode in ("REFUSED", "NOERROR"))
-    refused_by_policy = CLUSTER._replace(rcode="REFUSED")
-    samples = scraped(counted([(blocked, 3), (filtered, 2), (refused_by_policy, 7), (CLUSTER, 9)]))
-    assert only(samples, "coredns_acl_blocked_requests_total") == {f"{{{PLACE}}}": 3}
-    assert only(samples, "coredns_acl_filtered_requests_total") == {f"{{{PLACE}}}": 2}
-    assert only(samples, "coredns_acl_dropped_requests_total") == {}
 
 
 def test_decisions_of_topology_are_counted_by_outcome_and_key() -> None:
@@ -169,18 +153,6 @@ def test_names_that_became_localhost_are_counted_and_are_no_decision_of_topology
     samples = scraped(counted([(CLUSTER._replace(plugin="local", detail=LocalhostAnswer()), 2)]))
     assert only(samples, "coredns_local_localhost_requests_total") == {"": 2}
     assert only(samples, "topodns_selections_total") == {}
-
-
-def test_matches_of_templates_are_counted_by_the_zone_of_the_template() -> None:
-    matched = CLUSTER._replace(origin=".", plugin="template", detail=TemplateMatch("example.", "IN", "A"))
-    failed = matched._replace(rcode="SERVFAIL")
-    of_a_type_without_name = matched._replace(detail=TemplateMatch(".", "IN", ""))
-    without_a_match = failed._replace(detail=None)
-    kinds = [(matched, 3), (failed, 1), (of_a_type_without_name, 1), (without_a_match, 5), (CLUSTER, 9)]
-    assert only(scraped(counted(kinds)), "coredns_template_matches_total") == {
-        '{class="IN",server="dns://:53",type="A",view="",zone="example."}': 4,
-        '{class="IN",server="dns://:53",type="",view="",zone="."}': 1,
-    }
 
 
 def test_the_views_of_an_origin_have_samples_of_their_own() -> None:

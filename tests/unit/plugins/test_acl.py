@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.chains import process
 from tests.support.corefile_settings import settings
-from tests.support.exposition_samples import counted
+from tests.support.exposition_samples import counted, only, scraped
 from tests.support.plugin_metrics import shown
 from tests.support.query_builders import ask, client
 from topodns.dns.message import Ede, EdeCode, Response
@@ -170,3 +170,27 @@ def test_allowed_queries_are_counted_for_the_listeners_of_blocks_with_acl_only()
         '{server="dns://127.0.0.3:53",view="inside"}': 1,
         '{server="dns://127.0.0.3:5454",view="inside"}': 1,
     }
+
+
+CLUSTER = ReplyKind("cluster.local.", "A", "NOERROR", "kubernetes", False, "", "", 1, 1)
+PLACE = 'server="dns://:53",view="",zone="cluster.local."'
+
+
+def test_a_drop_by_forward_is_not_counted_for_acl() -> None:
+    counters = [counted([(CLUSTER._replace(rcode="", plugin="forward", response_bucket=0), 4)])]
+    assert list(only(scraped(*counters), "coredns_dns_requests_total").values()) == [4]
+    assert shown("acl", "coredns_acl_dropped_requests_total", counters=counters) == {}
+
+
+def test_a_drop_by_acl_is_counted_for_acl() -> None:
+    counters = [counted([(CLUSTER._replace(rcode="", plugin="acl", response_bucket=0), 4)])]
+    assert shown("acl", "coredns_acl_dropped_requests_total", counters=counters) == {f"{{{PLACE}}}": 4}
+
+
+def test_acl_verdicts_are_counted_by_verdict() -> None:
+    blocked, filtered = (CLUSTER._replace(rcode=rcode, plugin="acl") for rcode in ("REFUSED", "NOERROR"))
+    refused_by_policy = CLUSTER._replace(rcode="REFUSED")
+    counters = [counted([(blocked, 3), (filtered, 2), (refused_by_policy, 7), (CLUSTER, 9)])]
+    assert shown("acl", "coredns_acl_blocked_requests_total", counters=counters) == {f"{{{PLACE}}}": 3}
+    assert shown("acl", "coredns_acl_filtered_requests_total", counters=counters) == {f"{{{PLACE}}}": 2}
+    assert shown("acl", "coredns_acl_dropped_requests_total", counters=counters) == {}
