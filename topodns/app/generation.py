@@ -94,7 +94,14 @@ class Assembly:
         memory: MemoryLimits = SERVER,
     ) -> None:
         self._machine = machine
-        self.process = Process(LoopTimers(), machine.rng, machine.host_name, write_line, identity, memory)
+        self.process = Process(
+            timers=LoopTimers(),
+            rng=machine.rng,
+            host_name=machine.host_name,
+            write_line=write_line,
+            identity=identity,
+            memory=memory,
+        )
         self.plugins: dict[str, AnyPlugin] = {}  # those of all Corefiles so far
         self.cluster_maker: ClusterMaker | None = None  # None until a Corefile has a cluster
 
@@ -154,11 +161,11 @@ class Assembly:
     ) -> Block:
         block, match = prepared.block, generation.match_at((host, key.port))
         listener = BlockListener(
-            host,
-            key.port,
-            self._machine.addresses,
-            Chaser(match),
-            lambda own, rotate: Neighbours(match, own, rotate),
+            host=host,
+            port=key.port,
+            own_addresses=self._machine.addresses,
+            chase=Chaser(match),
+            neighbours=lambda own, rotate: Neighbours(match, own, rotate),
         )
         parts = [part for each in installed if each.install is not None for part in each.install(listener)]
         return Block(

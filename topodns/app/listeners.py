@@ -192,7 +192,14 @@ class Listeners:
         key = (server_label(at), transport, family)
         socket_counters = self._all_counters.setdefault(key, QueryCounters(*key))
         port, name = sock.getsockname()[1], self._instance.name if self._instance is not None else None
-        return Handler(generation.tables[at], self._table(generation), socket_counters, boot_clock, port, name)
+        return Handler(
+            blocks=generation.tables[at],
+            table=self._table(generation),
+            socket_counters=socket_counters,
+            clock=boot_clock,
+            local_port=port,
+            own_name=name,
+        )
 
     def _table(self, generation: Generation) -> PacketCache:
         # The clock of `LoopTimers`, too, in which each `valid_until` is given.
@@ -209,7 +216,9 @@ class Listeners:
             return _Site(sock, handler, udp, batch.counts)
         publisher = self._publisher(handler, None)
         limits, open_session = self._tcp_limits(generation.settings, at), _opening(publisher)
-        tcp = TcpListener(sock, handler.answer, limits, self._schedule, open_session)
+        tcp = TcpListener(
+            sock=sock, answer=handler.answer, limits=limits, schedule=self._schedule, open_session=open_session
+        )
         await tcp.start(loop)
         return _Site(sock, handler, tcp, tcp.counts, publisher)
 
@@ -239,7 +248,15 @@ class Listeners:
         from topodns.plugins.push import PushCounts
 
         counts, shares = self._shared.get(PushCounts), self._shared.get(PushShares)
-        return Publisher(handler.blocks, limits, handler.local_port, LoopTimers(), self._rng, counts, shares)
+        return Publisher(
+            blocks=handler.blocks,
+            limits=limits,
+            local_port=handler.local_port,
+            timers=LoopTimers(),
+            rng=self._rng,
+            counts=counts,
+            shares=shares,
+        )
 
     def _share_descriptors(self, prepared: Prepared) -> None:
         """Set the connection limit of each TCP listener: an equal share of the descriptors for TCP, at least 1.

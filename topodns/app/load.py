@@ -130,7 +130,9 @@ def settings_from_text(
     importer = Importer(environment)
     try:
         tokens = tuple(importer.read(text, file))
-        expanded = ExpandedCorefile(tokens, file, default_port, importer.digest, tuple(importer.files))
+        expanded = ExpandedCorefile(
+            tokens=tokens, file=file, default_port=default_port, digest=importer.digest, files=tuple(importer.files)
+        )
         settings = settings_from_tokens(expanded, replace(host, warn=warn))
     except ConfigError as problem:
         raise importer.explained(problem) from None

@@ -94,7 +94,9 @@ class Server:
         descriptors = raise_limit()
         shared = self._assembly.process.shared
         shared.get(ForwardShared).bound_udp_sockets(descriptors.upstreams)
-        self._listeners = Listeners(self._rng, options.instance, options.memory, descriptors, shared)
+        self._listeners = Listeners(
+            rng=self._rng, instance=options.instance, memory=options.memory, descriptors=descriptors, shared=shared
+        )
         self._events = Events()
         self._metrics = Metrics(self._listeners.all_counters, readings(self._listeners, self._events))
         if options.readings is not None:
@@ -103,12 +105,12 @@ class Server:
         self._published: set[str] = set()  # names of the plugins whose metrics are published
         self._publish(_LABELLESS)
         self._admin = Admin(
-            self._metrics,
-            options.metrics_listen,
-            options.instance,
-            self._waits_for,
-            descriptors,
-            options.more_routes(self._page_counters) if options.more_routes is not None else None,
+            metrics=self._metrics,
+            metrics_listen=options.metrics_listen,
+            instance=options.instance,
+            waits_for=self._waits_for,
+            descriptors=descriptors,
+            more=options.more_routes(self._page_counters) if options.more_routes is not None else None,
         )
         self._metrics.publish(self._admin.readings())
         self._clusters = ClusterCare(self._start, self._listeners.forget)

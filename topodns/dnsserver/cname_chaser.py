@@ -25,7 +25,16 @@ class Chaser:
         self._match = match
 
     def __call__(self, target: Name, qtype: int, client: Client) -> Answered | None:
-        query = Query(0, Flag.RD, target, name_wire(target), qtype, RRClass.IN, None, 0)
+        query = Query(
+            id=0,
+            flags=Flag.RD,
+            qname=target,
+            spelling=name_wire(target),
+            qtype=qtype,
+            qclass=RRClass.IN,
+            edns=None,
+            size=0,
+        )
         block = self._match(query, client)
         if block is None:
             return None

@@ -85,7 +85,14 @@ class Handler:
 
     def succeeded_by(self, blocks: BlockTable, table: PacketCache) -> "Handler":
         """A handler of the same socket for the server blocks of a reload."""
-        return Handler(blocks, table, self.socket_counters, self._clock, self.local_port, self._own_name)
+        return Handler(
+            blocks=blocks,
+            table=table,
+            socket_counters=self.socket_counters,
+            clock=self._clock,
+            local_port=self.local_port,
+            own_name=self._own_name,
+        )
 
     def answer(self, data: bytes, address: bytes, port: int) -> Replied:
         """The reply to a message from this packed address, or its outcome. Over TCP, the packet cache comes first; over
@@ -125,7 +132,15 @@ class Handler:
         if query.qclass == PROBE_CLASS and query.qname == self._own_name:
             return write_error(data, Rcode.NOERROR)  # neither counted nor logged: only this process asks it
         limit = reply_limit(self._udp, edns.udp_payload_size if edns is not None else 0, blocks.payload_size)
-        client = Client(address, port, self.socket_counters.transport, self.local_port, started, 0, limit)
+        client = Client(
+            address=address,
+            port=port,
+            transport=self.socket_counters.transport,
+            local_port=self.local_port,
+            asked=started,
+            depth=0,
+            limit=limit,
+        )
         block = blocks.only or blocks.match(query, client)
         asked = Asked(data, query, client, block, started)
         try:
@@ -172,7 +187,13 @@ class Handler:
             accepted = query.edns.udp_payload_size if query.edns is not None else 0
             limit = reply_limit(self._udp, accepted, self.blocks.payload_size)
             client = Client(
-                crossing.address, crossing.port, self.socket_counters.transport, self.local_port, 0.0, 0, limit
+                address=crossing.address,
+                port=crossing.port,
+                transport=self.socket_counters.transport,
+                local_port=self.local_port,
+                asked=0.0,
+                depth=0,
+                limit=limit,
             )
             asked = Asked(data, query, client, self.blocks.match(query, client), crossing.started)
             if answer is None:
@@ -229,19 +250,19 @@ class Handler:
         data, query, client, block, started = asked
         selection, rcode, sent = resolution.selection, resolution.response.rcode, len(reply)
         kind = ReplyKind(
-            block.label if block is not None else _DROPPED,
-            TYPE_LABELS.get(query.qtype, "other"),
-            rcode_label(rcode),
-            resolution.plugin,
-            query.edns is not None and query.edns.dnssec_ok,
-            selection.reason if selection is not None else "",
-            selection.key if selection is not None else "",
-            BUCKET_OF_SIZE[query.size],
-            BUCKET_OF_SIZE[sent],
-            block.view_name if block is not None else "",
-            resolution.missed,
-            resolution.prefix,
-            resolution.detail,
+            origin=block.label if block is not None else _DROPPED,
+            qtype=TYPE_LABELS.get(query.qtype, "other"),
+            rcode=rcode_label(rcode),
+            plugin=resolution.plugin,
+            dnssec_ok=query.edns is not None and query.edns.dnssec_ok,
+            outcome=selection.reason if selection is not None else "",
+            topology_key=selection.key if selection is not None else "",
+            query_bucket=BUCKET_OF_SIZE[query.size],
+            response_bucket=BUCKET_OF_SIZE[sent],
+            view=block.view_name if block is not None else "",
+            missed=resolution.missed,
+            prefix=resolution.prefix,
+            detail=resolution.detail,
         )
         seconds = self._clock() - started
         cell = self.socket_counters.count_kind(kind, seconds, query.size, sent)
@@ -261,7 +282,16 @@ class Handler:
         dnssec_ok = query.edns is not None and query.edns.dnssec_ok
         asked_in = size_bucket(query.size)
         kind = ReplyKind(
-            block.label, type_label(query.qtype), "", plugin, dnssec_ok, "", "", asked_in, 0, block.view_name
+            origin=block.label,
+            qtype=type_label(query.qtype),
+            rcode="",
+            plugin=plugin,
+            dnssec_ok=dnssec_ok,
+            outcome="",
+            topology_key="",
+            query_bucket=asked_in,
+            response_bucket=0,
+            view=block.view_name,
         )
         self.socket_counters.count_kind(kind, seconds, query.size, 0)
         self._report(block, query, client, None, None, seconds)
@@ -281,8 +311,17 @@ class Handler:
 
     def _refuse_unread(self, data: bytes, rcode: int, started: float) -> bytes:
         reply = write_error(data, rcode)
-        sizes = size_bucket(len(data)), size_bucket(len(reply))
-        kind = ReplyKind(_DROPPED, "other", rcode_label(rcode), "", False, "", "", *sizes)
+        kind = ReplyKind(
+            origin=_DROPPED,
+            qtype="other",
+            rcode=rcode_label(rcode),
+            plugin="",
+            dnssec_ok=False,
+            outcome="",
+            topology_key="",
+            query_bucket=size_bucket(len(data)),
+            response_bucket=size_bucket(len(reply)),
+        )
         self.socket_counters.count_kind(kind, self._clock() - started, len(data), len(reply))
         return reply
 

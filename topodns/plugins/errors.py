@@ -71,7 +71,9 @@ def _consolidation(option: Directive) -> Consolidation:
     level = rest.pop(0) if rest and rest[0] in _LEVELS else "error"
     if rest not in ([], [_SHOW_FIRST]):
         raise option.error(f"'consolidate' has {shown(' '.join(rest))}, expected {listed(_LEVELS)}, then show_first")
-    return Consolidation(duration(option, period), period, text, level, bool(rest))
+    return Consolidation(
+        period=duration(option, period), period_text=period, pattern=text, level=level, show_first=bool(rest)
+    )
 
 
 LEVELS: Final = {

@@ -117,10 +117,28 @@ class QueryLog:
         self, query: Query, client: Client, resolution: Resolution | None, reply: bytes | None, seconds: float
     ) -> Exchange:
         if resolution is None or reply is None:
-            return Exchange(query, client, None, 0, 0, seconds, ResponseType.OTHER_ERROR, self._local)
+            return Exchange(
+                query=query,
+                client=client,
+                rcode=None,
+                flags=0,
+                rsize=0,
+                duration=seconds,
+                kind=ResponseType.OTHER_ERROR,
+                local=self._local,
+            )
         kind = response_type(query, resolution.response)
         flags = int.from_bytes(reply[2:4], "big")
-        return Exchange(query, client, resolution.response.rcode, flags, len(reply), seconds, kind, self._local)
+        return Exchange(
+            query=query,
+            client=client,
+            rcode=resolution.response.rcode,
+            flags=flags,
+            rsize=len(reply),
+            duration=seconds,
+            kind=kind,
+            local=self._local,
+        )
 
 
 def compile_format(text: str) -> Formatter:

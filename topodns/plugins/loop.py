@@ -86,7 +86,16 @@ class LoopGuard:
 
         So this plugin sees the probe only if it comes back.
         """
-        query = Query(0, Flag.RD, name, name_wire(name), RRType.HINFO, RRClass.IN, None, 0)
+        query = Query(
+            id=0,
+            flags=Flag.RD,
+            qname=name,
+            spelling=name_wire(name),
+            qtype=RRType.HINFO,
+            qclass=RRClass.IN,
+            edns=None,
+            size=0,
+        )
         for step in self._forwards:
             try:
                 if isinstance(await _result(step(query, _PROBER)), Resolution):
@@ -124,7 +133,13 @@ def _setup(settings: bool, block: BlockSetup) -> Install | None:
         return None
     origin = block.block.keys[0].origin  # as CoreDNS: the first one only
     process = block.process
-    guard = LoopGuard(origin, forwards, process.timers, _secret_label, process.shared.get(LoopCounts))
+    guard = LoopGuard(
+        origin=origin,
+        forwards=forwards,
+        timers=process.timers,
+        secret=_secret_label,
+        counts=process.shared.get(LoopCounts),
+    )
     block.on_start(guard.start)
     block.on_close(guard.close)
     return everywhere(ChainPart(step=block.provide(guard)))

@@ -63,7 +63,11 @@ class FeedJournal:
         upserted = [new for _, _, new in changes if new is not None]
         deleted = [key for key, _, new in changes if new is None]
         how = ChangeType.LISTED_OBJECTS if self._state.locators.listing else ChangeType.OBJECTS
-        self._turn.add(StateChange(self.number, how, kind, wall_seconds, pack_objects(upserted, deleted)))
+        self._turn.add(
+            StateChange(
+                feed=self.number, type=how, kind=kind, wall_seconds=wall_seconds, packed=pack_objects(upserted, deleted)
+            )
+        )
 
     def synced(self, kind: Kind, denied: bool) -> None:
         self._turn.add(StateChange(self.number, ChangeType.DENIED if denied else ChangeType.COMPLETE, kind, 0))
@@ -96,7 +100,9 @@ def snapshot(number: int, state: ClusterState) -> Iterator[bytes]:
 
 
 def _listed(number: int, kind: Kind, objects: Sequence[ClusterObject]) -> bytes:
-    change = StateChange(number, ChangeType.LISTED_OBJECTS, kind, 0, pack_objects(objects))
+    change = StateChange(
+        feed=number, type=ChangeType.LISTED_OBJECTS, kind=kind, wall_seconds=0, packed=pack_objects(objects)
+    )
     return message(MessageType.CHANGES, change_octets(change))
 
 

@@ -118,7 +118,13 @@ def changes_of(payload: bytes) -> Iterator[StateChange]:
         feed, kind_of_change, kind, wall_seconds, size = _change.unpack_from(payload, at)
         start = at + _change.size
         at = start + size
-        yield StateChange(feed, ChangeType(kind_of_change), _KINDS[kind], wall_seconds, payload[start:at])
+        yield StateChange(
+            feed=feed,
+            type=ChangeType(kind_of_change),
+            kind=_KINDS[kind],
+            wall_seconds=wall_seconds,
+            packed=payload[start:at],
+        )
 
 
 class GenerationOrder(NamedTuple):

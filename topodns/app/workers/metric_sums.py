@@ -64,7 +64,19 @@ class Families:
 
 
 def _count(counters: QueryCounters, value: float, missed: str = "", outcome: str = "", prefix: str = "") -> None:
-    kind = ReplyKind("", "", "", "", False, outcome, "", 0, 0, missed=missed, prefix=prefix)
+    kind = ReplyKind(
+        origin="",
+        qtype="",
+        rcode="",
+        plugin="",
+        dnssec_ok=False,
+        outcome=outcome,
+        topology_key="",
+        query_bucket=0,
+        response_bucket=0,
+        missed=missed,
+        prefix=prefix,
+    )
     counters.cell(kind)[0] = int(value)
 
 

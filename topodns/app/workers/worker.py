@@ -68,7 +68,14 @@ class Worker(asyncio.Protocol):
         shared = self._assembly.process.shared
         shared.get(ForwardShared).bound_udp_sockets(descriptors.upstreams)
         self._ports: dict[tuple[str, int], int] = {}
-        self._listeners = Listeners(self._rng, FIRST_PROCESS, SERVER, descriptors, shared, self._ports)
+        self._listeners = Listeners(
+            rng=self._rng,
+            instance=FIRST_PROCESS,
+            memory=SERVER,
+            descriptors=descriptors,
+            shared=shared,
+            ports=self._ports,
+        )
         self._metrics = Metrics(self._listeners.all_counters, list(readings_of_each_process(self._listeners)))
         self._metrics_source = MetricsSource(shared, self._blocks, self._listeners.all_counters)
         self._published: set[str] = set()

@@ -56,7 +56,7 @@ class Tails:
     def _tail(self, fast_route: FastRoute, flags: int, qtype: int, opt: bytes) -> Tail:
         limit = reply_limit(self._udp, opt[3] << 8 | opt[4] if opt else 0, fast_route.payload_size)
         cells = self._cells.setdefault((fast_route.label, qtype, bool(opt) and bool(OPT_ENDS[opt[5:]])), {})
-        return Tail(fast_route, flags, qtype, opt, limit, cells)
+        return Tail(fast_route=fast_route, flags=flags, qtype=qtype, opt=opt, limit=limit, cells=cells)
 
     def _keep(self, data: bytes, name: bytes, tail: Tail | None) -> None:
         """Keep the tail, or that it has no fast path (None), if that holds with every first label before it.

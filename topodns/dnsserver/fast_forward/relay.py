@@ -114,7 +114,16 @@ class Relay:
             key = question + tail.key_end
             if tail.cache.memory.knows(key):
                 return None
-        crossing = Crossing(self, tail, data, question, key, address, port, started)
+        crossing = Crossing(
+            relay=self,
+            tail=tail,
+            data=data,
+            question=question,
+            cache_key=key,
+            address=address,
+            port=port,
+            started=started,
+        )
         if tail.alone:
             joined = tail.single_flight.join_alone(crossing, self._udp)
         else:
@@ -180,6 +189,16 @@ class Relay:
         """The counter cell for a question and a reply of so many octets."""
         label, qtype = tail.fast_route.label, type_label(tail.qtype)
         asked_in, sent_in = BUCKET_OF_SIZE[asked], BUCKET_OF_SIZE[sent]
-        kind = ReplyKind(label, qtype, "NOERROR", "forward", tail.dnssec_ok, "", "", asked_in, sent_in)
+        kind = ReplyKind(
+            origin=label,
+            qtype=qtype,
+            rcode="NOERROR",
+            plugin="forward",
+            dnssec_ok=tail.dnssec_ok,
+            outcome="",
+            topology_key="",
+            query_bucket=asked_in,
+            response_bucket=sent_in,
+        )
         cell = tail.cells[asked_in << 4 | sent_in] = self._socket_counters.cell(kind)
         return cell

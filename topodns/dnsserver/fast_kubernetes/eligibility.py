@@ -47,7 +47,14 @@ def make_fast_zones(prepared: BlockSetup, origin: Name, parts: Iterable[ChainPar
         if isinstance(step, ClusterZone):
             for served in fast_origins(step.kubernetes):
                 if is_subdomain(served.name, origin):
-                    yield FastZone(step.kubernetes, served, balancer, name_text(origin), payload_size, variants)
+                    yield FastZone(
+                        kubernetes=step.kubernetes,
+                        origin=served,
+                        balancer=balancer,
+                        label=name_text(origin),
+                        payload_size=payload_size,
+                        variants=variants,
+                    )
 
 
 def fast_origins(kubernetes: KubernetesZone) -> Iterator[Origin]:

@@ -228,15 +228,15 @@ class Responder:
         cell = self._cells.get(key)
         if cell is None:
             kind = ReplyKind(
-                served.label,
-                TYPE_LABELS[tail.qtype],
-                RCODE_NAMES[rcode],
-                "kubernetes",
-                tail.dnssec_ok,
-                outcome,
-                topology_key,
-                asked_in,
-                sent_in,
+                origin=served.label,
+                qtype=TYPE_LABELS[tail.qtype],
+                rcode=RCODE_NAMES[rcode],
+                plugin="kubernetes",
+                dnssec_ok=tail.dnssec_ok,
+                outcome=outcome,
+                topology_key=topology_key,
+                query_bucket=asked_in,
+                response_bucket=sent_in,
             )
             if len(self._cells) >= _MAX_CELLS:
                 self._cells.clear()

@@ -148,4 +148,6 @@ def rotation_of(answer: Sequence[RRset], reply: bytes, rng: Random, shared: bool
     first, *second = islice(record_places(reply), before, before + min(fitting, 2))
     # From the second record on, all owners are pointers of two octets; the first one may have another form.
     gap = second[0].rdata_at - first.end if second else 0
-    return Rotation(reply, first.rdata_at, gap, rrset.rdatas, fitting, rng, shared)
+    return Rotation(
+        reply=reply, first=first.rdata_at, gap=gap, rdatas=rrset.rdatas, fitting=fitting, rng=rng, shared=shared
+    )

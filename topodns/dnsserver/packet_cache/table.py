@@ -203,7 +203,13 @@ class PacketCache:
             if rotation is None:
                 return None
         if resolution.valid_until is not None:
-            ageing = Ageing(reply, resolution.valid_until, self._clock, rotation, bool(resolution.facts))
+            ageing = Ageing(
+                reply=reply,
+                valid_until=resolution.valid_until,
+                clock=self._clock,
+                rotation=rotation,
+                indexed=bool(resolution.facts),
+            )
             return (None, cell, ageing, variants), ageing.octets
         if rotation is not None:
             return (None, cell, rotation, variants), rotation.octets + _OBJECTS

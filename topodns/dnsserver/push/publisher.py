@@ -56,7 +56,14 @@ class Publisher:
         self._budget = PushBudget(limits, counts, shares)
         self._sessions: dict[Subscriber, None] = {}
         self._table = AnswerTable(counts, shares)
-        self._schedule = PushSchedule(timers, self._table, counts, shares, self._make_due, self.unsubscribe)
+        self._schedule = PushSchedule(
+            timers=timers,
+            table=self._table,
+            counts=counts,
+            shares=shares,
+            make=self._make_due,
+            unsubscribe=self.unsubscribe,
+        )
         self._changes = 0  # calls of `touched`
 
     def swap(self, blocks: BlockTable, limits: PushLimits | None) -> None:
@@ -175,7 +182,16 @@ class Publisher:
         edns = None
         if node_name:
             edns = Edns(DEFAULT_UDP_SIZE, 0, False, ((Option.NODE_IDENTITY, node_name),))
-        query = Query(0, Flag.RD, wire_labels(qname), qname, qtype, RRClass.IN, edns, len(qname))
+        query = Query(
+            id=0,
+            flags=Flag.RD,
+            qname=wire_labels(qname),
+            spelling=qname,
+            qtype=qtype,
+            qclass=RRClass.IN,
+            edns=edns,
+            size=len(qname),
+        )
         return query, Client(address, session.connection.port, "tcp", self._local_port, limit=MAX_MESSAGE)
 
     def _make(self, answer: PushedAnswer, session: Subscriber) -> None:

@@ -101,13 +101,37 @@ def _questions(query: Query, search: SearchList) -> Iterator[tuple[Query, Premis
     """
     for premise in search.premises:
         name = premise.name
-        yield Query(0, Flag.RD, name, name_wire(name), RRType.A, RRClass.IN, None, 0), premise
+        yield (
+            Query(
+                id=0,
+                flags=Flag.RD,
+                qname=name,
+                spelling=name_wire(name),
+                qtype=RRType.A,
+                qclass=RRClass.IN,
+                edns=None,
+                size=0,
+            ),
+            premise,
+        )
     labels = query.qname[: search.labels]
     spelled = query.spelling[: sum(map(len, labels)) + len(labels)]
     _, _, _, _, qtype, qclass, edns, size = query
     for domain, wire in search.others:
         if len(spelled) + len(wire) <= MAX_WIRE:
-            yield Query(query.id, query.flags, labels + domain, spelled + wire, qtype, qclass, edns, size), None
+            yield (
+                Query(
+                    id=query.id,
+                    flags=query.flags,
+                    qname=labels + domain,
+                    spelling=spelled + wire,
+                    qtype=qtype,
+                    qclass=qclass,
+                    edns=edns,
+                    size=size,
+                ),
+                None,
+            )
 
 
 class _Search:

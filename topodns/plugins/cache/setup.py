@@ -215,7 +215,9 @@ def _setup(settings: Cache, block: BlockSetup) -> Install:
 
     counts = _counts(block, settings, block.block.servers[0])
     room = process.shared.get(Room, make=partial(room_of, process.memory, process.timers.time))
-    cache = block.provide(ResponseCache(settings, process.timers, counts, room, upstreams_down))
+    cache = block.provide(
+        ResponseCache(settings=settings, timers=process.timers, counts=counts, room=room, upstreams_down=upstreams_down)
+    )
     if settings.push:
         _subscribe(cache, settings, block)
     return lambda listener: (ChainPart(around=counting_cache(block, listener.server)),)
@@ -237,7 +239,14 @@ def _subscribe(cache: ResponseCache, settings: Cache, block: BlockSetup) -> None
     node_name = next((text for code, text in forwards[0].outgoing.options if code == Option.NODE_IDENTITY), b"")
     counts = process.shared.get(SubscriptionCounts, *cache_labels(block.block, settings, block.block.servers[0]))
     cache.push = PushSubscriptions(
-        settings.push, upstreams, cache.memory, block.changed, process.timers, process.rng, counts, node_name
+        most=settings.push,
+        upstreams=upstreams,
+        entries=cache.memory,
+        changed=block.changed,
+        timers=process.timers,
+        rng=process.rng,
+        counts=counts,
+        node_name=node_name,
     )
     block.on_close(cache.push.close)
 

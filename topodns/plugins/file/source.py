@@ -30,7 +30,9 @@ class ZoneFileSource:
 
     def __init__(self, settings: ZoneFile) -> None:
         self.changed: Callable[[frozenset[Fact]], object] = lambda facts: None
-        self.poller = FilePoller(settings.path, settings.reload, self._read, self._changed, self._warn)
+        self.poller = FilePoller(
+            path=settings.path, interval=settings.reload, read=self._read, changed=self._changed, failed=self._warn
+        )
         self._origins = settings.origins
         self._may_come = settings.reload > 0  # a file that is missing at start
         self._tables: dict[Name, ZoneTable] = {}

@@ -98,7 +98,15 @@ def take_plain(context: FlightContext, attempt: Attempt, data: bytes) -> Upstrea
     flags, rrset = plain
     if rrset.ttl > MAX_TTL:
         rrset = rrset._replace(ttl=sane_ttl(rrset.ttl))
-    return UpstreamAnswer(0, flags & PASSED_ON, (rrset,), (), (), None, candidate.name)
+    return UpstreamAnswer(
+        rcode=0,
+        flags=flags & PASSED_ON,
+        answer=(rrset,),
+        authority=(),
+        additional=(),
+        ede=None,
+        upstream=candidate.name,
+    )
 
 
 Key = tuple[bytes, bool]
@@ -343,7 +351,14 @@ class Flight(ABC):
             self._fail(candidate, f"reply that is of no use: {useless}", False)
             return
         flags = reply.flags & PASSED_ON
-        answer = UpstreamAnswer(reply.rcode, flags, records, authority, additional, upstream=candidate.name)
+        answer = UpstreamAnswer(
+            rcode=reply.rcode,
+            flags=flags,
+            answer=records,
+            authority=authority,
+            additional=additional,
+            upstream=candidate.name,
+        )
         if reply.edns is not None:
             answer.ede = extended_error(reply.edns)
             answer.options = tuple(option for option in reply.edns.options if option[0] in self._wanted.codes)

@@ -79,11 +79,19 @@ class Forwarding:
         self._in_flight = in_flight
         self._counts = counts
         self._may_pass = followed and (bool(settings.next_rcodes) or settings.next_on_nodata)
-        self._pool = UpstreamPool(settings, upstreams, timers, rng, counts)
+        self._pool = UpstreamPool(settings=settings, upstreams=upstreams, timers=timers, rng=rng, counts=counts)
         hedge_timer = HedgeTimer(HEDGE_AFTER, timers) if hedges(settings) else None
         attempts = _max_attempts(settings)
         context = FlightContext(
-            settings, self._pool, timers, counts, hedge_timer, attempts, deadline, names_upstreams, may_hedge
+            settings=settings,
+            pool=self._pool,
+            timers=timers,
+            counts=counts,
+            hedge_timer=hedge_timer,
+            max_attempts=attempts,
+            deadline=deadline,
+            names_upstreams=names_upstreams,
+            may_hedge=may_hedge,
         )
         self.single_flight = SingleFlight(context, in_flight)
 

@@ -68,9 +68,17 @@ class UpstreamPool:
         counted = counts.upstream(upstream.name)
         transport = Transport.TLS if tls else Transport.TCP if settings.force_tcp else Transport.UDP
         check, max_fails = settings.health_check, settings.max_fails
-        health = UpstreamHealth(upstream, transport, check, max_fails, timers, counted, self._health_changed)
+        health = UpstreamHealth(
+            upstream=upstream,
+            transport=transport,
+            check=check,
+            max_fails=max_fails,
+            timers=timers,
+            counts=counted,
+            changed=self._health_changed,
+        )
         transports = (transport, transport) if tls else (Transport.UDP, Transport.TCP)
-        return Candidate(upstream.name, upstream, transports, health, counted)
+        return Candidate(name=upstream.name, upstream=upstream, transports=transports, health=health, counts=counted)
 
     def pick(self, tried: Collection[Candidate]) -> Candidate | None:
         """A candidate that is up and not in `tried`, by the policy; None if there is none."""

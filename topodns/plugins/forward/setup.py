@@ -249,12 +249,12 @@ def _part(settings: Forward, block: BlockSetup, followed: bool) -> ChainPart:
         for address in settings.upstreams
     ]
     forwarding = Forwarding(
-        settings,
-        upstreams,
-        process.timers,
-        process.rng,
-        shared.in_flight,
-        shared.counts,
+        settings=settings,
+        upstreams=upstreams,
+        timers=process.timers,
+        rng=process.rng,
+        in_flight=shared.in_flight,
+        counts=shared.counts,
         followed=followed,
         options=_options_for(settings, process.identity or NO_IDENTITY),
         deadline=min(DEADLINE, CANCEL.settings_of(block.block) or DEADLINE),

@@ -98,7 +98,9 @@ class SingleFlight:
         return True
 
     def _start(self, key: Key, question: bytes, wanted: Wanted, waiter: FlightWaiter, asked: float) -> None:
-        flight = self.flights[key] = SharedFlight(self.context, key, question, wanted, waiter, self)
+        flight = self.flights[key] = SharedFlight(
+            context=self.context, key=key, question=question, wanted=wanted, waiter=waiter, table=self
+        )
         waiter.flight = flight
         flight.start(asked)
 
@@ -239,7 +241,9 @@ class LoneFlight(Attempt, ABC):
         flight = self.flight
         if flight is None:
             table, key = self.table, self.key
-            flight = SharedFlight(table.context, key, self.question, PLAIN_RECORDS, self, table)
+            flight = SharedFlight(
+                context=table.context, key=key, question=self.question, wanted=PLAIN_RECORDS, waiter=self, table=table
+            )
             flight.resume(self.started, self)
             self.flight = table.flights[key] = flight
         return flight

@@ -40,7 +40,13 @@ class HostsSource:
 
     def __init__(self, settings: Hosts) -> None:
         self.changed: Callable[[frozenset[Fact]], object] = bool
-        self.poller = FilePoller(settings.file, settings.reload, self._read, self._changed, self._warn_of_missing)
+        self.poller = FilePoller(
+            path=settings.file,
+            interval=settings.reload,
+            read=self._read,
+            changed=self._changed,
+            failed=self._warn_of_missing,
+        )
         self._settings = settings
         self._table = self._empty()
         self._problems: frozenset[str] = frozenset()

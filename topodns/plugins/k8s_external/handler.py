@@ -60,7 +60,14 @@ class ExternalZone:
         chase: Chase | None = None,
     ) -> None:
         with_endpoints = replace(kubernetes, noendpoints=False)
-        inside = KubernetesZone(with_endpoints, None, state, None, tuple(own_addresses), chase)
+        inside = KubernetesZone(
+            settings=with_endpoints,
+            topology=None,
+            state=state,
+            locator=None,
+            own_addresses=tuple(own_addresses),
+            chase=chase,
+        )
         self._external = K8sExternalZone(settings, inside)
         self._origins = Origins(settings.origins)
 

@@ -56,7 +56,13 @@ def _setup(settings: K8sExternal, block: BlockSetup) -> Install | None:
         return None
 
     def install(listener: BlockListener) -> tuple[ChainPart]:
-        handler = ExternalZone(settings, cluster.kubernetes, cluster.state, listener.addresses, listener.chase)
+        handler = ExternalZone(
+            settings=settings,
+            kubernetes=cluster.kubernetes,
+            state=cluster.state,
+            own_addresses=listener.addresses,
+            chase=listener.chase,
+        )
         return (ChainPart(step=handler),)
 
     return install

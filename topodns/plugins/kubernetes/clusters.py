@@ -295,9 +295,15 @@ class ClusterMaker:
         locator = None
         if topology is not None:
             locator = ClientLocator(
-                feed.state, topology.locate, NetworkList(topology.trust), self._own_node, self._own_addresses
+                state=feed.state,
+                methods=topology.locate,
+                trust=NetworkList(topology.trust),
+                own_node=self._own_node,
+                own_addresses=self._own_addresses,
             )
-        return Cluster(kubernetes, topology, feed, locator, view, self._limiters)
+        return Cluster(
+            kubernetes=kubernetes, topology=topology, feed=feed, locator=locator, view=view, limiters=self._limiters
+        )
 
     def feed(self, settings: FeedSettings, spare: list[Feed]) -> Feed:
         """The first feed of `spare` with equal settings, which leaves the list; else a new one."""

@@ -91,7 +91,15 @@ def resolution_of(answer: Answer, qtype: int, cname_ttl: int) -> Resolution:
     scope = Scope.CLIENT if claimed else Scope.NODE
     if location.node_name:
         facts = (*facts, node_fact(location.node_name))
-    return Resolution(response, PLUGIN, scope, facts, selection, location, chase=targets)
+    return Resolution(
+        response=response,
+        plugin=PLUGIN,
+        scope=scope,
+        facts=facts,
+        selection=selection,
+        location=location,
+        chase=targets,
+    )
 
 
 def question_of(query: Query, client: Client, origin: Origin) -> ZoneQuestion:
@@ -99,4 +107,12 @@ def question_of(query: Query, client: Client, origin: Origin) -> ZoneQuestion:
     # Labels have the same length in any spelling, so the origin has the same number of octets at the end of the name.
     origin_wire = query.spelling[-len(origin.wire) :]
     labels = query.qname[: len(query.qname) - len(origin.name)]
-    return ZoneQuestion(labels, query.qtype, client.address, client.limit, origin, origin_wire, query.edns)
+    return ZoneQuestion(
+        labels=labels,
+        qtype=query.qtype,
+        address=client.address,
+        limit=client.limit,
+        origin=origin,
+        origin_wire=origin_wire,
+        edns=query.edns,
+    )

@@ -246,14 +246,14 @@ def _setup(settings: KubernetesSettings, block: BlockSetup) -> Install | None:
 
     def install(listener: BlockListener) -> tuple[ChainPart]:
         kubernetes = KubernetesZone(
-            cluster.kubernetes,
-            cluster.topology,
-            cluster.state,
-            cluster.locator,
-            listener.addresses,
-            listener.chase,
-            cluster.limiters,
-            cluster.pod_wait,
+            settings=cluster.kubernetes,
+            topology=cluster.topology,
+            state=cluster.state,
+            locator=cluster.locator,
+            own_addresses=listener.addresses,
+            chase=listener.chase,
+            limiters=cluster.limiters,
+            pod_wait=cluster.pod_wait,
         )
         return (ChainPart(step=ClusterZone(kubernetes)),)
 

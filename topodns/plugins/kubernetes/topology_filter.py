@@ -117,7 +117,19 @@ def decide(
         return Decision(kubernetes, ttl, filtered=True, policy=policy, location=location, claimed=claimed)
     if chosen is None:
         ede = _miss(policy, selection, location)
-        return Decision(kubernetes, ttl, EMPTY_GROUP, None, True, policy, selection, location, claimed, None, ede)
+        return Decision(
+            kubernetes=kubernetes,
+            ttl=ttl,
+            group=EMPTY_GROUP,
+            pool=None,
+            filtered=True,
+            policy=policy,
+            selection=selection,
+            location=location,
+            claimed=claimed,
+            ranking=None,
+            ede=ede,
+        )
     group = selection.group
     if ranking is not None:
         selection = rank_all(selection, chosen, ranking, location or _UNKNOWN)

@@ -20,7 +20,7 @@ class WeightSource:
 
     def __init__(self, path: str, interval: float) -> None:
         """`interval`: seconds between checks of the file for changes; 0: never."""
-        self.poller = FilePoller(path, interval, self._read, bool, self._warn)
+        self.poller = FilePoller(path=path, interval=interval, read=self._read, changed=bool, failed=self._warn)
         self._weights: Weights = {}
 
     def weights(self) -> Weights:

@@ -99,13 +99,13 @@ class TemplateRule:
         named: dict[str, str],
     ) -> Matched:
         return Matched(
-            name_text(origin),
-            class_text(query.qclass, self._qclass),
-            type_text(self._qtype if query.qtype == ANY_TYPE else query.qtype),
-            name,
-            pattern,
-            groups,
-            {str(number): group for number, group in enumerate(groups)} | named,
+            origin=name_text(origin),
+            qclass=class_text(query.qclass, self._qclass),
+            qtype=type_text(self._qtype if query.qtype == ANY_TYPE else query.qtype),
+            name=name,
+            pattern=pattern,
+            groups=groups,
+            named={str(number): group for number, group in enumerate(groups)} | named,
         )
 
 
