@@ -33,15 +33,16 @@ from topodns.dns.wire_format import (
 )
 from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
 from topodns.dnsserver.packet_cache.table import PacketCache
+from topodns.dnsserver.packet_cache.variants import OF_OPTIONS, variants_of_soa
 from topodns.dnsserver.plain_question import HEADS, OPT_BEGIN, OPT_ENDS
 from topodns.plugins.kubernetes.answer import answer
-from topodns.plugins.kubernetes.handler import complete_resolution
 from topodns.plugins.kubernetes.parse import SchemaName, ServiceName, parse
-from topodns.plugins.kubernetes.question import Answer, ZoneQuestion
+from topodns.plugins.kubernetes.question import Answer, ZoneQuestion, scope_and_facts
 from topodns.plugins.kubernetes.topology_filter import UNLOCATED_REASONS
 from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.query.client_claim import MAX_NODE_NAME, read_claim
 from topodns.query.counters import BUCKET_OF_SIZE, TYPE_LABELS, Cell, QueryCounters, ReplyKind
+from topodns.query.packet_entry import Variants
 from topodns.topology.claim_trust import Claim
 from topodns.topology.select import Location, Selection
 
@@ -179,9 +180,18 @@ class Responder:
             return None
         cell = self._count(tail, served, found, len(data), len(reply), started)
         if kept:
-            resolution = complete_resolution(served.kubernetes, name, question, found)
-            rotate = served.balancer is not None
-            self._table.keep(key, reply, question.address, resolution, cell, rotate, served.variants)
+            scope, facts = scope_and_facts(found, name)
+            self._table.keep(
+                key=key,
+                reply=reply,
+                address=question.address,
+                scope=scope,
+                facts=facts,
+                valid_until=None,
+                rotating=_rotating(served, tail.qtype, found),
+                cell=cell,
+                variants=_variants(served, tail.qtype, found, reply),
+            )
         elif question.claim is None:
             seen[slot] = mark
         return reply
@@ -289,6 +299,24 @@ def _ordered(found: Answer, qtype: int, balancer: LoadBalancer) -> Answer:
     if len(rdatas) > 1 and qtype != RRType.SRV:
         rdatas = tuple(balancer.ordered(rdatas, len(rdatas)))
     return found._replace(rdatas=rdatas, additional=balancer.shuffled(additional) if additional else ())
+
+
+def _rotating(served: FastZone, qtype: int, found: Answer) -> Sequence[RRset]:
+    """The records whose order changes with each hit in the packet cache: addresses with `loadbalance`."""
+    if served.balancer is None or qtype == RRType.SRV or len(found.rdatas) < 2:
+        return ()
+    return (RRset(b"", qtype, found.ttl, found.rdatas),)
+
+
+def _variants(served: FastZone, qtype: int, found: Answer, reply: bytes) -> Variants | None:
+    """The query variants that this reply answers: see `variants.variants_of`.
+
+    With addresses of the question's name alone all that the block allows, with names in RDATA (SRV) no other spelling.
+    """
+    allowed = served.variants
+    if allowed is None or not allowed.spellings or (found.rdatas and qtype != RRType.SRV):
+        return allowed
+    return OF_OPTIONS if found.rdatas else variants_of_soa(reply)
 
 
 def _reply(

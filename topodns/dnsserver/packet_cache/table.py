@@ -6,13 +6,13 @@ take effect at once: each entry is indexed by its dependencies (facts), and `for
 changed.
 """
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from random import Random
 from typing import Final
 from weakref import WeakSet
 
 from topodns.dependency import CACHED, EVERYTHING, Fact
-from topodns.dns.message import Query
+from topodns.dns.message import Query, RRset
 from topodns.dnsserver.packet_cache.countdown import Ageing
 from topodns.dnsserver.packet_cache.key import NAME_AT, key_of, name_in
 from topodns.dnsserver.packet_cache.rotation import order_matters, rotation_of
@@ -126,41 +126,55 @@ class PacketCache:
         if seen[slot] != mark:
             seen[slot] = mark
             return
-        if allowed is not None and key != message:
-            plain = _reply_to_plain_form(message, key, reply, variants_of(reply, resolution, allowed))
+        variants = None if allowed is None else variants_of(reply, resolution, allowed)
+        if variants is not None and key != message:
+            plain = _reply_to_plain_form(message, key, reply, variants)
             if plain is None:
                 return
             reply = plain
-        self.keep(key, reply, address, resolution, cell, rotate, allowed)
+        self.keep(
+            key=key,
+            reply=reply,
+            address=address,
+            scope=resolution.scope,
+            facts=resolution.facts,
+            valid_until=resolution.valid_until,
+            rotating=resolution.response.answer if rotate else (),
+            cell=cell,
+            variants=variants,
+        )
 
     def keep(
         self,
         key: bytes,
         reply: bytes,
         address: bytes,
-        resolution: Resolution,
+        scope: Scope,
+        facts: tuple[Fact, ...],
+        valid_until: float | None,
+        rotating: Sequence[RRset],
         cell: Cell,
-        rotate: bool,
-        allowed: Variants | None,
+        variants: Variants | None,
     ) -> None:
-        """Keep `reply`, that to the query with this key, for the clients in the resolution's scope, unless it is there
-        already. Parameters as in `offer`.
+        """Keep `reply`, that to the query with this key, for the clients in this scope, unless it is there already.
+
+        `rotating`: the answer section, if addresses in it rotate their order at each hit. `variants`: the query
+        variants that the reply answers.
         """
-        if resolution.scope == _CLIENT:
+        if scope == _CLIENT:
             return
-        variants = None if allowed is None else variants_of(reply, resolution, allowed)
         if self._stored >= MAX_STORED or (self.octets >= self.limit and not self._caches.budget.grant(self)):
             self.clear()
-        view = self.common if resolution.scope == _EVERYONE else self._view_of(address)
+        view = self.common if scope == _EVERYONE else self._view_of(address)
         kept = view.get(key)
         if kept is not None and not self._is_expired(kept):
             return  # the entry exists; only this client's view was missing
-        made = self._entry(reply, resolution, cell, rotate, variants)
+        made = self._entry(reply, facts, valid_until, rotating, cell, variants)
         if made is None:
             return
         if kept is not None:
-            self._remove_expired(view, key, kept, resolution.facts)
-        self._store(view, key, *made, resolution.facts)
+            self._remove_expired(view, key, kept, facts)
+        self._store(view, key, *made, facts)
 
     def forget(self, facts: Iterable[Fact]) -> None:
         """Remove every entry that depends on one of these facts, and the choice of a view for each client whose
@@ -192,23 +206,29 @@ class PacketCache:
         self.clears += 1
 
     def _entry(
-        self, reply: bytes, resolution: Resolution, cell: Cell, rotate: bool, variants: Variants | None
+        self,
+        reply: bytes,
+        facts: tuple[Fact, ...],
+        valid_until: float | None,
+        rotating: Sequence[RRset],
+        cell: Cell,
+        variants: Variants | None,
     ) -> tuple[Entry, int] | None:
         """The entry and its octets in memory; None if the addresses in the reply should rotate but cannot."""
         rotation = None
-        if rotate and order_matters(resolution.response.answer):
+        if rotating and order_matters(rotating):
             # With dependencies on cluster state, that state also keeps the RDATAs until the entry is forgotten.
-            shared = any(fact.kind != CACHED for fact in resolution.facts)
-            rotation = rotation_of(resolution.response.answer, reply, self._rng, shared)
+            shared = any(fact.kind != CACHED for fact in facts)
+            rotation = rotation_of(rotating, reply, self._rng, shared)
             if rotation is None:
                 return None
-        if resolution.valid_until is not None:
+        if valid_until is not None:
             ageing = Ageing(
                 reply=reply,
-                valid_until=resolution.valid_until,
+                valid_until=valid_until,
                 clock=self._clock,
                 rotation=rotation,
-                indexed=bool(resolution.facts),
+                indexed=bool(facts),
             )
             return (None, cell, ageing, variants), ageing.octets
         if rotation is not None:

@@ -56,13 +56,14 @@ def variants_of(reply: bytes, resolution: Resolution, allowed: Variants) -> Vari
         if rrset.rtype not in spelled:
             return OF_OPTIONS
         if rrset.rtype == RRType.SOA:
-            return _of_soa(reply)
+            return variants_of_soa(reply)
         if rrset.owner:
             return OF_OPTIONS
     return OF_SPELLINGS
 
 
-def _of_soa(reply: bytes) -> Variants:
+def variants_of_soa(reply: bytes) -> Variants:
+    """The variants that hold for a reply whose only record is an SOA: see `variants_of`."""
     name_end = end_of_name(reply, HEADER_SIZE)
     records = [*record_places(reply)]
     if len([record for record in records if record.rtype != RRType.OPT]) != 1 or records[0].rtype != RRType.SOA:

@@ -6,10 +6,10 @@ from typing import Final
 from topodns.cluster.model import ObjectKey
 from topodns.dns.message import Query
 from topodns.dns.name import name_text
-from topodns.plugins.kubernetes.answer import NameOrAddress, answer, name_of
+from topodns.plugins.kubernetes.answer import answer, name_of
 from topodns.plugins.kubernetes.parse import NamespaceNode, PodName, ServiceName, ZonalName
 from topodns.plugins.kubernetes.pods import pod_address
-from topodns.plugins.kubernetes.question import Missing, question_of
+from topodns.plugins.kubernetes.question import Missing, NameOrAddress, question_of
 from topodns.plugins.kubernetes.zone import KubernetesZone, Origin
 from topodns.query.plugin import Client
 

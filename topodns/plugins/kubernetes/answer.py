@@ -8,7 +8,6 @@ type, or names below it, is NODATA for all other types, where CoreDNS has NXDOMA
 
 from typing import Final
 
-from topodns.dependency import namespace_fact, service_fact
 from topodns.dns.name import is_below_any, is_part_of_reverse, reverse_address
 from topodns.dns.rrtype import RRType
 from topodns.plugins.kubernetes import nameservers
@@ -20,13 +19,12 @@ from topodns.plugins.kubernetes.parse import (
     Fixed,
     NamespaceNode,
     PodName,
-    SchemaName,
     ServiceName,
     ZonalName,
     parse,
 )
 from topodns.plugins.kubernetes.pods import answer_pod, missing_of_pods
-from topodns.plugins.kubernetes.question import NAME_ERRORS, NO_DATA, Answer, Facts, Missing, ZoneQuestion
+from topodns.plugins.kubernetes.question import NAME_ERRORS, NO_DATA, Answer, Missing, NameOrAddress, ZoneQuestion
 from topodns.plugins.kubernetes.reverse import answer_address
 from topodns.plugins.kubernetes.services import answer_service
 from topodns.plugins.kubernetes.zone import KubernetesZone
@@ -36,9 +34,6 @@ _VERSION: Final = Answer(
     ttl=28800,  # whatever `ttl` says (CoreDNS)
 )
 _NO_NAME: Final = NAME_ERRORS[Missing.NAME]
-
-NameOrAddress = SchemaName | bytes | None
-"""A name of the schema, or the packed address of a reverse name; None: neither."""
 
 
 def name_of(kubernetes: KubernetesZone, question: ZoneQuestion) -> NameOrAddress:
@@ -68,16 +63,6 @@ def answer(kubernetes: KubernetesZone, name: NameOrAddress, question: ZoneQuesti
     else:
         found = _answer_namespace(kubernetes, name)
     return found if kubernetes.state.synced else confirmed(found)
-
-
-def facts_of(name: NameOrAddress, found: Answer) -> Facts:
-    """The dependencies of an answer to this name, beside `found.facts`."""
-    if name is None or isinstance(name, (bytes, Fixed)):
-        return ()
-    namespace = namespace_fact(name.namespace)
-    if isinstance(name, (PodName, NamespaceNode)) or found.missing is Missing.NAMESPACE:
-        return (namespace,)
-    return namespace, service_fact(name.namespace, name.service)
 
 
 def falls_through(kubernetes: KubernetesZone, question: ZoneQuestion) -> bool:

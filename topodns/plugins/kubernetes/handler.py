@@ -11,9 +11,9 @@ from topodns.dns.message import Edns, Query, Response, RRset
 from topodns.dns.name import Name, is_below_any, is_subdomain, name_wire
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.soa import soa_rrset
-from topodns.plugins.kubernetes.answer import NameOrAddress, answer, facts_of, name_of
+from topodns.plugins.kubernetes.answer import answer, name_of
 from topodns.plugins.kubernetes.parse import ServiceName
-from topodns.plugins.kubernetes.question import PLUGIN, Answer, ZoneQuestion, question_of, resolution_of
+from topodns.plugins.kubernetes.question import PLUGIN, Answer, NameOrAddress, ZoneQuestion, question_of, resolution_of
 from topodns.plugins.kubernetes.topology_filter import MISSES, UNLOCATED_REASONS
 from topodns.plugins.kubernetes.zone import KubernetesZone, Origin
 from topodns.query.client_claim import ecs_reply, read_claim
@@ -138,20 +138,9 @@ def _apex_soa(asked: _Asked) -> Resolution:
     return Resolution(Response(answer=(_soa(asked.kubernetes, asked.origin_wire),)), PLUGIN, Scope.CLIENT)
 
 
-def complete_resolution(
-    kubernetes: KubernetesZone, name: NameOrAddress, question: ZoneQuestion, found: Answer
-) -> Resolution:
-    """The resolution of this answer, which has no EDNS options and no CNAMEs, with its dependencies and SOA."""
-    resolution = _resolution(kubernetes, name, question, found)
-    if not found.rdatas:
-        resolution.response.authority = (_soa(kubernetes, question.origin_wire, _is_miss(resolution)),)
-    return resolution
-
-
 def _resolution(kubernetes: KubernetesZone, name: NameOrAddress, question: ZoneQuestion, found: Answer) -> Resolution:
     """The resolution of this answer, with its dependencies and labels of metrics; without SOA."""
-    resolution = resolution_of(found, question.qtype, kubernetes.settings.ttl)
-    resolution.facts = (*facts_of(name, found), *resolution.facts)
+    resolution = resolution_of(found, question.qtype, kubernetes.settings.ttl, name)
     if found.selection is not None and isinstance(name, ServiceName):
         reason = found.selection.reason
         if reason in UNLOCATED_REASONS:

@@ -9,10 +9,11 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final, NamedTuple
 
-from topodns.dependency import Fact, node_fact
+from topodns.dependency import Fact, namespace_fact, node_fact, service_fact
 from topodns.dns.message import Ede, Edns, Flag, Query, Response, RRset
 from topodns.dns.name import Name, name_wire
 from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.kubernetes.parse import Fixed, NamespaceNode, PodName, SchemaName
 from topodns.plugins.kubernetes.zone import Origin
 from topodns.query.plugin import Client, Resolution, Scope
 from topodns.topology.claim_trust import Claim
@@ -21,6 +22,9 @@ from topodns.topology.select import Location, Selection
 PLUGIN: Final = "kubernetes"
 
 Facts = tuple[Fact, ...]
+
+NameOrAddress = SchemaName | bytes | None
+"""A name of the schema, or the packed address of a reverse name; None: neither."""
 
 
 class ZoneQuestion(NamedTuple):
@@ -78,19 +82,35 @@ NO_DATA: Final = Answer()
 NAME_ERRORS: Final[Mapping[Missing, Answer]] = {each: Answer(Rcode.NXDOMAIN, missing=each) for each in Missing}
 
 
-def resolution_of(answer: Answer, qtype: int, cname_ttl: int) -> Resolution:
-    """The resolution with these records of this type. `cname_ttl`: seconds, of the CNAME records to its targets."""
-    rcode, rdatas, ttl, additional, targets, selection, location, claimed, ede, _, facts = answer
+def scope_and_facts(answer: Answer, name: NameOrAddress) -> tuple[Scope, Facts]:
+    """(The clients that get the same answer to this name, all dependencies of the answer)."""
+    facts = answer.facts
+    if name is not None and not isinstance(name, (bytes, Fixed)):
+        namespace = namespace_fact(name.namespace)
+        if isinstance(name, (PodName, NamespaceNode)) or answer.missing is Missing.NAMESPACE:
+            facts = (namespace, *facts)
+        else:
+            facts = (namespace, service_fact(name.namespace, name.service), *facts)
+    location = answer.location
+    if location is None:
+        return Scope.EVERYONE, facts
+    if location.node_name:
+        facts = (*facts, node_fact(location.node_name))
+    # A claim that is not trusted counts as well: the same octets from another source may be trusted.
+    return Scope.CLIENT if answer.claimed else Scope.NODE, facts
+
+
+def resolution_of(answer: Answer, qtype: int, cname_ttl: int, name: NameOrAddress = None) -> Resolution:
+    """The resolution of the answer to this name with its records of this type.
+
+    `cname_ttl`: seconds, of the CNAME records to its targets.
+    """
+    rcode, rdatas, ttl, additional, targets, selection, location, _, ede, _, _ = answer
     records: tuple[RRset, ...] = (RRset(b"", qtype, ttl, rdatas),) if rdatas else ()
     if targets:
         records += (RRset(b"", RRType.CNAME, cname_ttl, tuple(map(name_wire, targets))),)
     response = Response(rcode, records, (), additional, 0 if rcode == Rcode.REFUSED else Flag.AA, ede=ede)
-    if location is None:
-        return Resolution(response, PLUGIN, facts=facts, selection=selection, chase=targets)
-    # A claim that is not trusted counts as well: the same octets from another source may be trusted.
-    scope = Scope.CLIENT if claimed else Scope.NODE
-    if location.node_name:
-        facts = (*facts, node_fact(location.node_name))
+    scope, facts = scope_and_facts(answer, name)
     return Resolution(
         response=response,
         plugin=PLUGIN,

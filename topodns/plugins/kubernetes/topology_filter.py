@@ -118,16 +118,13 @@ def decide(
     if chosen is None:
         ede = _miss(policy, selection, location)
         return Decision(
-            kubernetes=kubernetes,
-            ttl=ttl,
-            group=EMPTY_GROUP,
-            pool=None,
+            kubernetes,
+            ttl,
             filtered=True,
             policy=policy,
             selection=selection,
             location=location,
             claimed=claimed,
-            ranking=None,
             ede=ede,
         )
     group = selection.group
