@@ -5,8 +5,7 @@ from collections.abc import Iterable
 from topodns.dns.message import Query
 from topodns.dns.name import BadName
 from topodns.plugins.rewrite.response import LONGEST_BY_SHORTEST, invalid_name
-from topodns.plugins.rewrite.rewritten_query import RewrittenQuery
-from topodns.plugins.rewrite.rules import build_rule
+from topodns.plugins.rewrite.rules import RewrittenQuery, build_rule
 from topodns.plugins.rewrite.settings import RewriteRule
 from topodns.query.cname import Chase
 from topodns.query.plugin import Answered, Below, Client, Resolution

@@ -1,12 +1,17 @@
 """Rules as callables: each rewrites a query that it matches, adds amendments for the response, and returns whether it
 matched.
+
+A `RewrittenQuery` is the query while the rules rewrite it. A `cname` rule replaces the target of a CNAME in the answer,
+and looks up the new target. An `edns0` rule changes EDNS options of the query, which the plugins below see and `forward`
+sends to its upstreams.
 """
 
 from collections.abc import Callable, Iterable
-from typing import assert_never
+from typing import Final, assert_never
 
-from topodns.plugins.rewrite.cname_rule import TargetChange
-from topodns.plugins.rewrite.edns_rules import OptionChange
+from topodns.dns.message import Edns, Flag, Option, Query, RRset
+from topodns.dns.name import Name, name_text, name_wire, parse_name, wire_labels
+from topodns.dns.rrtype import RRType
 from topodns.plugins.rewrite.names import (
     Rename,
     matcher,
@@ -15,8 +20,16 @@ from topodns.plugins.rewrite.names import (
     reverting,
     suffix_renaming,
 )
-from topodns.plugins.rewrite.response import Amendment, OwnerRenaming, RcodeChange, TtlBounds, ValueRenaming
-from topodns.plugins.rewrite.rewritten_query import RewrittenQuery
+from topodns.plugins.rewrite.response import (
+    Amendment,
+    OptionReverting,
+    OwnerRenaming,
+    RcodeChange,
+    ResponseReverter,
+    RewrittenResponse,
+    TtlBounds,
+    ValueRenaming,
+)
 from topodns.plugins.rewrite.settings import (
     AnswerRule,
     Change,
@@ -25,13 +38,41 @@ from topodns.plugins.rewrite.settings import (
     Comparison,
     NameMatch,
     NameRule,
+    OptionAction,
     OptionRule,
+    OptionVariable,
     Part,
     RcodeRule,
+    Subnet,
     TtlRule,
     TypeRule,
 )
-from topodns.query.cname import Chase
+from topodns.query.cname import Chase, owned
+from topodns.query.forwarded_options import ForwardedOption
+from topodns.query.plugin import Client, Dropped, Resolution, Scope, settled
+
+
+class RewrittenQuery:
+    """The query as rewritten by the rules so far; `name` is its name as lower-case text with the final dot.
+
+    `reverter` collects the changes to its response.
+    """
+
+    __slots__ = ("client", "name", "query", "reverter")
+
+    def __init__(self, query: Query, client: Client) -> None:
+        self.query = query
+        self.client = client
+        self.name = name_text(query.qname)
+        self.reverter = ResponseReverter(query, client)
+
+    def rename(self, name: str) -> None:
+        """Set the query's name, and note it for the response (`renamed`). Raises BadName if it is invalid."""
+        labels = parse_name(name)
+        self.query = self.query._replace(qname=labels, spelling=name_wire(labels))
+        self.name = name_text(labels)
+        self.reverter.renamed = True
+
 
 Rule = Callable[[RewrittenQuery], bool]
 """Applies the rule to a query and returns whether it matched. May raise BadName."""
@@ -129,3 +170,162 @@ def _rcode_change(rule: RcodeRule) -> Rule:
     if rule.instead < _BASIC_RCODES:
         return change
     return lambda rewritten: rewritten.reverter.query.edns is not None and change(rewritten)
+
+
+class TargetChange:
+    """A `cname` rule. It matches every query, as the answer is not known yet.
+
+    `chase` sends a query for the new target to the listener, as in CoreDNS; None leaves CNAMEs alone.
+    """
+
+    def __init__(self, rule: CnameRule, chase: Chase | None) -> None:
+        self._rename = renaming(rule.match, rule.replacement)
+        self._chase = chase
+
+    def __call__(self, rewritten: RewrittenQuery) -> bool:
+        query, client, reverter = rewritten.query, rewritten.client, rewritten.reverter
+        reverter.amendments.append(lambda response: self._amend(response, query, client))
+        reverter.waits = True
+        return True
+
+    async def _amend(self, rewritten: RewrittenResponse, query: Query, client: Client) -> None:
+        """Replace the answer by its CNAMEs up to and including the first whose target changes, and the answer for the
+        new target.
+
+        Other records are dropped, since they may belong to the old target. Without such a CNAME, or
+        without an answer of the listener, the response is left unchanged. The rcode is never changed (as in CoreDNS).
+        """
+        response = rewritten.resolution.response
+        changed = _changed_target(response.answer, self._rename)
+        if changed is None:
+            return
+        kept, target = changed
+        looked_up = await self._look_up(target, query, client)
+        if looked_up is None:
+            return
+        response.answer = (*kept, *owned(looked_up.response.answer, name_wire(target)))
+        response.flags = response.flags & ~Flag.TC | looked_up.response.flags & Flag.TC
+        # The target's answer may age or depend on the client, and its scope is not known here.
+        rewritten.resolution.scope = Scope.CLIENT
+
+    async def _look_up(self, target: Name, query: Query, client: Client) -> Resolution | None:
+        answered = None
+        try:
+            answered = None if self._chase is None else self._chase(target, query.qtype, client)
+            return None if answered is None else await settled(answered)
+        except Dropped:  # `acl` drops the target's query; the client's own was allowed
+            return None
+
+
+def _changed_target(answer: Iterable[RRset], rename: Rename) -> tuple[list[RRset], Name] | None:
+    """The CNAMEs up to and including the first whose target changes, with its new target, and that target.
+
+    None if no target changes. May raise BadName.
+    """
+    kept: list[RRset] = []
+    for rrset in answer:
+        if rrset.rtype != RRType.CNAME:
+            continue
+        renamed = rename(name_text(wire_labels(rrset.rdatas[0])).lower())
+        if renamed is not None:
+            target = parse_name(renamed)
+            return [*kept, rrset._replace(rdatas=(name_wire(target),))], target
+        kept.append(rrset)
+    return None
+
+
+_UDP_PAYLOAD_SIZE: Final = 4096  # CoreDNS's, in the OPT record that it adds for a rule
+_SAME_FOR_ALL: Final = frozenset({OptionVariable.QNAME, OptionVariable.QTYPE})
+
+_Options = tuple[tuple[int, bytes], ...]
+
+
+class OptionChange:
+    """An `edns0` rule. `server_address`: the packed address of the socket, b"" if it is not bound to a single one."""
+
+    def __init__(self, rule: OptionRule, server_address: bytes) -> None:
+        self._rule = rule
+        self._server_address = server_address
+
+    def __call__(self, rewritten: RewrittenQuery) -> bool:
+        """Apply the rule, and return whether it matched.
+
+        As in CoreDNS, the query then has an OPT record even if no option changed, except where the rule's variable has
+        no value.
+        """
+        rule, query, reverter = self._rule, rewritten.query, rewritten.reverter
+        data = self._data(query, rewritten.client)
+        if data is None:
+            return False
+        edns = query.edns or Edns(_UDP_PAYLOAD_SIZE, 0, False)
+        options, matched = _changed_options(edns.options, rule, data)
+        rewritten.query = query._replace(edns=edns._replace(options=options))
+        if rule.action is OptionAction.UNSET:
+            return True
+        reverter.subnet_forwarded |= rule.code == Option.CLIENT_SUBNET
+        if matched:
+            reverter.client_dependent |= not isinstance(rule.data, bytes) and rule.data not in _SAME_FOR_ALL
+            if rule.revert:
+                reverter.amendments.append(OptionReverting(rule.code, edns.option(rule.code)))
+        return matched
+
+    def _data(self, query: Query, client: Client) -> bytes | None:
+        """The option's data; None if the rule's variable has no value."""
+        data = self._rule.data
+        if isinstance(data, bytes):
+            return data
+        if isinstance(data, Subnet):
+            return subnet_data(client.address, data)
+        if data is OptionVariable.SERVER_IP:
+            return self._server_address or None
+        return variable_data(data, query, client)
+
+
+def _changed_options(options: _Options, rule: OptionRule, data: bytes) -> tuple[_Options, bool]:
+    """The options after the rule, and whether it matched. `unset` always matches, as in CoreDNS.
+
+    `append` keeps an option of the client and sends it on. As in CoreDNS, constant data is appended nevertheless.
+    """
+    code, new = rule.code, ForwardedOption(rule.code, data)
+    found = any(option[0] == code for option in options)
+    match rule.action:
+        case OptionAction.UNSET:
+            return tuple(option for option in options if option[0] != code), True
+        case OptionAction.APPEND:
+            kept = tuple(ForwardedOption(*option) if option[0] == code else option for option in options)
+            return (kept, False) if found and not isinstance(rule.data, bytes) else ((*kept, new), True)
+        case OptionAction.REPLACE if not found:
+            return options, False
+        case _:
+            at = next((at for at, option in enumerate(options) if option[0] == code), len(options))
+            return (*options[:at], new, *(option for option in options[at:] if option[0] != code)), True
+
+
+def variable_data(variable: OptionVariable, query: Query, client: Client) -> bytes:
+    """The value of any variable but SERVER_IP: name and protocol as text, numbers in two octets, addresses packed.
+
+    Raises ValueError for SERVER_IP.
+    """
+    match variable:
+        case OptionVariable.QNAME:
+            return name_text(wire_labels(query.spelling)).encode("ascii")
+        case OptionVariable.QTYPE:
+            return query.qtype.to_bytes(2, "big")
+        case OptionVariable.CLIENT_IP:
+            return client.address
+        case OptionVariable.CLIENT_PORT:
+            return client.port.to_bytes(2, "big")
+        case OptionVariable.PROTOCOL:
+            return client.transport.encode("ascii")
+        case OptionVariable.SERVER_PORT:
+            return client.local_port.to_bytes(2, "big")
+        case OptionVariable.SERVER_IP:
+            raise ValueError("the address is the socket's, not the query's")
+
+
+def subnet_data(address: bytes, subnet: Subnet) -> bytes:
+    """Data of an EDNS Client Subnet option: the prefix in the fewest octets, padded with zero bits (RFC 7871 6)."""
+    family, bits = (1, subnet.ipv4_bits) if len(address) == 4 else (2, subnet.ipv6_bits)
+    width = 8 * len(address)
+    prefix = int.from_bytes(address, "big") >> (width - bits) << (width - bits)
+    return bytes((0, family, bits, 0)) + prefix.to_bytes(len(address), "big")[: (bits + 7) // 8]

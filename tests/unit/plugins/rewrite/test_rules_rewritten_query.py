@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.query_builders import ask, client
 from topodns.dns.name import BadName
-from topodns.plugins.rewrite.rewritten_query import RewrittenQuery
+from topodns.plugins.rewrite.rules import RewrittenQuery
 
 
 def test_a_new_name_is_in_the_query_and_in_lower_case() -> None:
