@@ -14,8 +14,7 @@ from topodns.dns.name import MAX_LABEL
 from topodns.dns.rrtype import Rcode
 from topodns.dns.wire_format import HEADER_SIZE, POINTER_RECORD_HEAD_SIZE
 from topodns.dnsserver.fast_forward.eligibility import FastRoutes
-from topodns.dnsserver.fast_forward.question import Tails
-from topodns.dnsserver.fast_forward.tail import Tail
+from topodns.dnsserver.fast_forward.tail import Tail, Tails
 from topodns.plugins.forward.flight import UpstreamAnswer
 from topodns.plugins.forward.single_flight import LoneFlight
 from topodns.query.counters import BUCKET_OF_SIZE, Cell, QueryCounters, ReplyKind, type_label

@@ -1,6 +1,6 @@
-"""The parser of the `autopath` directive."""
+"""The parser, setup and metric of the `autopath` directive."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Final
 
@@ -10,14 +10,14 @@ from topodns.corefile.parser import Directive
 from topodns.corefile.resolv_conf import load_search_list
 from topodns.corefile.zones import parse_origins
 from topodns.dns.name import Name
+from topodns.metrics.registry import Published, Reading
 from topodns.plugins.autopath.handler import AutopathCounts, SearchPath
-from topodns.plugins.autopath.metrics import readings
 from topodns.plugins.autopath.search_list import ClusterSearch, DistantClusterSearch, FixedSearch, own_namespace
 from topodns.plugins.autopath.settings import Autopath
 from topodns.plugins.compatibility import differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import Plugin, Reads
-from topodns.plugins.setup import BlockListener, BlockSetup, Install
+from topodns.plugins.setup import BlockListener, BlockSetup, Install, MetricsSource
 from topodns.query.plugin import ChainPart
 
 _RESOLV_CONF: Final = "/etc/resolv.conf"
@@ -88,6 +88,17 @@ def _search_path(settings: Autopath, block: BlockSetup, listener: BlockListener,
     own = frozenset(key.origin for key in block.block.keys if key.port == listener.port)
     rotates = "loadbalance" in block.block.settings
     return SearchPath(settings, search, counts, listener.neighbours(own, rotates))
+
+
+def readings(source: MetricsSource) -> Iterator[Published]:
+    """The counter of names found further on in a search list, under CoreDNS's name."""
+    yield Reading(
+        "coredns_autopath_success",
+        "Names that were found further on in a search list.",
+        "counter",
+        ("server",),
+        lambda: [(labels, counts.successes) for labels, counts in source.shared.all(AutopathCounts)],
+    )
 
 
 PLUGIN: Final = Plugin(

@@ -3,17 +3,21 @@
 They are as in CoreDNS: the ClusterIPs of a Service, or the endpoints of a headless one. Topology filters the addresses
 and SRV records of headless Services (docs/reference/topology.md). It filters the name of an endpoint, with which the
 client has chosen one already, only with the option `filter_hostnames`.
+
+Zone-scoped names of headless Services exist by the option `zonal`: `ZONE.pin._zone.SERVICE...` and
+`ZONE.prefer._zone.SERVICE...`, as in CoreDNS. Topology keys never filter them: a client that queries such a name has
+chosen the topology zone itself.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from topodns.cluster.backends import Backends
-from topodns.cluster.endpoints import Pool
+from topodns.cluster.endpoints import Group, Pool
 from topodns.cluster.model import EndpointPort, ObjectKey, Service, ServicePort
 from topodns.dns.name import Name
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.plugins.kubernetes import aliases, external_name, zonal
+from topodns.plugins.kubernetes import aliases, external_name
 from topodns.plugins.kubernetes.endpoints import (
     FAMILIES,
     FAMILY_OF_TYPE,
@@ -29,8 +33,7 @@ from topodns.plugins.kubernetes.namespaces import exposes
 from topodns.plugins.kubernetes.not_ready import LEFT_OUT, NOT_READY, lacks_objects
 from topodns.plugins.kubernetes.parse import SERVICE_LABELS, ServiceName, ZonalName, is_above_zones, matching
 from topodns.plugins.kubernetes.question import NAME_ERRORS, NO_DATA, Answer, Missing, ZoneQuestion
-from topodns.plugins.kubernetes.ranked_records import ranked_srv_records
-from topodns.plugins.kubernetes.records import endpoint_srv_records, service_srv_records, srv_answer
+from topodns.plugins.kubernetes.records import endpoint_srv_records, ranked_srv_records, service_srv_records, srv_answer
 from topodns.plugins.kubernetes.topology_filter import Decision, decide
 from topodns.plugins.kubernetes.zone import KubernetesZone
 
@@ -89,7 +92,7 @@ def _answer_other(
     if isinstance(name, ZonalName):
         if not service.headless:
             return NAME_ERRORS[Missing.ZONES]
-        answer = zonal.answer_zonal(kubernetes, name, service, question)
+        answer = answer_zonal(kubernetes, name, service, question)
     elif service.external_name is not None:
         if name.endpoint or name.port or name.protocol:
             return NAME_ERRORS[Missing.BELOW_EXTERNAL_NAME]
@@ -238,3 +241,23 @@ def _pools(backends: Backends, families: Iterable[int], ports: Iterable[Endpoint
 
 def _any_ready(backends: Backends, ports: Iterable[EndpointPort]) -> bool:
     return any(pool.everyone.endpoints for pool in _pools(backends, FAMILIES, ports))
+
+
+def answer_zonal(kubernetes: KubernetesZone, name: ZonalName, service: Service, question: ZoneQuestion) -> Answer:
+    """The ready endpoints of a headless Service in this topology zone, which is a field of an endpoint in its slice.
+
+    If there are none of either address family, and no alias: NODATA (`pin`) or all ready endpoints (`prefer`).
+    """
+    backends, ttl = backends_of(kubernetes, service), kubernetes.settings.ttl
+    missed = not any(backends.pools[family].by_topology_zone(name.topology_zone).endpoints for family in FAMILIES)
+    missed = missed and not aliases.is_in_zone(backends, name.topology_zone)
+    pick = _everyone if missed and name.prefer else lambda pool: pool.by_topology_zone(name.topology_zone)
+    if question.qtype == RRType.SRV:
+        offers = offers_of((backends, service_wire(service, question)), backends.ports, pick)
+        return srv_answer(endpoint_srv_records(offers, kubernetes.labels, ttl, question.limit), ttl)
+    family = FAMILY_OF_TYPE.get(question.qtype)
+    return NO_DATA if family is None else Answer(rdatas=pick(backends.pools[family]).addresses, ttl=ttl)
+
+
+def _everyone(pool: Pool) -> Group:
+    return pool.everyone

@@ -2,8 +2,8 @@
 matched.
 
 A `RewrittenQuery` is the query while the rules rewrite it. A `cname` rule replaces the target of a CNAME in the answer,
-and looks up the new target. An `edns0` rule changes EDNS options of the query, which the plugins below see and `forward`
-sends to its upstreams.
+and looks up the new target. An `edns0` rule changes EDNS options of the query, which the plugins below see, and which
+`forward` sends to its upstreams.
 """
 
 from collections.abc import Callable, Iterable

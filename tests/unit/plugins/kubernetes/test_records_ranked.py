@@ -16,8 +16,7 @@ from topodns.dns.message import RRset
 from topodns.dns.name import label_wire
 from topodns.dns.rrtype import RRType
 from topodns.plugins.kubernetes.label_cache import KeptLabels
-from topodns.plugins.kubernetes.ranked_records import ranked_srv_records
-from topodns.plugins.kubernetes.records import Sections
+from topodns.plugins.kubernetes.records import Sections, ranked_srv_records
 from topodns.query.plugin import ANY_SIZE
 
 SUFFIX = b"".join(map(label_wire, ("db", "default", "svc", "cluster", "local"))) + b"\0"
