@@ -12,8 +12,8 @@ from topodns.dns.rrtype import RRClass, RRType
 from topodns.net.upstream.dso_session import PAUSE
 from topodns.plugins.cache.counts import SubscriptionCounts
 from topodns.plugins.cache.entry import key_of
-from topodns.plugins.cache.push import PushSubscriptions
 from topodns.plugins.cache.settings import Cache
+from topodns.plugins.cache.subscriptions import PushSubscriptions
 
 WWW: Final = "www.example. A"
 OLD: Final = "192.0.2.1"

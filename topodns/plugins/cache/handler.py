@@ -22,7 +22,7 @@ from topodns.query.forwarded_options import forwarded_options
 from topodns.query.plugin import Answered, Below, Client, Dropped, Resolution, Scope, settled
 
 if TYPE_CHECKING:
-    from topodns.plugins.cache.push import PushSubscriptions
+    from topodns.plugins.cache.subscriptions import PushSubscriptions
 
 log = logging.getLogger(__name__)
 

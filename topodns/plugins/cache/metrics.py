@@ -17,7 +17,7 @@ from topodns.plugins.setup import MetricsSource
 from topodns.query.answer_detail import CacheHit
 
 if TYPE_CHECKING:
-    from topodns.plugins.cache.push import PushSubscriptions
+    from topodns.plugins.cache.subscriptions import PushSubscriptions
 
 Labels = tuple[str, ...]
 Rows = Iterable[tuple[Labels, float]]

@@ -233,7 +233,7 @@ def _subscribe(cache: ResponseCache, settings: Cache, block: BlockSetup) -> None
         log.warning("plugin/cache: push is off in a server block with %d 'forward', expected one", len(forwards))
         return
     # Imported here: most processes have no `push`.
-    from topodns.plugins.cache.push import PushSubscriptions
+    from topodns.plugins.cache.subscriptions import PushSubscriptions
 
     process = block.process
     node_name = next((text for code, text in forwards[0].outgoing.options if code == Option.NODE_IDENTITY), b"")

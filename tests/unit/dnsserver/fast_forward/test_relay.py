@@ -28,7 +28,7 @@ from topodns.dnsserver.packet_cache.variants import block_variants
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.cache.counts import SubscriptionCounts
 from topodns.plugins.cache.handler import ResponseCache
-from topodns.plugins.cache.push import PushSubscriptions
+from topodns.plugins.cache.subscriptions import PushSubscriptions
 from topodns.plugins.forward.counts import ForwardCounts
 from topodns.plugins.forward.handler import Forwarding
 from topodns.plugins.forward.limits import InFlight

@@ -23,8 +23,8 @@ from topodns.dns.dso import DsoMessage, DsoType, Tlv, write_dso
 from topodns.dns.push import PushChange, read_unsubscribe, write_push
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.net.upstream.dso_session import DsoEnd
-from topodns.plugins.cache.push import IDLE, SWEEP, WINDOW
 from topodns.plugins.cache.settings import Cache, ServeStale
+from topodns.plugins.cache.subscriptions import IDLE, SWEEP, WINDOW
 from topodns.query.plugin import Client, Resolution, Scope
 
 OTHER = Client(bytes((10, 244, 1, 8)), 40_000, "udp")

@@ -10,13 +10,19 @@ from topodns.dns.name import name_wire, parse_name
 from topodns.dns.push import PushChange, write_push
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.plugins.cache.counts import SubscriptionCounts
-from topodns.plugins.cache.push import PushSubscriptions
+from topodns.plugins.cache.store import Memory
+from topodns.plugins.cache.subscriptions import PushSubscriptions
 
 SUBSCRIPTIONS = 5000
 _TAIL = b"\0\1\0\1\0\0"  # type, class, and the two octets of a key that are not part of the subject
 
 
-class Entries:
+class Entries(Memory):
+    """A cache without tables, in which all names are used."""
+
+    def __init__(self) -> None:
+        pass
+
     def expire(self, subject: bytes) -> None:
         pass
 

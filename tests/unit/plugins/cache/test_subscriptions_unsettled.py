@@ -7,7 +7,7 @@ from tests.support.cache_with_upstream import addresses, alias, denied, failed, 
 from topodns.dns.message import Flag, Response, RRset
 from topodns.dns.push import PushChange
 from topodns.dns.rrtype import Rcode, RRClass, RRType
-from topodns.plugins.cache.push import UNSETTLED
+from topodns.plugins.cache.subscriptions import UNSETTLED
 
 
 def test_an_answer_that_contradicts_what_was_pushed_is_given_and_cached_for_a_second() -> None:

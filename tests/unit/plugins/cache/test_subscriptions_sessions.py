@@ -9,8 +9,14 @@ from tests.support.dso_upstream import Wire
 from topodns.dns.dso import DsoType, retry_delay_tlv
 from topodns.dns.rrtype import RCODE_NAMES, Rcode
 from topodns.net.upstream.dso_session import PATIENCE, SessionUser
-from topodns.plugins.cache.push import MAX_REFUSALS, RETRY_SOONEST, RETRY_SUBSCRIBE
-from topodns.plugins.cache.session_backoff import MAX_RETRY_DELAY, RETRY_LOST, RETRY_REFUSED
+from topodns.plugins.cache.subscriptions import (
+    MAX_REFUSALS,
+    MAX_RETRY_DELAY,
+    RETRY_LOST,
+    RETRY_REFUSED,
+    RETRY_SOONEST,
+    RETRY_SUBSCRIBE,
+)
 
 
 def test_an_upstream_that_refuses_dso_is_asked_again_after_a_minute_and_entries_live_by_their_ttl() -> None:

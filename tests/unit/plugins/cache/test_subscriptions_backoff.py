@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from topodns.plugins.cache.session_backoff import MAX_RETRY_DELAY, RETRY_LOST, RETRY_REFUSED, SessionBackoff
+from topodns.plugins.cache.subscriptions import MAX_RETRY_DELAY, RETRY_LOST, RETRY_REFUSED, SessionBackoff
 
 
 class Chance(Random):
