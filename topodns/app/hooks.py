@@ -20,7 +20,10 @@ AllCounters = Callable[[], Iterable[QueryCounters]]
 
 
 class ServerHooks(Protocol):
-    """Hooks for resources beside the server's own sockets and files; the tasks end before `before_drain`."""
+    """Hooks for resources beside the server's own sockets and files; the tasks end before `before_drain`.
+
+    A Protocol, as this room must not import the node-cache, whose `network.NodeNetwork` implements it.
+    """
 
     async def begin(self) -> None:
         """Called when all sockets are open and the server answers queries. An exception ends the start."""

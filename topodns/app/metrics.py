@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from topodns.dnsserver.metrics import readings_of_counters
 from topodns.metrics.registry import Published, Reading
@@ -11,15 +11,8 @@ from topodns.metrics.scrapes import Scrapes
 from topodns.net.http_server.messages import HttpReply, HttpRequest, Route
 from topodns.query.counters import QueryCounters
 
-
-class OtherProcesses(Protocol):
-    """The workers of `multisocket`, as far as the metrics of the first process go: `app.workers`, loaded only then."""
-
-    async def refresh(self) -> None:
-        """Get the metrics of all workers, for a moment at most."""
-
-    def totals(self, own: Iterable[Published]) -> Iterator[Published]:
-        """The metrics of the first process with those of the workers added."""
+if TYPE_CHECKING:
+    from topodns.app.workers.pool import WorkerPool
 
 
 class Metrics:
@@ -38,7 +31,7 @@ class Metrics:
         self._readings = list(readings)
         self._now = now
         self._route: Route | None = None
-        self.others: OtherProcesses | None = None  # those of `multisocket`
+        self.others: WorkerPool | None = None  # those of `multisocket`
 
     def publish(self, readings: Iterable[Published]) -> None:
         """Add these metrics from now on."""

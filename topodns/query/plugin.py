@@ -122,7 +122,10 @@ class ChainPart:
 
 
 class BlockSelector(Protocol):
-    """Decides whether the server block takes a query."""
+    """Decides whether the server block takes a query.
+
+    A Protocol, as this room must not import the plugin `view`, which implements it.
+    """
 
     of_client: bool  # the decision depends on the client
 

@@ -1,4 +1,8 @@
-"""The contract between a client's TCP connection and a DSO session on it (RFC 8490), and the limits of sessions."""
+"""The contract between a client's TCP connection and a DSO session on it (RFC 8490), and the limits of sessions.
+
+Its two Protocols are here, as `net.tcp_connection` and `dnsserver.push.session`, which implement one each, must not
+import each other.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
