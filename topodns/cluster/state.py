@@ -81,7 +81,7 @@ class ClusterState:
     """
 
     serial: int  # SOA serial: Unix seconds of the last change that counts in CoreDNS; 0 before any
-    unchecked_slices: set[ObjectKey]  # changed, or an address in them did; `topology.contradictions` empties it
+    unchecked_slices: set[ObjectKey]  # changed, or an address in them did; `Contradictions.check` empties it
     revision: int  # grows with every change; results derived from the state are valid for one revision
     synced: bool  # whether every needed kind was listed, or is done without
     journal: Journal | None = None  # None: there are no copies of this state

@@ -157,10 +157,11 @@ class ClientLocator:
                 return lambda address: _name(self._state.nodes.with_pod_cidr(address))
 
     def _by_verified_pod_cidr(self, address: bytes) -> str:
-        """The name of the Node whose pod CIDR holds the address, if Pods provably get their addresses from pod CIDRs.
+        """The name of the Node whose pod CIDR holds the address; "" for none.
 
-        "" if there is none, or if the Pods with this address are all on other Nodes. Without that proof, a Node only
-        for one of the first two addresses of its pod CIDR, if Pods of that Node are known to be in the CIDR, and the
+        With the proof that Pods get their addresses from pod CIDRs (`pod_cidrs_verified`) that is the Node, unless Pods
+        have this address and all of them are on other Nodes. Without the proof only the first two addresses of a pod
+        CIDR count, one of which is that of the Node's bridge: if Pods of that Node are known to be in the CIDR, and the
         state has all Pods and none with the address.
         """
         state, nodes = self._state, self._state.nodes

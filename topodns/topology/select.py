@@ -109,12 +109,13 @@ def select_while_denied(
     unknown_client: UnknownClient = UnknownClient.STRICT,
     on_invalid: OnInvalid = OnInvalid.IGNORE,
 ) -> Selection:
-    """As `select`, while RBAC denies Nodes (`nodes_denied`) or Pods that the policy needs.
+    """The selection while RBAC denies Nodes (`nodes_denied`) or Pods that the policy needs.
 
-    All endpoints go to a client that cannot be located without them, and, while Nodes are denied, to a client for which
-    the keys before the first that needs Node labels have no match, or for which the hints go by the zone of its Node:
-    the missing permission is the operator's mistake and must not cost clients their answers. All other clients get the
-    same as with the permission. kubernetes.io/hostname needs no labels: the Node's name is its value.
+    The missing permission is the operator's mistake and must not cost clients their answers. So all endpoints go to two
+    kinds of clients: to one that has no location without the denied objects, and, while Nodes are denied, to one whose
+    selection needs a label of its Node. A key other than kubernetes.io/hostname needs one if the keys before it have no
+    match; the hostname is the Node's name. Hints need one if they go by the zone of the client's Node. All other
+    clients get what `select` gives them with the permission.
     """
     if not isinstance(policy, Policy) or policy.is_empty:
         return select(pool, policy, location, unknown_client, on_invalid)

@@ -77,10 +77,11 @@ class FeedJournal:
 
 
 def snapshot(number: int, state: ClusterState) -> Iterator[bytes]:
-    """The messages from which the state of feed `number` can be built; it may change between two steps.
+    """The messages from which a worker builds the state of feed `number`, one a step; it may change between two steps.
 
-    What changed meanwhile is sent as changes, before or after the object itself: the copy is equal after both. Send
-    each message in the turn in which it is made, after the changes so far.
+    Send each message in the turn in which it is made, after all changes so far. Then the copy equals the state once the
+    last message and all changes have come, whenever the objects changed: a message has objects as they are in its step,
+    so a change sent before it is in it already, and one sent after it replaces the object of the message.
     """
     for kind in KINDS:
         objects: list[ClusterObject] = []

@@ -41,12 +41,13 @@ def _spelled_types(plugin: str) -> frozenset[int]:
 
 
 def variants_of(reply: bytes, resolution: Resolution, allowed: Variants) -> Variants:
-    """The variants of `allowed` that hold for this reply: options always, spellings if all of the reply's names that
-    follow the query's spelling are pointers into the question.
+    """The variants of `allowed` that this reply answers: other EDNS options always, other spellings of the name if to
+    respell the question respells the whole reply.
 
-    That is so if all records are addresses of the query's name, from a plugin that spells no other name (`spells`), or
-    if the only record is the SOA of a cluster's origin, whose names end in the query's spelling of the origin, as in
-    CoreDNS.
+    For that, each name of the reply that repeats the query's spelling must be a pointer into the question. Two kinds of
+    replies are known to be so: those whose records are all addresses of the query's name, from a plugin that spells no
+    other name (`spells`); and those whose only record is the SOA of a cluster's origin, as its names end in the query's
+    spelling of the origin (as in CoreDNS).
     """
     spelled = _spelled_types(resolution.plugin) if allowed.spellings else None
     if not spelled:

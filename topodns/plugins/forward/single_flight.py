@@ -69,7 +69,7 @@ class SingleFlight:
         return True
 
     def join_alone(self, waiter: "LoneFlight", udp: bool) -> bool:
-        """`join` for a waiter that can be a flight: with no equal query in flight it is one, without DO."""
+        """`join` for a query without DO that can be a flight: it is one itself if no equal query is in flight."""
         if 0 < self.max_concurrent <= self.waiting or not self.in_flight.enter(waiter):
             return False
         self.waiting += 1

@@ -29,6 +29,7 @@ from topodns.kube.informer.resources import Resource
 from topodns.kube.lease import LEASE_NAMESPACE
 from topodns.kube.manifests.source import ManifestSource
 from topodns.net.loop_timers import LoopTimers
+from topodns.plugins.kubernetes.contradictions import Contradictions, LocatorContradictions
 from topodns.plugins.kubernetes.pod_wait import PodWait
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
@@ -37,7 +38,6 @@ from topodns.plugins.view.settings import View
 from topodns.query.label_limiter import LabelLimiters
 from topodns.query.networks import NetworkList
 from topodns.topology.client_locator import ClientLocator, Method, missing_locators
-from topodns.topology.contradictions import Contradictions, LocatorContradictions
 from topodns.topology.findings import Finding, left_out_findings, policy_findings
 from topodns.topology.keys import key_reader
 from topodns.topology.select import OnInvalid

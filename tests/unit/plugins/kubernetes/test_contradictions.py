@@ -8,7 +8,7 @@ from tests.support.forged_slices import GENUINE, VICTIM, api_state, forged
 from tests.support.model_builders import endpoint, endpoint_slice, node, node_locator, pod, pod_locator
 from topodns.cluster.model import ClusterObject, Deleted, NodeLocator, ObjectKey, RefusedAddresses, Replaced, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.topology.contradictions import Contradictions, LocatorContradictions
+from topodns.plugins.kubernetes.contradictions import Contradictions, LocatorContradictions
 
 
 def contradictions(state: ClusterState, record: Contradictions | None = None) -> dict[str, str]:
