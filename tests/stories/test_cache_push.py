@@ -24,7 +24,7 @@ from tests.support.push_upstream import (
 )
 from tests.support.server_process import METRICS, Server, open_udp, serving, until
 from tests.support.upstream_faults import question_of
-from topodns.dns.push import ALL_REMOVED, PushChange, write_push
+from topodns.dns.push_messages import ALL_REMOVED, PushChange, write_push
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.tcp_framing import frame
 

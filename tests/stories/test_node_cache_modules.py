@@ -40,7 +40,13 @@ OF_FEW_COREFILES: Final = (
     ),
     *("plugins.view", "plugins.loadbalance.source", "dns.dnslib_text", "cli.coredns_check"),
 )
-OF_PUSH: Final = ("dns.dso", "dns.push", "net.upstream.dso_session", "plugins.cache.subscriptions", "plugins.push")
+OF_PUSH: Final = (
+    "dns.dso",
+    "dns.push_messages",
+    "net.upstream.dso_session",
+    "plugins.cache.subscriptions",
+    "plugins.push",
+)
 # All that the command runs but its sockets: its own modules, and all that the template asks for, built.
 SCRIPT: Final = """
 import sys

@@ -7,7 +7,7 @@ from tests.support.cache_with_upstream import Story, addresses, positive, questi
 from tests.support.dso_upstream import KEEPALIVE, Connecting, Wire
 from topodns.dependency import Fact
 from topodns.dns.dso import DsoType
-from topodns.dns.push import ALL_REMOVED, REMOVED, PushChange, read_subscribe, write_push
+from topodns.dns.push_messages import ALL_REMOVED, REMOVED, PushChange, read_subscribe, write_push
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.net.upstream.dso_session import PAUSE
 from topodns.plugins.cache.counts import SubscriptionCounts

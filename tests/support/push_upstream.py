@@ -17,7 +17,7 @@ from topodns.dns.dso import (
     read_dso,
     write_dso_response,
 )
-from topodns.dns.push import ALL_REMOVED, PushChange, read_subscribe, read_unsubscribe, write_push
+from topodns.dns.push_messages import ALL_REMOVED, PushChange, read_subscribe, read_unsubscribe, write_push
 from topodns.dns.rrtype import Rcode, RRClass, RRType
 
 _WORD: Final = query("do.example A")

@@ -1,6 +1,7 @@
 """Messages of DNS Stateful Operations (RFC 8490): header, TLVs, and the TLVs that every session has.
 
-Octets to values and back. `dns.push` has the TLVs of DNS Push Notifications; sessions and timers are the caller's.
+Octets to values and back. `dns.push_messages` has the TLVs of DNS Push Notifications; sessions and timers are the
+caller's.
 """
 
 import struct

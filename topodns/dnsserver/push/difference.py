@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from topodns.dns.message import Response, RRset
-from topodns.dns.push import ALL_REMOVED, MAX_PUSHED_RDATA, REMOVED, PushChange
+from topodns.dns.push_messages import ALL_REMOVED, MAX_PUSHED_RDATA, REMOVED, PushChange
 from topodns.dns.rrtype import ADDRESS_TYPES, RRClass, RRType
 
 _ADDRESS: Final = 16  # octets of an address record: its RDATA is also kept by the state of the cluster

@@ -14,7 +14,7 @@ from typing import Final
 from topodns.dependency import EVERYTHING, Fact
 from topodns.dns.message import DEFAULT_UDP_SIZE, Edns, Flag, Option, Query
 from topodns.dns.name import is_below_any, wire_labels
-from topodns.dns.push import write_push
+from topodns.dns.push_messages import write_push
 from topodns.dns.rrtype import Rcode, RRClass
 from topodns.dns.wire_format import MAX_MESSAGE
 from topodns.dnsserver.push.answers import AnswerTable

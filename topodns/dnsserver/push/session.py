@@ -20,7 +20,7 @@ from topodns.dns.dso import (
     write_dso,
     write_dso_response,
 )
-from topodns.dns.push import Reconfirm, Subscribe, read_reconfirm, read_subscribe, read_unsubscribe
+from topodns.dns.push_messages import Reconfirm, Subscribe, read_reconfirm, read_subscribe, read_unsubscribe
 from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.dns.wire_reader import WireError
 from topodns.dnsserver.push.publisher import Publisher

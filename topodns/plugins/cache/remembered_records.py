@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final
 
 from topodns.dns.message import RRset
-from topodns.dns.push import ALL_REMOVED, REMOVED, PushChange
+from topodns.dns.push_messages import ALL_REMOVED, REMOVED, PushChange
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.wire_format import QUESTION_TAIL_SIZE
 

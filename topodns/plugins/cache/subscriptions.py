@@ -17,7 +17,7 @@ from typing import Final, Protocol
 from topodns.dependency import Fact, cached_fact
 from topodns.dns.dso import DsoType, Tlv
 from topodns.dns.message import RRset
-from topodns.dns.push import (
+from topodns.dns.push_messages import (
     PushChange,
     Subscribe,
     read_push,

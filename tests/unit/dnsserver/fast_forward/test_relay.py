@@ -18,7 +18,7 @@ from tests.support.scripted_upstream import Behaviour, ScriptedUpstream, refuses
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Flag
 from topodns.dns.name import ROOT, name_wire, parse_name
-from topodns.dns.push import PushChange, write_push
+from topodns.dns.push_messages import PushChange, write_push
 from topodns.dns.rrtype import Rcode
 from topodns.dnsserver.fast_forward.eligibility import FastRoute
 from topodns.dnsserver.handler import Handler

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.cache_with_upstream import addresses, alias, wire
 from topodns.dns.message import RRset
-from topodns.dns.push import ALL_REMOVED, REMOVED, PushChange
+from topodns.dns.push_messages import ALL_REMOVED, REMOVED, PushChange
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.plugins.cache.remembered_records import MAX_OF_ALL, MAX_OF_ONE, RecordMatch, RememberedRecords
 

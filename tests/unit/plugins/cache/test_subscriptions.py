@@ -20,7 +20,7 @@ from tests.support.cache_with_upstream import CLIENT, denied, failed, question, 
 from tests.support.dso_upstream import KEEPALIVE
 from topodns.dependency import CACHED, Fact, cached_fact
 from topodns.dns.dso import DsoMessage, DsoType, Tlv, write_dso
-from topodns.dns.push import PushChange, read_unsubscribe, write_push
+from topodns.dns.push_messages import PushChange, read_unsubscribe, write_push
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.net.upstream.dso_session import DsoEnd
 from topodns.plugins.cache.settings import Cache, ServeStale

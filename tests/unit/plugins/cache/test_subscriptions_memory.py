@@ -7,7 +7,7 @@ from random import Random
 from tests.support.dso_upstream import Connecting
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.name import name_wire, parse_name
-from topodns.dns.push import PushChange, write_push
+from topodns.dns.push_messages import PushChange, write_push
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.plugins.cache.counts import SubscriptionCounts
 from topodns.plugins.cache.store import Memory

@@ -5,7 +5,7 @@ import pytest
 from tests.support.cache_with_push import NEW, OLD, Pushed, added, gone, removed
 from tests.support.cache_with_upstream import addresses, alias, denied, failed, positive, wire
 from topodns.dns.message import Flag, Response, RRset
-from topodns.dns.push import PushChange
+from topodns.dns.push_messages import PushChange
 from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.plugins.cache.subscriptions import UNSETTLED
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.support.dnslib_records import NAMES
 from topodns.dns.dso import DsoType, Tlv, read_dso
-from topodns.dns.push import (
+from topodns.dns.push_messages import (
     ALL_REMOVED,
     MAX_PUSH,
     MAX_PUSHED_RDATA,
