@@ -1,17 +1,14 @@
 """Resolves names in other server blocks of the same listener: CNAME targets, and the names that `autopath` tries."""
 
 from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING
 
 from topodns.dns.message import Flag, Query, Response
 from topodns.dns.name import Name, name_wire
 from topodns.dns.rrtype import Rcode, RRClass
+from topodns.dnsserver.router import Block
 from topodns.query.cname import MAX_CHASE
 from topodns.query.deferred import Deferred
 from topodns.query.plugin import Answered, Below, Client, Resolution, Scope, settled
-
-if TYPE_CHECKING:
-    from topodns.dnsserver.router import Block
 
 
 class Chaser:
@@ -21,7 +18,7 @@ class Chaser:
     is that of the whole chain, which may be a loop.
     """
 
-    def __init__(self, match: "Callable[[Query, Client], Block | None]") -> None:
+    def __init__(self, match: Callable[[Query, Client], Block | None]) -> None:
         self._match = match
 
     def __call__(self, target: Name, qtype: int, client: Client) -> Answered | None:
@@ -51,7 +48,7 @@ class Neighbours:
     """
 
     def __init__(
-        self, match: "Callable[[Query, Client], Block | None]", own: Collection[Name], rotate: bool = False
+        self, match: Callable[[Query, Client], Block | None], own: Collection[Name], rotate: bool = False
     ) -> None:
         self._match = match
         self._own = own

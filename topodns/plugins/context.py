@@ -4,7 +4,6 @@ import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from topodns.corefile.errors import shown
 from topodns.corefile.files import unreadable
@@ -12,9 +11,7 @@ from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
 from topodns.dns.name import Name
 from topodns.netlink.route import addresses_of
-
-if TYPE_CHECKING:
-    from topodns.plugins.cache.settings import Cache
+from topodns.plugins.cache.settings import Cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +21,7 @@ class Context:
     origins: tuple[Name, ...]  # the zones of the block's keys
     directory: str = ""  # the Corefile's; relative paths are resolved against it
     interface_addresses: Callable[[str], tuple[str, ...] | None] = addresses_of  # None: no such interface
-    cache: "Cache | None" = None  # the settings of a `cache` without options; None: CoreDNS's
+    cache: Cache | None = None  # the settings of a `cache` without options; None: CoreDNS's
     warn: Callable[[str], object] = str  # takes a log line about a valid directive that may not mean what was intended
 
     def path(self, directive: Directive, text: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from topodns.dependency import Fact
 from topodns.dns.addresses import packed_address
 from topodns.dns.name import Name
+from topodns.files.poller import FilePoller
 from topodns.files.text import BadText
 from topodns.memory.budget import SERVER, MemoryLimits
 from topodns.plugins.block import ServerBlock
@@ -21,7 +22,6 @@ from topodns.query.deferred import Timers
 from topodns.query.plugin import Around, ChainPart
 
 if TYPE_CHECKING:
-    from topodns.files.poller import FilePoller
     from topodns.plugins.kubernetes.clusters import Cluster
 
 T = TypeVar("T")
@@ -84,7 +84,7 @@ class ChangingSource(Protocol):
     """A file on which answers depend, and its poller. New versions are reported by `changed`."""
 
     changed: Changed
-    poller: "FilePoller"
+    poller: FilePoller
 
 
 class BlockSetup:
@@ -122,7 +122,7 @@ class BlockSetup:
         """Answers with Scope.NODE may differ between clients if `view` differs for their packed addresses."""
         self.views.append(view)
 
-    def watch(self, poller: "FilePoller") -> None:
+    def watch(self, poller: FilePoller) -> None:
         """Run this poller while the generation is active."""
         self.sources.append(poller)
 

@@ -40,12 +40,11 @@ from topodns.net.sockets import ListenError
 from topodns.netlink.route import own_addresses
 from topodns.plugins.debug import PLUGIN as DEBUG
 from topodns.plugins.forward.counts import ForwardShared
-from topodns.plugins.setup import FILE_ERRORS, MetricsSource
+from topodns.plugins.setup import FILE_ERRORS, BlockSetup, MetricsSource
 from topodns.time_slices import SLICE, in_slices
 
 if TYPE_CHECKING:
     from topodns.app.workers.copies import Copies
-    from topodns.plugins.setup import BlockSetup
 
 log = logging.getLogger(__name__)
 
@@ -219,7 +218,7 @@ class Worker(asyncio.Protocol):
         if EVERYTHING in facts:
             gc.freeze()  # objects of a list stay alive; collecting them again and again would delay queries
 
-    def _blocks(self) -> "list[BlockSetup]":
+    def _blocks(self) -> list[BlockSetup]:
         return self._generation.blocks if self._generation is not None else []
 
     async def _report(self) -> None:
