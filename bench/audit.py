@@ -23,7 +23,7 @@ from topodns.cluster.model import (
     Upserted,
 )
 from topodns.cluster.state import ClusterState
-from topodns.inspect.audit.document import AuditSubject, document_steps, rules_of
+from topodns.inspect.audit import AuditSubject, document_steps
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.keys import key_reader
 
@@ -60,7 +60,7 @@ def endpoint(service: int, number: int) -> Endpoint:
 
 def audit(state: ClusterState, changes: Sequence[str]) -> tuple[float, list[float], int]:
     """(CPU seconds, those of each step in order of size, octets of the document) of an audit with these changes."""
-    steps = document_steps([AuditSubject(state, rules_of(TopologySettings()))], changes)
+    steps = document_steps([AuditSubject(state, TopologySettings())], changes)
     took: list[float] = []
     while True:
         began = time.thread_time()

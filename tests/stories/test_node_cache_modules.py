@@ -21,10 +21,8 @@ OF_CLUSTERS: Final = (
         "cli.check",
         "cli.serve",
     ),
-    *("inspect.explain.client_location", "inspect.explain.who_text", "inspect.explain.location_evidence"),
-    *("inspect.audit.document", "inspect.audit.text", "inspect.audit.states", "inspect.audit.report"),
-    *("inspect.coverage", "inspect.page.page", "inspect.explain.explainer", "inspect.explain.explanation"),
-    *("inspect.explain.question", "inspect.explain.reasons"),
+    *("inspect.model", "inspect.coverage", "inspect.findings", "inspect.what_if", "inspect.audit", "inspect.sources"),
+    *("inspect.explain", "inspect.reasons", "inspect.who", "inspect.text", "inspect.page.page"),
     *("cluster.state", "cluster.decode", "topology.keys", "topology.client_locator", "topology.select"),
     "kube",
     *("plugins.kubernetes", "plugins.k8s_external", "plugins.topology", "query.client_claim"),
@@ -58,7 +56,7 @@ import topodns.app.server
 from tests.support.node_cache_template import ENVIRONMENT, node_flags
 from topodns.app.admin_endpoints import Admin
 from topodns.app.generation import Assembly, Machine
-from topodns.inspect.http_routes import inspection
+from topodns.inspect.routes import inspection
 from topodns.nodecache.corefile import NodeCorefile
 from topodns.app.metrics import Metrics
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 
 from topodns.cluster.model import Node
 from topodns.cluster.state import ClusterState
-from topodns.inspect.audit.report import AuditReport, AuditRules, audit_steps
-from topodns.inspect.cluster_view import ServiceView
-from topodns.inspect.coverage import Coverage, FamilyAnswer, coverage_steps
-from topodns.inspect.node_groups import NodeGroups
+from topodns.inspect.audit import AuditReport, audit_steps
+from topodns.inspect.coverage import coverage_steps
+from topodns.inspect.model import Coverage, FamilyAnswer, NodeGroups, ServiceView
 from topodns.inspect.what_if import Scenario, WhatIf
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.time_slices import do_at_once
 from topodns.topology.select import OnInvalid, UnknownClient
 
@@ -19,8 +19,9 @@ def coverage(
     unknown_client: UnknownClient = UnknownClient.STRICT,
     on_invalid: OnInvalid = OnInvalid.IGNORE,
 ) -> Coverage:
+    topology = TopologySettings(unknown_client=unknown_client, on_invalid=on_invalid)
     groups = nodes if isinstance(nodes, NodeGroups) else NodeGroups(nodes)
-    return do_at_once(coverage_steps(service, groups, unknown_client, on_invalid))
+    return do_at_once(coverage_steps(service, groups, topology))
 
 
 def answers_on(found: Coverage, name: str) -> tuple[FamilyAnswer, ...]:
@@ -30,7 +31,7 @@ def answers_on(found: Coverage, name: str) -> tuple[FamilyAnswer, ...]:
 
 
 def run_audit(
-    state: ClusterState, rules: AuditRules, changes: tuple[WhatIf, ...] = ()
+    state: ClusterState, rules: TopologySettings, changes: tuple[WhatIf, ...] = ()
 ) -> tuple[AuditReport, AuditReport | None]:
     return do_at_once(audit_steps(state, rules, changes))
 

@@ -1,14 +1,15 @@
 """A small cluster whose answers are explained: three Nodes, headless Services with keys and without, one ClusterIP."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 from tests.support.corefile_settings import settings
-from topodns.inspect.explain.explainer import explain_reply, manifest_clusters
-from topodns.inspect.explain.explanation import Explanation
-from topodns.inspect.explain.question import parse_question
+from topodns.inspect.explain import ExplainQuestion, Explanation, explanation_steps, parse_question
+from topodns.inspect.sources import manifest_clusters
 from topodns.plugins.block import Settings
+from topodns.plugins.kubernetes.clusters import Cluster
+from topodns.time_slices import do_at_once
 
 _MANIFEST: Final = """
 apiVersion: v1
@@ -79,6 +80,10 @@ def with_topology(directory: Path, option: str = "") -> Settings:
 def explained(served: Settings, service: str, qtype: str = "A", **client: str) -> Explanation:
     """The explanation of `SERVICE.shop QTYPE`. `client`: its address in `client`, or its Node in `node`."""
     return explained_question(served, {"name": f"{service}.shop.svc.cluster.local", "type": qtype, **client})
+
+
+def explain_reply(clusters: Iterable[Cluster], question: ExplainQuestion) -> Explanation:
+    return do_at_once(explanation_steps(clusters, question))
 
 
 def explained_question(served: Settings, arguments: Mapping[str, str]) -> Explanation:

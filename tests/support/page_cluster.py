@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.support.demo import Demo
 from topodns.cluster.model import Change
-from topodns.inspect.job_queue import JobQueue
+from topodns.inspect.http import JobQueue
 from topodns.inspect.page.page import TopologyPage
 from topodns.inspect.page.snapshot import ClusterNotes, SnapshotMaker
 from topodns.net.http_server.messages import HttpReply, HttpRequest, HttpStream

@@ -37,6 +37,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "hostnet.nftables": "changes a host's rules: tests/node/test_repair.py",
     "hostnet.reconciler": "changes a host's network: tests/node/test_repair.py, tests/node/test_removal.py",
     "hostnet.watchdog_launch": "starts a process: tests/node/test_switch.py",
+    "inspect.errors": "an error without code: raised in tests/unit/inspect/test_http_jobs.py",
     "kube.client.http": "opens connections: tests/stories/test_kube_api.py, tests/stories/test_kube_api_bodies.py",
     "kube.informer.informer": "runs the reflectors of all kinds: tests/stories/test_api_faults.py",
     "kube.manifests.value": "an error and a value without code: tests/unit/kube/manifests/test_documents.py",
@@ -64,7 +65,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
 """Modules without tests of their name, and where they are tested or why there is nothing to test."""
 
 SHORT_WITH_ONE_IMPORTER: Mapping[str, str] = {
-    "cli.who": "a command is a module of its own, as `explain` and `audit` are",
     "memory.cgroup": "reads files: the I/O of a limit is apart from what is done with it, in `memory.budget`",
     "plugins.loadbalance.source": "reads a file: the I/O of a plugin is a module of its own, as in `file` and `hosts`",
 }

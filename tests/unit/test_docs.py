@@ -24,7 +24,7 @@ from topodns.app.metrics import Metrics
 from topodns.app.process_metrics import Events, readings
 from topodns.app.workers.pool import WorkerPool
 from topodns.cli.main import main
-from topodns.inspect.http_routes import inspection
+from topodns.inspect.routes import inspection
 from topodns.kube.client.contract import ApiSettings
 from topodns.locator.metrics import LocatorCounts
 from topodns.metrics.registry import Published, Reading

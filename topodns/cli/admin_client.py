@@ -1,22 +1,41 @@
 """Client of a server's admin endpoints, for `topodns explain`, `who` and `audit`, and the kubectl plugin.
 
 What a server sends is foreign text: it is bounded in size and time, checked, and printed without control characters.
+The plugin asks a server only, so that nothing of clusters is imported here.
 """
 
+import argparse
+import http.client
 import json
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+from topodns.corefile.errors import listed
+from topodns.inspect.errors import Refused
+from topodns.inspect.http import SEPARATOR
+from topodns.inspect.text import audit_text, items, mapping
+from topodns.logs import one_line, printable
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 TIMEOUT: Final = 5.0  # seconds until the whole reply is there
+AUDIT_TIMEOUT: Final = 60.0  # likewise, of an audit: that of a large cluster takes seconds
 MAX_BODY: Final = 16 << 20  # octets of a reply
 _MAX_PORT: Final = 65_535
 _NO_ROUTE: Final = "not found"  # what a topodns replies at its other addresses, such as that of `health`
 _PIECE: Final = 1 << 16  # octets read at once
+
+FAIL_ON: Final[Mapping[str, tuple[str, ...]]] = {
+    "error": ("error",),
+    "warning": ("error", "warning"),
+    "info": ("error", "warning", "info"),
+    "never": (),
+}
+NO_AUDIT: Final = 2  # exit status
 
 
 class AdminError(Exception):
@@ -29,11 +48,6 @@ def fetch(server: str, path: str, arguments: Mapping[str, str], timeout: float =
     Asks no proxy and follows no redirect: a foreign server could have other addresses of the operator's network asked.
     Raises AdminError.
     """
-    import http.client  # here, as the command that serves imports this module, too
-    from urllib.parse import urlencode
-
-    from topodns.logs import one_line
-
     try:
         connection = http.client.HTTPConnection(server)
         try:
@@ -104,11 +118,51 @@ def fetch_object(
 
 def object_text(found: Mapping[str, object], as_json: bool, text_of: Callable[[Mapping[str, object]], str]) -> str:
     """The object as JSON, or by `text_of` in printable lines. Raises AdminError where `text_of` cannot read it."""
-    from topodns.logs import printable
-
     if as_json:
         return json.dumps(found, indent=2)
     try:
         return "\n".join(map(printable, text_of(found).split("\n")))
     except (KeyError, TypeError) as problem:
         raise AdminError(f"the server is of another version: its reply has no {problem}") from None
+
+
+def add_report_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags that choose the contents of an audit and its exit status."""
+    parser.add_argument(
+        "--what-if",
+        action="append",
+        metavar="CHANGE",
+        help="print what would change; node=NAME:down, zone=NAME:down, scale=NS/NAME:-N, keys=NS/NAME:KEY,KEY",
+    )
+    parser.add_argument(
+        "--fail-on",
+        choices=FAIL_ON,
+        default="error",
+        metavar="SEVERITY",
+        help=f"exit with 1 from this severity on: {listed(FAIL_ON)} (error)",
+    )
+
+
+def fetch_audit(server: str, changes: Sequence[str]) -> dict[str, object]:
+    """The document of an audit by a running server (host:port), with these changes. Raises AdminError."""
+    question = {"what-if": SEPARATOR.join(changes)} if changes else {}
+    return fetch_object(server, "/audit", question, "clusters", AUDIT_TIMEOUT)
+
+
+def print_report(document: Mapping[str, object], as_json: bool, fail_on: str) -> int:
+    """Print the document of an audit as JSON or as text. Returns the exit status for this --fail-on.
+
+    Raises Refused if it has no cluster, and AdminError if it cannot be read.
+    """
+    try:
+        clusters = list(map(mapping, items(document["clusters"])))
+        waiting = any(cluster["waiting"] for cluster in clusters)
+        # With a what-if, the findings that count are those that there would be.
+        judged = (mapping(cluster["what_if"]) if cluster["what_if"] is not None else cluster for cluster in clusters)
+        found = any(mapping(each["counts"])[severity] for each in judged for severity in FAIL_ON[fail_on])
+    except (KeyError, TypeError) as problem:
+        raise AdminError(f"the server is of another version: its reply has no {problem}") from None
+    if not clusters:
+        raise Refused("nothing to audit: no server block has the directive `topology`")
+    print(object_text(document, as_json, audit_text))
+    return NO_AUDIT if waiting else int(found)

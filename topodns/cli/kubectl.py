@@ -12,8 +12,15 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Final, NoReturn
 
-from topodns.cli.admin_client import AdminError, fetch_object, object_text
-from topodns.cli.audit import NO_AUDIT, add_report_flags, fetch_audit, print_report
+from topodns.cli.admin_client import (
+    NO_AUDIT,
+    AdminError,
+    add_report_flags,
+    fetch_audit,
+    fetch_object,
+    object_text,
+    print_report,
+)
 from topodns.cli.kubectl_client import Kubectl, KubectlError
 from topodns.cli.main import run_to_status
 from topodns.cli.server_pod import (
@@ -26,6 +33,9 @@ from topodns.cli.server_pod import (
     read_pod,
     why_no_forward,
 )
+from topodns.dns.addresses import packed_address
+from topodns.inspect.errors import Refused
+from topodns.inspect.text import explanation_text, pod_text, who_text
 
 _KUBECTL_FLAGS: Final = {
     "context": "the context of the kubeconfig",
@@ -121,8 +131,6 @@ def _kubectl(flags: argparse.Namespace) -> Kubectl:
 
 
 def _explain(flags: argparse.Namespace) -> int:
-    from topodns.inspect.explain.explanation import explanation_text
-
     kubectl = _kubectl(flags)
     question = {"name": flags.name, "type": flags.type, "client": flags.client, "node": flags.node}
     if flags.pod:
@@ -134,8 +142,6 @@ def _explain(flags: argparse.Namespace) -> int:
 
 
 def _who(flags: argparse.Namespace) -> int:
-    from topodns.inspect.explain.who_text import pod_text, who_text
-
     kubectl = _kubectl(flags)
     pod = None if _is_address(flags.client) else read_pod(kubectl, flags.client)
     addresses = (flags.client,) if pod is None else _addresses(pod)
@@ -150,8 +156,7 @@ def _who(flags: argparse.Namespace) -> int:
 
 
 def _audit(flags: argparse.Namespace) -> int:
-    from topodns.inspect.audit.states import NoSubject
-    from topodns.inspect.what_if import BadWhatIf, parse_changes
+    from topodns.inspect.what_if import parse_changes  # here: `explain` and `who` load nothing of clusters
 
     changes = flags.what_if or []
     try:
@@ -159,7 +164,7 @@ def _audit(flags: argparse.Namespace) -> int:
         with _server(flags, _kubectl(flags)) as server:
             document = fetch_audit(server, changes)
         return print_report(document, flags.json, flags.fail_on)
-    except (AdminError, BadWhatIf, KubectlError, NoSubject) as problem:
+    except (AdminError, KubectlError, Refused) as problem:
         print(problem, file=sys.stderr)
         return NO_AUDIT
 
@@ -184,8 +189,6 @@ def _addresses(pod: ApiObject) -> tuple[str, ...]:
 
 
 def _is_address(text: str) -> bool:
-    from topodns.dns.addresses import packed_address
-
     try:
         return bool(packed_address(text))
     except ValueError:

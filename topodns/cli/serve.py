@@ -4,15 +4,13 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 from topodns.app.banner import plugins_text, print_banner, print_nothing, version_text
 from topodns.app.signals import handle_signals_at_start
-from topodns.cli.audit import audit
 from topodns.cli.check import check
-from topodns.cli.explain import explain
 from topodns.cli.options import LoadedCorefile, add_corefile_flags, stdin_text
-from topodns.cli.who import who
 from topodns.corefile.errors import listed, shown
 
 
@@ -51,7 +49,7 @@ def _run(flags: argparse.Namespace) -> int:
     # Imported here: `check` and `-version` need no sockets and no event loop.
     from topodns.app.hooks import Options
     from topodns.app.server import STOP_ERRORS, Announcement, run
-    from topodns.inspect.http_routes import inspection
+    from topodns.inspect.routes import inspection
     from topodns.logs import start_logging
 
     start_logging(time.monotonic)
@@ -67,6 +65,12 @@ def _run(flags: argparse.Namespace) -> int:
         return 1
 
 
+def _inspect(command: str, arguments: Sequence[str]) -> int:
+    from topodns.cli.inspect import COMMANDS  # here: a server loads what is asked of it when it is asked
+
+    return COMMANDS[command](arguments)
+
+
 def _locator(arguments: Sequence[str]) -> int:
     from topodns.locator.command import locator  # here: a server without clusters loads no decoder of API objects
 
@@ -75,9 +79,9 @@ def _locator(arguments: Sequence[str]) -> int:
 
 _COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
     "check": check,
-    "explain": explain,
-    "who": who,
-    "audit": audit,
+    "explain": partial(_inspect, "explain"),
+    "who": partial(_inspect, "who"),
+    "audit": partial(_inspect, "audit"),
     "locator": _locator,
 }
 _WORDS: Final = (*_COMMANDS, "node-cache")  # dispatched by `cli.main`

@@ -4,10 +4,11 @@ The chart and config/kubernetes set these labels. Users of any namespace can set
 kube-system is searched first, and Pods in several namespaces are an error, which asks for `--namespace`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from topodns.cli.kubectl_client import Kubectl, KubectlError
+from topodns.inspect.text import named
 
 SELECTOR: Final = "app.kubernetes.io/name=topodns"
 NAMESPACE: Final = "kube-system"
@@ -16,7 +17,6 @@ READY_PORT: Final = 8181
 _READ_RULE: Final = '{apiGroups: [""], resources: [pods], verbs: [get, list]}'
 _FORWARD_RULE: Final = '{apiGroups: [""], resources: [pods/portforward], verbs: [create]}'
 _EVERYWHERE: Final = ("--all-namespaces",)
-_MAX_NAMED: Final = 5  # Pods or namespaces in a message
 
 ApiObject = Mapping[str, Any]
 """An object of the API server, from JSON."""
@@ -44,10 +44,10 @@ def find_server_pod(kubectl: Kubectl, namespace: str, selector: str, name: str) 
     # Of Pods that are not ready too: users of another namespace may have the only ready one with the label.
     places = sorted({str(_part(pod, "metadata").get("namespace", "")) for pod in pods})
     if len(places) > 1:
-        raise KubectlError(f"found topodns in several namespaces, {_named(places)}: --namespace chooses one")
+        raise KubectlError(f"found topodns in several namespaces, {named(places)}: --namespace chooses one")
     if not ready:
         where = f"in namespace {namespace}" if namespace else "in any namespace"
-        unready = f"; not ready: {_named(map(pod_name, pods))}" if pods else ""
+        unready = f"; not ready: {named(map(pod_name, pods))}" if pods else ""
         raise KubectlError(
             f"found no ready Pod with the label {selector} {where}{unready}; --namespace, --selector and --server-pod "
             "choose others"
@@ -133,9 +133,3 @@ def _parts(value: ApiObject, key: str) -> Iterator[ApiObject]:
     """The objects in the array below this key; none if there is no array."""
     found = value.get(key)
     yield from (each for each in found if isinstance(each, dict)) if isinstance(found, list) else ()
-
-
-def _named(texts: Iterable[str]) -> str:
-    names = list(texts)
-    more = len(names) - _MAX_NAMED
-    return ", ".join(names[:_MAX_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,30 +1,33 @@
 """Coverage of one Service: which clients get an endpoint, by which key, and how the endpoints share the load.
 
 One client on each Node is assumed. `topology.select` decides once for each group of Nodes whose clients get the same
-endpoints (`inspect.node_groups`); this module has no rules of selection.
+endpoints (`inspect.model.NodeGroups`); this module has no rules of selection.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from topodns.cluster.endpoints import Group, Pool, Segment
-from topodns.cluster.model import (
-    HOSTNAME_LABEL,
-    ZONE_LABEL,
-    Endpoint,
-    InvalidPolicy,
-    KeySource,
-    Node,
-    ObjectKey,
-    Policy,
+from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, ZONE_LABEL, Endpoint, InvalidPolicy, KeySource, Node, Policy
+from topodns.inspect.model import (
+    ClientGroup,
+    Coverage,
+    EndpointLoad,
+    FamilyAnswer,
+    NodeGroup,
+    NodeGrouping,
+    NodeGroups,
+    ServiceView,
+    Steps,
+    T,
+    ZoneCoverage,
 )
-from topodns.inspect.cluster_view import ServiceView
-from topodns.inspect.node_groups import NodeGroup, NodeGrouping, NodeGroups
-from topodns.topology.select import Location, OnInvalid, Reason, Selection, UnknownClient, select
+from topodns.plugins.topology.settings import TopologySettings
+from topodns.topology.select import Location, Selection, UnknownClient, select
 
 STEP: Final = 500  # endpoints indexed or counted in one step, about 0.5 ms
 SELECTIONS: Final = 25  # in one step
@@ -34,76 +37,29 @@ _node_name: Final[Callable[[Endpoint], str]] = attrgetter("node_name")
 _node_hints: Final[Callable[[Endpoint], tuple[str, ...]]] = attrgetter("node_hints")
 
 
-class FamilyAnswer(NamedTuple):
-    """The endpoints of one family, 4 or 6, for clients of one group: a Selection."""
+def use_coverage_steps(
+    service: ServiceView,
+    nodes: NodeGroups,
+    topology: TopologySettings,
+    use: Callable[[Coverage], Steps[T]],
+    with_alone: bool = True,
+) -> Steps[T]:
+    """The result of `use` for the coverage of a Service, which is then freed in steps.
 
-    family: int
-    reason: Reason
-    key: str  # the winning key; "" if none
-    group: Group
-    alone: bool = False  # whether these clients would get no endpoint without the only one of `group`, if looked for
-
-
-@dataclass(frozen=True, slots=True)
-class ClientGroup:
-    """Nodes whose clients get the same answers: those of `members`, except the names in `without`."""
-
-    members: NodeGroup
-    without: frozenset[str]
-    answers: tuple[FamilyAnswer, ...]  # of each family with a ready endpoint
-    size: int  # how many Nodes
-    covered: bool  # whether clients get an endpoint of some family
-
-    @property
-    def nodes(self) -> Iterator[Node]:
-        return (node for node in self.members.nodes if node.name not in self.without)
-
-    @property
-    def topology_zone(self) -> str:
-        """The zone of all these Nodes; "" for none."""
-        return self.members.topology_zone
-
-
-class ZoneCoverage(NamedTuple):
-    """One value of topology.kubernetes.io/zone; "" for Nodes and endpoints without one."""
-
-    topology_zone: str
-    nodes: int
-    covered: int  # Nodes whose clients get an endpoint
-    endpoints: int  # ready ones there, of the family that has more
-
-
-class EndpointLoad(NamedTuple):
-    """The share of an endpoint, if a client on each Node asks once and divides itself evenly among its answer."""
-
-    endpoint: Endpoint
-    clients: float
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """The endpoints of one Service that a client on each Node gets, in groups of Nodes, and sums of them."""
-
-    service: ObjectKey
-    policy: Policy | InvalidPolicy | None
-    clients: tuple[ClientGroup, ...]
-    unlocated: tuple[FamilyAnswer, ...]  # for a client of unknown location
-    zones: tuple[ZoneCoverage, ...]  # by name
-    load: tuple[EndpointLoad, ...]  # of each ready endpoint
-    nodes: int  # how many there are
-    covered: int  # how many of them have clients that get an endpoint
-    endpoints: int  # ready ones, of the family that has more
-    skew: float  # the highest load over the mean, of the family where that is higher; 0 without load
+    `use` keeps neither its groups of clients nor its loads, which are numerous. `with_alone`: as of `coverage_steps`.
+    """
+    found = yield from coverage_steps(service, nodes, topology, with_alone)
+    result = yield from use(found)
+    parts: list[object] = [*found.clients, *found.load]
+    del found
+    yield from free_steps(parts)
+    return result
 
 
 def coverage_steps(
-    service: ServiceView,
-    nodes: NodeGroups,
-    unknown_client: UnknownClient,
-    on_invalid: OnInvalid,
-    with_alone: bool = True,
-) -> Generator[None, None, Coverage]:
-    """The coverage of one Service, in steps of less than 1 ms; the generator returns it.
+    service: ServiceView, nodes: NodeGroups, topology: TopologySettings, with_alone: bool = True
+) -> Steps[Coverage]:
+    """The coverage of one Service under the options of `topology`, in steps of less than 1 ms.
 
     `with_alone`: look for `FamilyAnswer.alone`, which takes a fifth of the time.
 
@@ -117,10 +73,7 @@ def coverage_steps(
 
     def answers(location: Location) -> tuple[FamilyAnswer, ...]:
         some = pools.items()
-        return tuple(
-            _answer(family, pool, service.policy, location, unknown_client, on_invalid, with_alone)
-            for family, pool in some
-        )
+        return tuple(_answer(family, pool, service.policy, location, topology, with_alone) for family, pool in some)
 
     grouping = nodes.grouping(labels)
     apart = yield from _apart_steps(service.policy, labels, pools.values(), nodes)
@@ -136,22 +89,15 @@ def coverage_steps(
     zones = _zones(tally, pools.values())
     yield
     return Coverage(
-        service.key,
-        service.policy,
-        tuple(tally.clients),
-        answers(Location()),
-        zones,
-        tuple(load),
-        tally.nodes.total(),
-        tally.covered.total(),
-        max((len(pool.everyone.endpoints) for pool in pools.values()), default=0),
-        skew,
+        service=service,
+        clients=tuple(tally.clients),
+        zones=zones,
+        load=tuple(load),
+        nodes=tally.nodes.total(),
+        covered=tally.covered.total(),
+        endpoints=max((len(pool.everyone.endpoints) for pool in pools.values()), default=0),
+        skew=skew,
     )
-
-
-def parts_of(found: Coverage) -> list[object]:
-    """The numerous objects in a Coverage, for `free_steps`, once nothing else refers to the Coverage."""
-    return [*found.clients, *found.load]
 
 
 def free_steps(parts: list[object]) -> Iterator[None]:
@@ -168,24 +114,28 @@ class _Tally:
         self.clients: list[ClientGroup] = []
         self.nodes: Counter[str] = Counter()  # by zone
         self.covered: Counter[str] = Counter()
+        self.near: Counter[str] = Counter()
         self.askers: dict[int, tuple[int, Group, int]] = {}  # by id() of endpoints: family, endpoints, clients
 
     def add(self, members: NodeGroup, without: frozenset[str], answers: tuple[FamilyAnswer, ...]) -> None:
-        size, covered = len(members.nodes) - len(without), False
+        size, covered, near = len(members.nodes) - len(without), False, False
         for answer in answers:
             if answer.group.endpoints:
                 covered = True
+                near = near or answer.key not in ("", ANY_KEY)
                 _, _, before = self.askers.get(id(answer.group), (0, answer.group, 0))
                 self.askers[id(answer.group)] = answer.family, answer.group, before + size
-        self.clients.append(ClientGroup(members, without, answers, size, covered))
+        self.clients.append(ClientGroup(members, without, answers, size, covered, near))
         self.nodes[members.topology_zone] += size
         if covered:
             self.covered[members.topology_zone] += size
+        if near:
+            self.near[members.topology_zone] += size
 
 
 def _pool_steps(
     endpoints: tuple[Endpoint, ...], labels: frozenset[str], node_of: Callable[[str], Node | None]
-) -> Generator[None, None, Pool]:
+) -> Steps[Pool]:
     """A Pool of these endpoints with the indexes by these labels.
 
     It shares nothing with the pools of the state, as their indexes hold for the state's own Nodes only.
@@ -203,13 +153,12 @@ def _answer(
     pool: Pool,
     policy: Policy | InvalidPolicy | None,
     location: Location,
-    unknown_client: UnknownClient,
-    on_invalid: OnInvalid,
+    topology: TopologySettings,
     with_alone: bool,
 ) -> FamilyAnswer:
-    found = select(pool, policy, location, unknown_client, on_invalid)
+    found = select(pool, policy, location, topology.unknown_client, topology.on_invalid)
     single = with_alone and len(found.group.endpoints) == 1
-    alone = single and not _has_spare(found, pool, policy, location, unknown_client)
+    alone = single and not _has_spare(found, pool, policy, location, topology.unknown_client)
     return FamilyAnswer(family, found.reason, found.key, found.group, alone)
 
 
@@ -236,7 +185,7 @@ def _has_spare(
 
 def _apart_steps(
     policy: Policy | InvalidPolicy | None, labels: frozenset[str], pools: Collection[Pool], nodes: NodeGroups
-) -> Generator[None, None, dict[str, Node]]:
+) -> Steps[dict[str, Node]]:
     """The Nodes, by name, for which `select` goes by the name or the hostname and may find an endpoint by it."""
     names: set[str] = set()
     by_hints = isinstance(policy, Policy) and policy.source is KeySource.HINTS
@@ -267,7 +216,7 @@ def _client_groups(grouping: NodeGrouping, apart: Mapping[str, Node]) -> Iterato
 
 def _load_steps(
     askers: Mapping[int, tuple[int, Group, int]], service: ServiceView
-) -> Generator[None, None, tuple[list[EndpointLoad], float]]:
+) -> Steps[tuple[list[EndpointLoad], float]]:
     """The load of the endpoints of each family, and the higher skew of the two.
 
     Each group of endpoints is gone through once, not once per client.
@@ -293,11 +242,13 @@ def _load_steps(
     return load, skew
 
 
-def _zones(tally: _Tally, pools: Collection[Pool]) -> tuple[ZoneCoverage, ...]:
+def _zones(tally: _Tally, pools: Collection[Pool]) -> Mapping[str, ZoneCoverage]:
     endpoints: Counter[str] = Counter()
     for pool in pools:
         counts = Counter(pool.counts(ZONE_LABEL))
         counts[""] += len(pool.everyone.endpoints) - counts.total()
         endpoints |= counts
     names = sorted({*tally.nodes, *endpoints})
-    return tuple(ZoneCoverage(name, tally.nodes[name], tally.covered[name], endpoints[name]) for name in names)
+    return {
+        name: ZoneCoverage(tally.nodes[name], tally.covered[name], endpoints[name], tally.near[name]) for name in names
+    }

@@ -6,7 +6,7 @@ A change is text on a command line or in a URL: `node=NAME:down`, `zone=NAME:dow
 
 import re
 from bisect import bisect
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heapify, heapreplace
 from typing import Final
@@ -23,7 +23,8 @@ from topodns.cluster.model import (
     TopologyInputs,
 )
 from topodns.cluster.state import ClusterState
-from topodns.inspect.cluster_view import PodKey, ServiceView, pod_key
+from topodns.inspect.errors import Refused
+from topodns.inspect.model import PodKey, ServiceView, Steps, parse_service, pod_key
 from topodns.topology.keys import policy_of
 
 MAX_CHANGES: Final = 64  # of one what-if
@@ -35,10 +36,6 @@ _SHOWN: Final = 80  # characters quoted in a message
 _NEIGHBOURS: Final = 30  # known names before and behind an unknown one that are compared with it
 _COMPARED: Final = 64  # characters of a name: difflib is quadratic
 _NUMBER: Final = re.compile(r"[-+][0-9]{1,6}")
-
-
-class BadWhatIf(ValueError):
-    """A change that cannot be supposed; the message says what was found and what was expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,27 +76,27 @@ WhatIf = NodeDown | ZoneDown | ScaledDown | Rekeyed
 
 
 def parse_changes(texts: Sequence[str]) -> tuple[WhatIf, ...]:
-    """The changes, in order. Raises BadWhatIf, also for more than MAX_CHANGES."""
+    """The changes, in order. Raises Refused, also for more than MAX_CHANGES."""
     if len(texts) > MAX_CHANGES:
-        raise BadWhatIf(f"found {len(texts)} changes, expected at most {MAX_CHANGES}")
+        raise Refused(f"found {len(texts)} changes, expected at most {MAX_CHANGES}")
     return tuple(map(parse_change, texts))
 
 
 def parse_change(text: str) -> WhatIf:
-    """The change that a text describes. Raises BadWhatIf; whether names exist is up to Scenario."""
+    """The change that a text describes. Raises Refused; whether names exist is up to Scenario."""
     if len(text) > MAX_TEXT:
-        raise BadWhatIf(f"found a change of {len(text)} characters, expected at most {MAX_TEXT}")
+        raise Refused(f"found a change of {len(text)} characters, expected at most {MAX_TEXT}")
     what, equals, rest = text.partition("=")
     name, colon, value = rest.partition(":")
     if what not in _PARSERS or not equals:
-        raise BadWhatIf(f"found {_shown(text)}, expected {', '.join(_FORMS)}{_nearest(what, _PARSERS)}")
+        raise Refused(f"found {_shown(text)}, expected {', '.join(_FORMS)}{_nearest(what, _PARSERS)}")
     if not name or not colon or not value:
-        raise BadWhatIf(f"found {_shown(text)}, expected {_form(what)}")
+        raise Refused(f"found {_shown(text)}, expected {_form(what)}")
     return _PARSERS[what](text, name, value)
 
 
 class Scenario:
-    """Changes, checked against the Nodes and Services of a cluster. Raises BadWhatIf for a name that does not exist.
+    """Changes, checked against the Nodes and Services of a cluster. Raises Refused for a name that does not exist.
 
     `services`: those that have a ServiceView, with or without keys. Nodes and zones are taken down first, then Services
     are scaled down and get their keys, in the order of the changes.
@@ -113,12 +110,12 @@ class Scenario:
         names = {change.name for change in changes if isinstance(change, NodeDown)}
         self._zones = {change.topology_zone for change in changes if isinstance(change, ZoneDown)}
         for name in names - nodes.keys():
-            raise BadWhatIf(_unknown("Node", name, nodes))
+            raise Refused(_unknown("Node", name, nodes))
         zones = {node.labels.get(ZONE_LABEL, "") for node in nodes.values()} - {""}
         for name in self._zones - zones:
-            raise BadWhatIf(_unknown("zone", name, zones))
+            raise Refused(_unknown("zone", name, zones))
         for key in self.services.difference(services):
-            raise BadWhatIf(_unknown("headless Service", str(key), set(map(str, services))))
+            raise Refused(_unknown("headless Service", str(key), set(map(str, services))))
         self._down = names | {each.name for each in nodes.values() if each.labels.get(ZONE_LABEL) in self._zones}
         self.nodes = {name: node for name, node in nodes.items() if name not in self._down}
 
@@ -128,7 +125,7 @@ class Scenario:
         return frozenset(change.service for change in self._changes if isinstance(change, ScaledDown | Rekeyed))
 
     def view(self, service: ServiceView) -> ServiceView:
-        """The view of a Service with the changes. Raises BadWhatIf if it has fewer Pods than it is scaled down by.
+        """The view of a Service with the changes. Raises Refused if it has fewer Pods than it is scaled down by.
 
         Takes about 0.2 us for each endpoint.
         """
@@ -153,15 +150,13 @@ class Scenario:
         return endpoint.topology_zone in self._zones
 
 
-def scenario_steps(
-    state: ClusterState, nodes: Mapping[str, Node], changes: Sequence[WhatIf]
-) -> Generator[None, None, Scenario]:
-    """The scenario of these changes for the Services of a cluster and these Nodes, in steps. Raises BadWhatIf."""
+def scenario_steps(state: ClusterState, nodes: Mapping[str, Node], changes: Sequence[WhatIf]) -> Steps[Scenario]:
+    """The scenario of these changes for the Services of a cluster and these Nodes, in steps. Raises Refused."""
     named = {change.service for change in changes if isinstance(change, ScaledDown | Rekeyed)}
     found = {key: service for key in named if (service := state.service(key)) is not None}
     for name, one in found.items():
         if not one.headless:
-            raise BadWhatIf(f"Service {name} is not headless: expected a headless one, as no other has topology keys")
+            raise Refused(f"Service {name} is not headless: expected a headless one, as no other has topology keys")
     known = set(found)
     if named - known:  # the message has the nearest name of all
         for at, (key, service) in enumerate(list(state.services.items()), 1):
@@ -182,18 +177,16 @@ def _zone_down(text: str, name: str, value: str) -> WhatIf:
 
 def _down(text: str, name: str, value: str) -> str:
     if value != "down":
-        raise BadWhatIf(f"found {_shown(value)} in {_shown(text)}, expected `down`")
+        raise Refused(f"found {_shown(value)} in {_shown(text)}, expected `down`")
     return name
 
 
 def _scale(text: str, name: str, value: str) -> WhatIf:
     key = _service(text, name)
     if not _NUMBER.fullmatch(value) or int(value) == 0:
-        raise BadWhatIf(f"found {_shown(value)} in {_shown(text)}, expected -N, a number of Pods fewer")
+        raise Refused(f"found {_shown(value)} in {_shown(text)}, expected -N, a number of Pods fewer")
     if int(value) > 0:
-        raise BadWhatIf(
-            f"found {value} in {_shown(text)}, expected -N: on which Nodes more Pods would run is not known"
-        )
+        raise Refused(f"found {value} in {_shown(text)}, expected -N: on which Nodes more Pods would run is not known")
     return ScaledDown(key, -int(value))
 
 
@@ -202,7 +195,7 @@ def _keys(text: str, name: str, value: str) -> WhatIf:
     wished = Service(*key, headless=True, topology=TopologyInputs(annotation=value))
     policy = policy_of(wished, (KeySource.ANNOTATION,))
     if isinstance(policy, InvalidPolicy):
-        raise BadWhatIf(f"{_shown(text)}: {policy.problem}")
+        raise Refused(f"{_shown(text)}: {policy.problem}")
     return Rekeyed(key, policy)
 
 
@@ -210,10 +203,10 @@ _PARSERS: Final = {"node": _node_down, "zone": _zone_down, "scale": _scale, "key
 
 
 def _service(text: str, name: str) -> ObjectKey:
-    namespace, _, service = name.partition("/")
-    if not namespace or not service or "/" in service:
-        raise BadWhatIf(f"found {_shown(name)} in {_shown(text)}, expected NAMESPACE/NAME")
-    return ObjectKey(namespace, service)
+    key = parse_service(name)
+    if key is None:
+        raise Refused(f"found {_shown(name)} in {_shown(text)}, expected NAMESPACE/NAME")
+    return key
 
 
 def _only(service: ServiceView, stays: Callable[[Endpoint], bool]) -> ServiceView:
@@ -224,7 +217,7 @@ def _scaled_down(service: ServiceView, by: int) -> ServiceView:
     """The view without `by` Pods. The endpoints of a Pod, of both families, go together."""
     pods = dict.fromkeys(pod_key(each) for _, some in service.families for each in some)
     if by > len(pods):
-        raise BadWhatIf(f"{service.key} has {len(pods)} ready Pods, fewer than the {by} that scale takes away")
+        raise Refused(f"{service.key} has {len(pods)} ready Pods, fewer than the {by} that scale takes away")
     on_node: dict[str, list[PodKey]] = {}
     for pod in pods:
         on_node.setdefault(pod[0], []).append(pod)

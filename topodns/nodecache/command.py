@@ -89,7 +89,7 @@ def _run(flags: NodeCacheFlags, corefile: NodeCorefile, node_network: "NodeNetwo
     # Imported here: the watchdog needs none of it.
     from topodns.app.hooks import Options
     from topodns.app.server import STOP_ERRORS, Announcement, run
-    from topodns.inspect.http_routes import inspection
+    from topodns.inspect.routes import inspection
     from topodns.plugins.setup import Identity
 
     node_network.use_network(network)

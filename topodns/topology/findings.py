@@ -1,5 +1,5 @@
 """Findings about the key lists of a cluster's Services and objects that are left out, and their type. They need no
-endpoints: they are in the log, in Events and in an audit. Those about endpoints are in `inspect.coverage_findings`.
+endpoints: they are in the log, in Events and in an audit. Those about endpoints are in `inspect.findings`.
 """
 
 from collections.abc import Iterator

@@ -9,7 +9,7 @@ from tests.support.generation_builder import assembly
 from topodns.app.admin_endpoints import Admin
 from topodns.app.metrics import Metrics
 from topodns.corefile.arguments import Address
-from topodns.inspect.http_routes import inspection
+from topodns.inspect.routes import inspection
 
 ALL = "health 127.0.0.1:1\nready 127.0.0.1:2\nprometheus 127.0.0.1:3"
 

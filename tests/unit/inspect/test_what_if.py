@@ -5,10 +5,10 @@ import pytest
 from tests.support.audits import apply
 from tests.support.model_builders import endpoint, node
 from topodns.cluster.model import Endpoint, KeySource, Node, ObjectKey, Policy
-from topodns.inspect.cluster_view import ServiceView
+from topodns.inspect.errors import Refused
+from topodns.inspect.model import ServiceView
 from topodns.inspect.what_if import (
     MAX_CHANGES,
-    BadWhatIf,
     NodeDown,
     Rekeyed,
     ScaledDown,
@@ -74,12 +74,12 @@ def test_a_change_is_written_as(text: str, change: WhatIf) -> None:
     ],
 )
 def test_nonsense_is_refused_with_what_was_found_and_expected(text: str, problem: str) -> None:
-    with pytest.raises(BadWhatIf, match=problem.replace("?", r"\?").replace("+", r"\+")):
+    with pytest.raises(Refused, match=problem.replace("?", r"\?").replace("+", r"\+")):
         parse_change(text)
 
 
 def test_too_many_changes_are_refused() -> None:
-    with pytest.raises(BadWhatIf, match="found 65 changes, expected at most 64"):
+    with pytest.raises(Refused, match="found 65 changes, expected at most 64"):
         parse_changes(["node=a1:down"] * (MAX_CHANGES + 1))
 
 
@@ -95,18 +95,18 @@ def test_too_many_changes_are_refused() -> None:
     ],
 )
 def test_a_name_that_does_not_exist_is_refused_with_the_nearest_one(text: str, problem: str) -> None:
-    with pytest.raises(BadWhatIf, match=problem):
+    with pytest.raises(Refused, match=problem):
         left(db(endpoint("10.0.0.1", "a1"), endpoint("10.0.0.2", "b1")), text)
 
 
 def test_an_unknown_name_is_compared_with_few_of_many() -> None:
     nodes = {name: node(name) for name in (f"node-{at:05}" for at in range(50_000))}
-    with pytest.raises(BadWhatIf, match="no Node is named 'node-12345x', did you mean 'node-12345'"):
+    with pytest.raises(Refused, match="no Node is named 'node-12345x', did you mean 'node-12345'"):
         left(db(), "node=node-12345x:down", nodes=nodes)
 
 
 def test_no_zone_is_known_in_a_cluster_without_zones() -> None:
-    with pytest.raises(BadWhatIf, match="no zone is named 'a': there is none"):
+    with pytest.raises(Refused, match="no zone is named 'a': there is none"):
         left(db(), "zone=a:down", nodes={"n": node("n")})
 
 
@@ -147,7 +147,7 @@ def test_several_scales_of_one_service_are_one_by_their_sum() -> None:
     """So that 64 of them look at its endpoints once, in a step of milliseconds, and not 64 times."""
     view = db(endpoint("10.0.0.1", "a1"), endpoint("10.0.0.2", "a1"), endpoint("10.0.0.3", "b1"))
     assert left(view, "scale=data/db:-1", "scale=data/db:-1") == left(view, "scale=data/db:-2") == ["pod-10.0.0.3"]
-    with pytest.raises(BadWhatIf, match="data/db has 3 ready Pods, fewer than the 4 that scale takes away"):
+    with pytest.raises(Refused, match="data/db has 3 ready Pods, fewer than the 4 that scale takes away"):
         left(view, "scale=data/db:-2", "scale=data/db:-2")
 
 

@@ -1,13 +1,15 @@
-"""The topology page of the process: its counts over time, and its routes for each generation."""
+"""The topology page of the process: its routes for each generation, and the misses of the last minutes by Service.
+
+The query counters only grow: a ring of earlier totals has what they were.
+"""
 
 import asyncio
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-from topodns.inspect.job_queue import JobQueue
+from topodns.inspect.http import JobQueue
 from topodns.inspect.page.html import html_page
-from topodns.inspect.page.recent_misses import EVERY, RecentCounts, totals_of
 from topodns.inspect.page.routes import PageRoutes
 from topodns.inspect.page.snapshot import ClusterNotes, unknown_of
 from topodns.net.http_server.messages import Route
@@ -15,9 +17,12 @@ from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.topology.settings import PageSettings
 from topodns.query.counters import QueryCounters
 
+EVERY: Final = 15.0  # seconds between two samples
+MINUTES: Final = 5
 PAUSE: Final = (
     0.001  # seconds after each slice: the page takes at most a third of the time, however much there is to do
 )
+_SAMPLES: Final = round(MINUTES * 60 / EVERY) + 1
 
 
 class TopologyPage:
@@ -67,3 +72,33 @@ class TopologyPage:
             self._prefixes.recent(prefixes) if settings.queries else {},
             unknown_of(cluster),
         )
+
+
+def totals_of(all_counters: Iterable[QueryCounters]) -> tuple[Counter[str], Counter[str]]:
+    """(misses by Service, queries of unlocated clients by source prefix) since the start, as `LabelLimiters` names
+    them: at most 101 values each.
+    """
+    misses: Counter[str] = Counter()
+    prefixes: Counter[str] = Counter()
+    for socket_counters in all_counters:
+        for kind, times in socket_counters.kinds():
+            if kind.missed:
+                misses[kind.missed] += times
+            if kind.prefix:
+                prefixes[kind.prefix] += times
+    return misses, prefixes
+
+
+class RecentCounts:
+    """Growth of totals over the last MINUTES; of a process that started later, since its start."""
+
+    def __init__(self) -> None:
+        self._samples: deque[Counter[str]] = deque([Counter()], maxlen=_SAMPLES)
+
+    def sample(self, totals: Counter[str]) -> None:
+        """Keep the totals of now; to be called once in EVERY."""
+        self._samples.append(totals)
+
+    def recent(self, totals: Counter[str]) -> Mapping[str, int]:
+        """The growth of each total since the oldest sample, without totals that did not grow."""
+        return totals - self._samples[0]

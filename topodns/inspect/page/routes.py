@@ -9,14 +9,14 @@ from typing import Final
 
 from topodns.cluster.model import ObjectKey
 from topodns.dns.name import name_text
-from topodns.inspect.explain.endpoint import explanation_object
-from topodns.inspect.job_queue import JobQueue, Refused
-from topodns.inspect.local_access import refusal
+from topodns.inspect.errors import Refused
+from topodns.inspect.explain import explanation_json_steps
+from topodns.inspect.http import Answer, JobQueue, guarded, json_reply
+from topodns.inspect.model import parse_service
 from topodns.inspect.page.html import HEADERS, HtmlPage
 from topodns.inspect.page.live import LiveUpdates
-from topodns.inspect.page.service_detail import service_detail
 from topodns.inspect.page.snapshot import ClusterNotes, Snapshot, SnapshotMaker
-from topodns.inspect.page.what_if import what_if
+from topodns.inspect.page.what_if import what_if_steps
 from topodns.net.http_server.messages import HttpReply, HttpRequest, HttpStream, Route
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.topology.settings import PageSettings
@@ -25,10 +25,9 @@ from topodns.time_slices import Job
 MAX_STREAMS: Final = 16  # of one page: browsers that show it live
 MAX_STREAMS_OF_ONE: Final = 8  # of one client's address; all that come through a port-forward or a proxy share one
 
-_JSON: Final = "application/json"
+_BUSY: Final = "other requests are still being worked on: try again"
 _HTML: Final = "text/html; charset=utf-8"
 
-Answer = HttpReply | HttpStream | asyncio.Future[HttpReply]
 NotesOf = Callable[[Cluster], ClusterNotes]
 
 
@@ -55,33 +54,21 @@ class PageRoutes:
 
     @property
     def by_path(self) -> Mapping[str, Route]:
-        return {
-            "/": self._refusing(self._page),
-            "/topology": self._refusing(self._page),
-            "/topology/state": self._refusing(self._whole_state),
-            "/topology/events": self._refusing(self._events),
-            "/topology/service": self._refusing(self._service),
-            "/topology/what-if": self._refusing(self._what_if),
-            "/topology/explain": self._refusing(self._explain),
+        answers: Mapping[str, Callable[[HttpRequest], Answer]] = {
+            "/": self._page,
+            "/topology": self._page,
+            "/topology/state": self._whole_state,
+            "/topology/events": self._events,
+            "/topology/service": self._service,
+            "/topology/what-if": self._what_if,
+            "/topology/explain": self._explain,
         }
+        return {path: guarded(answer, self._settings.public, HEADERS) for path, answer in answers.items()}
 
     def close(self) -> None:
         """End the event streams: browsers connect again."""
         for live in self._live:
             live.close()
-
-    def _refusing(self, answer: Callable[[HttpRequest], Answer]) -> Route:
-        """The route of a function that may raise Refused, for requests that are not refused anyway."""
-
-        def route(request: HttpRequest) -> Answer:
-            if reason := refusal(request, self._settings.public):
-                return _text(403, reason)
-            try:
-                return answer(request)
-            except Refused as refused:
-                return _text(refused.status, str(refused))
-
-        return route
 
     def _page(self, request: HttpRequest) -> HttpReply:
         headers = (*HEADERS, ("Content-Security-Policy", self._html.policy))
@@ -96,7 +83,7 @@ class PageRoutes:
         if self._state is None or self._state[0] is not snapshot:
             about = json.dumps({"queries": self._settings.queries, "clusters": self._names()})
             self._state = snapshot, "".join(snapshot.pieces(about)).encode()
-        return _json(self._state[1])
+        return json_reply(self._state[1], HEADERS)
 
     def _names(self) -> list[str]:
         return [name_text(maker.cluster.kubernetes.origins[0]) for maker in self._makers]
@@ -105,32 +92,24 @@ class PageRoutes:
         live = self._live[self._number(request)]
         if sum(each.streams for each in self._live) >= MAX_STREAMS:
             self._rejects["streams"] += 1
-            raise Refused(503, f"{MAX_STREAMS} pages are live already: close one")
+            raise Refused(f"{MAX_STREAMS} pages are live already: close one", 503)
         if sum(each.streams_of(request.peer) for each in self._live) >= MAX_STREAMS_OF_ONE:
-            raise Refused(429, f"{MAX_STREAMS_OF_ONE} pages are live already from your address: close one")
+            raise Refused(f"{MAX_STREAMS_OF_ONE} pages are live already from your address: close one", 429)
         return live.open(request.peer)
 
     def _service(self, request: HttpRequest) -> asyncio.Future[HttpReply]:
         maker, key = self._makers[self._number(request)], _service_key(request)
-        return self._in_slices(service_detail(maker, key))
+        return self._in_slices(maker.detail_steps(key))
 
     def _what_if(self, request: HttpRequest) -> asyncio.Future[HttpReply]:
         maker = self._makers[self._number(request)]
-        return self._in_slices(what_if(maker, request.repeated.get("change", ())))
+        return self._in_slices(what_if_steps(maker, request.repeated.get("change", ())))
 
-    def _in_slices(self, job: Job[str]) -> asyncio.Future[HttpReply]:
+    def _in_slices(self, job: Job[bytes]) -> asyncio.Future[HttpReply]:
         """The reply with the JSON that the job returns, once it is done. Raises Refused if too many wait already."""
         if self._queue.full:
             self._rejects["queue"] += 1
-            raise Refused(503, "other requests are still being worked on: try again")
-
-        async def reply() -> HttpReply:
-            try:
-                return _json((await self._queue.do(job)).encode())
-            except Refused as refused:
-                return _text(refused.status, str(refused))
-
-        return asyncio.create_task(reply(), name="topology page, request")
+        return self._queue.begin(job, "topology page, request", _BUSY, HEADERS)
 
     def _explain(self, request: HttpRequest) -> asyncio.Future[HttpReply]:
         """The explanation of an answer to a client on a Node for a Service; with `queries`, of any name and client."""
@@ -139,35 +118,22 @@ class PageRoutes:
             key, origin = _service_key(request), cluster.kubernetes.origins[0]
             arguments["name"] = f"{key.name}.{key.namespace}.svc.{name_text(origin)}"
         elif not self._settings.queries:
-            raise Refused(403, "this page explains no names: it takes the word 'queries' behind 'page'")
+            raise Refused("this page explains no names: it takes the word 'queries' behind 'page'", 403)
         if "client" in arguments and not self._settings.queries:
-            raise Refused(403, "this page takes no addresses of clients: it takes the word 'queries' behind 'page'")
-        return self._in_slices(_explanation(cluster, arguments))
+            raise Refused("this page takes no addresses of clients: it takes the word 'queries' behind 'page'", 403)
+        return self._in_slices(explanation_json_steps([cluster], arguments))
 
     def _number(self, request: HttpRequest) -> int:
         """The number of the cluster asked about, from 0."""
         text = request.arguments.get("cluster", "0")
         if not text.isdecimal() or len(text) > 4 or int(text) >= len(self._makers):
-            raise Refused(404, f"no cluster {text[:20]!r}, expected a number from 0 to {len(self._makers) - 1}")
+            raise Refused(f"no cluster {text[:20]!r}, expected a number from 0 to {len(self._makers) - 1}", 404)
         return int(text)
-
-
-def _explanation(cluster: Cluster, arguments: Mapping[str, str]) -> Job[str]:
-    """The explanation as JSON. Raises Refused."""
-    return json.dumps((yield from explanation_object([cluster], arguments)))
 
 
 def _service_key(request: HttpRequest) -> ObjectKey:
     text = request.arguments.get("service", "")
-    namespace, slash, name = text.partition("/")
-    if not (namespace and slash and name) or "/" in name:
-        raise Refused(400, f"found service {text[:100]!r}, expected NAMESPACE/NAME")
-    return ObjectKey(namespace, name)
-
-
-def _text(status: int, text: str) -> HttpReply:
-    return HttpReply(status, f"{text}\n".encode(), headers=HEADERS)
-
-
-def _json(body: bytes) -> HttpReply:
-    return HttpReply(200, body, _JSON, HEADERS)
+    key = parse_service(text)
+    if key is None:
+        raise Refused(f"found service {text[:100]!r}, expected NAMESPACE/NAME")
+    return key

@@ -6,18 +6,25 @@ A row is made again only if its Service's policy or endpoints, or any Node, chan
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from topodns.cluster.model import ZONE_LABEL, Node, ObjectKey
 from topodns.dns.name import name_text
-from topodns.inspect.cluster_view import ServiceView, service_view
-from topodns.inspect.job_queue import JobQueue
-from topodns.inspect.node_groups import NodeGroups
-from topodns.inspect.page.rows import MAX_COLUMNS, MAX_ROWS, ServiceRow, ZoneColumns, service_row
+from topodns.inspect.errors import Refused
+from topodns.inspect.http import JobQueue
+from topodns.inspect.model import NodeGroups, ServiceView, Steps, service_view
+from topodns.inspect.page.service import (
+    MAX_COLUMNS,
+    MAX_ROWS,
+    ServiceRow,
+    ZoneColumns,
+    service_detail_steps,
+    service_row_steps,
+)
 from topodns.plugins.kubernetes.clusters import Cluster
-from topodns.time_slices import Job
+from topodns.plugins.topology.settings import TopologySettings
 
 EVERY: Final = 0.5  # seconds for which a snapshot is given out again: at most two are made a second
 MAX_NODES: Final = 10_000  # names of Nodes shown
@@ -33,11 +40,31 @@ class Snapshot:
     nodes: str  # an array of [name, zone]
     rows: Mapping[str, str]  # by `namespace/name`, objects
 
+    def shows(self, summary: str, nodes: str, rows: Mapping[str, str]) -> bool:
+        """Whether the page looks as it would with these."""
+        return (self.summary, self.nodes, self.rows) == (summary, nodes, rows)
+
     def pieces(self, about: str) -> Iterator[str]:
         """The whole state as one object, in pieces. `about`: a JSON object on the page itself."""
         yield f'{{"about":{about},"revision":{self.revision},"summary":{self.summary},"nodes":{self.nodes},"rows":['
         yield ",".join(self.rows.values())
         yield "]}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ShownNodes:
+    """The Nodes of a cluster at one time, and what is derived from them once for all Services."""
+
+    nodes: Sequence[Node]
+    groups: NodeGroups
+    columns: ZoneColumns
+
+    def are(self, nodes: Sequence[Node]) -> bool:
+        """Whether these have the same names and labels, on which alone answers depend."""
+        return len(nodes) == len(self.nodes) and all(
+            new is old or (new.name, new.labels) == (old.name, old.labels)
+            for new, old in zip(nodes, self.nodes, strict=True)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +98,11 @@ class SnapshotMaker:
         self._notes = notes
         self._queue = queue
         self._clock = clock
+        self.topology = cluster.topology or TopologySettings()
+        self._nodes = ShownNodes((), NodeGroups({}), ZoneColumns(()))
         self._kept: dict[ObjectKey, _Kept] = {}
-        self._groups = NodeGroups({})
-        self.columns = ZoneColumns(())  # of the Nodes of `node_groups`, when it was called last
-        self._nodes: list[Node] = []
-        self._written = self._groups, "[]"  # the names and zones of these Nodes as JSON
-        self._seen: tuple[int, ClusterNotes] | None = None
+        self._names = self._nodes.groups, "[]"  # the names and zones of these Nodes as JSON
+        self._made_of: tuple[int, ClusterNotes] | None = None  # the state's revision and the notes of the last snapshot
         self._task: asyncio.Task[Snapshot] | None = None
         self._made_at = 0.0
         self._snapshot: Snapshot | None = None
@@ -90,17 +116,25 @@ class SnapshotMaker:
             task = self._task = asyncio.create_task(self._make(), name="topology page")
         return task
 
-    def node_groups(self) -> NodeGroups:
-        """The Nodes of now, grouped; the same object while names and labels stay, on which alone answers depend."""
-        known, before = self.cluster.state.all_nodes(), self._nodes
-        nodes = self._nodes = list(known.values())
-        if len(nodes) != len(before) or any(
-            new is not old and (new.name, new.labels) != (old.name, old.labels)
-            for new, old in zip(nodes, before, strict=True)
-        ):
-            self._groups = NodeGroups(known)
-            self.columns = ZoneColumns(nodes)
-        return self._groups
+    def shown_nodes(self) -> ShownNodes:
+        """The Nodes of now, with the same `groups` and `columns` while their names and labels stay."""
+        known = self.cluster.state.all_nodes()
+        nodes = list(known.values())
+        if self._nodes.are(nodes):
+            self._nodes = replace(self._nodes, nodes=nodes)  # the same objects next time are compared at once
+        else:
+            self._nodes = ShownNodes(nodes, NodeGroups(known), ZoneColumns(nodes))
+        return self._nodes
+
+    def detail_steps(self, key: ObjectKey) -> Steps[bytes]:
+        """The details of a Service, see `service_detail_steps`. Raises Refused if no headless one has this key."""
+        state, nodes = self.cluster.state, self.shown_nodes()
+        yield
+        view = service_view(state, key, state.governing_services())
+        if view is None:
+            raise Refused(f"no headless Service {key.name!r} in namespace {key.namespace!r}", 404)
+        notice = state.policy_notices().get(key, "")
+        return (yield from service_detail_steps(view, notice, nodes.groups, nodes.columns, self.topology))
 
     def kept_row(self, key: ObjectKey, view: ServiceView | None, notice: str, groups: NodeGroups) -> ServiceRow | None:
         """The row of a Service in the last snapshot, if it was made of the same; else None.
@@ -118,30 +152,34 @@ class SnapshotMaker:
 
     async def _make(self) -> Snapshot:
         try:
-            return await self._queue.do(self._steps())
+            return await self._queue.do(self._snapshot_steps())
         finally:
             self._made_at = self._clock()
 
-    def _steps(self) -> Job[Snapshot]:
-        last, seen = self._snapshot, (self.cluster.state.revision, self._notes())
-        if last is not None and seen == self._seen:
-            return last
-        groups, columns = self.node_groups(), self.columns
-        yield
-        nodes = yield from self._names(groups)
-        rows = yield from self._rows(groups, columns)
-        shown = sorted(rows, key=lambda row: (-row.severity, row.name))[:MAX_ROWS] if len(rows) > MAX_ROWS else rows
-        yield
-        summary = json.dumps(self._summary(seen[1], len(rows) - len(shown), columns))
-        texts = {row.name: row.text for row in shown}
-        yield
-        self._seen = seen  # what changed meanwhile is in the next one
-        if last is not None and (last.summary, last.nodes, last.rows) == (summary, nodes, texts):
-            return last
-        self._snapshot = Snapshot(last.revision + 1 if last is not None else 1, summary, nodes, texts)
-        return self._snapshot
+    def _snapshot_steps(self) -> Steps[Snapshot]:
+        """The snapshot of now; the last one if the page looks the same.
 
-    def _rows(self, groups: NodeGroups, columns: ZoneColumns) -> Job[list[ServiceRow]]:
+        The state may change between two steps. What it was made of is read first, so that such a change, which may be
+        in this snapshot or not, is in the next one.
+        """
+        last, made_of = self._snapshot, (self.cluster.state.revision, self._notes())
+        if last is not None and made_of == self._made_of:
+            return last
+        shown = self.shown_nodes()
+        yield
+        nodes = yield from self._name_steps(shown)
+        all_rows = yield from self._row_steps(shown)
+        rows = {row.name: row.text for row in _worst(all_rows)}
+        yield
+        _, notes = made_of
+        summary = json.dumps(self._summary(notes, shown, len(all_rows) - len(rows)))
+        yield
+        self._made_of = made_of
+        if last is None or not last.shows(summary, nodes, rows):
+            last = self._snapshot = Snapshot(last.revision + 1 if last is not None else 1, summary, nodes, rows)
+        return last
+
+    def _row_steps(self, nodes: ShownNodes) -> Steps[list[ServiceRow]]:
         """The rows of all Services with keys, valid or not, in no particular order."""
         state = self.cluster.state
         governing = state.governing_services()
@@ -152,46 +190,50 @@ class SnapshotMaker:
         kept: dict[ObjectKey, _Kept] = {}
         for at, key in enumerate(keys, 1):
             view, notice = service_view(state, key, governing), notices.get(key, "")
-            row = self.kept_row(key, view, notice, groups)
+            row = self.kept_row(key, view, notice, nodes.groups)
             if row is None:
-                row = yield from service_row(key, view, notice, groups, columns, self.cluster.topology)
+                row = yield from service_row_steps(key, view, notice, nodes.groups, nodes.columns, self.topology)
                 if len(row.zones) > MAX_COLUMNS:  # of thousands of Services that would be hundreds of MB
                     row = replace(row, zones={})
                 yield
-            kept[key] = _Kept(view, notice, groups, row)
+            kept[key] = _Kept(view, notice, nodes.groups, row)
             rows.append(row)
             if at % STEP == 0:
                 yield
         self._kept = kept
         return rows
 
-    def _names(self, groups: NodeGroups) -> Job[str]:
+    def _name_steps(self, shown: ShownNodes) -> Steps[str]:
         """The names and zones of these Nodes as JSON."""
-        if self._written[0] is groups:
-            return self._written[1]
+        groups, written = self._names
+        if groups is shown.groups:
+            return written
         parts = []
-        for at, node in enumerate(groups.nodes.values(), 1):
+        for at, node in enumerate(shown.nodes[:MAX_NODES], 1):
             parts.append(json.dumps([node.name, node.labels.get(ZONE_LABEL, "")]))
             if at % STEP == 0:
                 yield
-            if at == MAX_NODES:
-                break
-        self._written = groups, f"[{','.join(parts)}]"
-        return self._written[1]
+        written = f"[{','.join(parts)}]"
+        self._names = shown.groups, written
+        return written
 
-    def _summary(self, notes: ClusterNotes, left_out: int, columns: ZoneColumns) -> Mapping[str, object]:
-        state = self.cluster.state
+    def _summary(self, notes: ClusterNotes, shown: ShownNodes, left_out: int) -> Mapping[str, object]:
         return {
             "name": name_text(self.cluster.kubernetes.origins[0]),
-            "synced": state.synced,
+            "synced": self.cluster.state.synced,
             "unknown": list(notes.unknown),
-            "nodes": len(self._nodes),
+            "nodes": len(shown.nodes),
             "left_out": left_out,
-            "zones": sorted(columns.names),
-            "other_zones": columns.others,
+            "zones": sorted(shown.columns.names),
+            "other_zones": shown.columns.others,
             "misses": dict(notes.misses),
             "prefixes": dict(notes.prefixes),
         }
+
+
+def _worst(rows: list[ServiceRow]) -> list[ServiceRow]:
+    """These rows, of more than MAX_ROWS the worst, in order."""
+    return rows if len(rows) <= MAX_ROWS else sorted(rows, key=lambda row: (-row.severity, row.name))[:MAX_ROWS]
 
 
 def unknown_of(cluster: Cluster) -> tuple[str, ...]:

@@ -4,18 +4,16 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from topodns.inspect.cluster_view import service_view
-from topodns.inspect.job_queue import Refused
-from topodns.inspect.node_groups import NodeGroups
-from topodns.inspect.page.rows import MAX_ROWS, ServiceRow, ZoneCell, service_row
+from topodns.inspect.errors import Refused
+from topodns.inspect.model import NodeGroups, Steps, ZoneCoverage, service_view
+from topodns.inspect.page.service import MAX_ROWS, ServiceRow, service_row_steps
 from topodns.inspect.page.snapshot import SnapshotMaker
-from topodns.inspect.what_if import BadWhatIf, WhatIf, parse_changes, scenario_steps
-from topodns.time_slices import Job
+from topodns.inspect.what_if import parse_changes, scenario_steps
 
-_NO_CELL: Final = ZoneCell(0, 0, 0, 0)
+_NO_ZONE: Final = ZoneCoverage(0, 0, 0, 0)
 
 
-def what_if(maker: SnapshotMaker, texts: Sequence[str]) -> Job[str]:
+def what_if_steps(maker: SnapshotMaker, texts: Sequence[str]) -> Steps[bytes]:
     """The result of these changes as a JSON object: `rows` are those that would differ, `worse` the Services whose
     clients would lose. `inspect.what_if` has the form of a change.
 
@@ -23,17 +21,11 @@ def what_if(maker: SnapshotMaker, texts: Sequence[str]) -> Job[str]:
     (`without_endpoints`) or only far ones (`far`). `differ` is the number of rows that would, of which the first
     MAX_ROWS are there, and `nodes` that of the Nodes that are left. Raises Refused for nonsense.
     """
-    try:
-        return (yield from _result(maker, parse_changes(texts)))
-    except BadWhatIf as problem:
-        raise Refused(400, str(problem)) from None
-
-
-def _result(maker: SnapshotMaker, changes: Sequence[WhatIf]) -> Job[str]:
+    changes = parse_changes(texts)
     if not changes:
-        raise BadWhatIf("found no change, expected change=node=NAME:down or another")
-    state, topology, groups = maker.cluster.state, maker.cluster.topology, maker.node_groups()
-    columns = maker.columns
+        raise Refused("found no change, expected change=node=NAME:down or another")
+    state, topology, nodes = maker.cluster.state, maker.topology, maker.shown_nodes()
+    groups, columns = nodes.groups, nodes.columns
     yield
     scenario = yield from scenario_steps(state, groups.nodes, changes)
     after_groups = NodeGroups(scenario.nodes)
@@ -50,9 +42,9 @@ def _result(maker: SnapshotMaker, changes: Sequence[WhatIf]) -> Job[str]:
         yield
         before = maker.kept_row(key, view, notice, groups)
         if before is None or not before.zones:
-            before = yield from service_row(key, view, notice, groups, columns, topology)
+            before = yield from service_row_steps(key, view, notice, groups, columns, topology)
         yield
-        after = yield from service_row(key, then, notice, after_groups, columns, topology)
+        after = yield from service_row_steps(key, then, notice, after_groups, columns, topology)
         yield
         if after.text == before.text:
             continue
@@ -64,14 +56,14 @@ def _result(maker: SnapshotMaker, changes: Sequence[WhatIf]) -> Job[str]:
             worse.append({"id": after.name, "without_endpoints": without, "far": far})
     yield
     counts = f'"differ":{differ},"nodes":{len(scenario.nodes)}'
-    return f'{{{counts},"worse":{json.dumps(worse)},"rows":[{",".join(rows)}]}}'
+    return f'{{{counts},"worse":{json.dumps(worse)},"rows":[{",".join(rows)}]}}'.encode()
 
 
 def _lost(before: ServiceRow, after: ServiceRow) -> tuple[int, int]:
     """On how many more Nodes clients get no endpoint, and on how many others only far ones instead of near ones."""
     without = far = 0
     for name, then in after.zones.items():
-        now = before.zones.get(name, _NO_CELL)
+        now = before.zones.get(name, _NO_ZONE)
         more = max(0, (then.nodes - then.covered) - (now.nodes - now.covered))
         without += more
         far += max(0, (then.nodes - then.near) - (now.nodes - now.near) - more)

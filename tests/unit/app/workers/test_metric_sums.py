@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import pytest
 
 from topodns.app.workers.metric_sums import Families, family_octets, totals
-from topodns.inspect.page.recent_misses import totals_of
+from topodns.inspect.page.page import totals_of
 from topodns.metrics.registry import Distribution, Published, Reading
 from topodns.query.histogram import Histogram
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.support.page_cluster import demo_page
-from topodns.inspect.job_queue import MAX_WAITING, JobQueue
+from topodns.inspect.http import MAX_WAITING, JobQueue
 from topodns.inspect.page.html import HEADERS
 from topodns.inspect.page.routes import MAX_STREAMS, MAX_STREAMS_OF_ONE
 from topodns.inspect.page.snapshot import SnapshotMaker
@@ -187,7 +187,7 @@ def test_a_request_that_is_refused_because_others_wait_costs_nothing(monkeypatch
     async def story() -> None:
         with demo_page() as page:
             grouped: list[object] = []
-            monkeypatch.setattr(SnapshotMaker, "node_groups", grouped.append)
+            monkeypatch.setattr(SnapshotMaker, "shown_nodes", grouped.append)
             monkeypatch.setattr(JobQueue, "full", True)
             for path, argument in (
                 ("what-if", ("change", "node=nothing:down")),

@@ -8,9 +8,8 @@ import pytest
 from tests.support.demo import Demo
 from tests.support.page_cluster import maker_of
 from topodns.cluster.model import ObjectKey
-from topodns.inspect.job_queue import Refused
-from topodns.inspect.page import service_detail as module
-from topodns.inspect.page.service_detail import service_detail
+from topodns.inspect.errors import Refused
+from topodns.inspect.page import service
 from topodns.time_slices import do_at_once
 
 
@@ -21,7 +20,7 @@ def demo() -> Demo:
 
 def detail(demo: Demo, name: str) -> Any:
     maker = maker_of(demo.generation.clusters[0])
-    return json.loads(do_at_once(service_detail(maker, ObjectKey(*name.split("/")))))
+    return json.loads(do_at_once(maker.detail_steps(ObjectKey(*name.split("/")))))
 
 
 def test_clients_are_grouped_by_what_they_get_and_those_without_an_endpoint_come_first(demo: Demo) -> None:
@@ -53,7 +52,7 @@ def test_what_an_audit_finds_is_in_it(demo: Demo) -> None:
 
 def test_all_of_it_is_bounded(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MAX_ENDPOINTS", "MAX_GROUPS", "MAX_NAMES"):
-        monkeypatch.setattr(module, name, 2)
+        monkeypatch.setattr(service, name, 2)
     near = detail(demo, "data/db-near")
     assert (len(near["listed"]), near["listed_of"]) == (2, 3)
     assert (len(near["clients"]), near["clients_left_out"]) == (2, 1)

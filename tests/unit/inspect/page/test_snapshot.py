@@ -10,10 +10,10 @@ from tests.support.model_builders import node, node_locator
 from tests.support.page_cluster import DemoPage, demo_page
 from topodns.cluster.model import ZONE_LABEL, Deleted, ObjectKey, Upserted
 from topodns.inspect import coverage
-from topodns.inspect.job_queue import JobQueue
-from topodns.inspect.page import rows, snapshot
+from topodns.inspect.http import JobQueue
+from topodns.inspect.page import service, snapshot
 from topodns.inspect.page.snapshot import ClusterNotes, Snapshot, SnapshotMaker, unknown_of
-from topodns.inspect.page.what_if import what_if
+from topodns.inspect.page.what_if import what_if_steps
 from topodns.time_slices import do_at_once
 
 NOTHING = ClusterNotes({}, {}, ())
@@ -115,7 +115,7 @@ def test_after_a_change_of_one_service_only_its_row_is_made_again(monkeypatch: p
         made.append(service.key.name)
         return steps(service, *more)
 
-    monkeypatch.setattr("topodns.inspect.page.rows.coverage_steps", counted)
+    monkeypatch.setattr("topodns.inspect.coverage.coverage_steps", counted)
 
     async def story() -> None:
         with demo_page() as page:
@@ -139,10 +139,10 @@ def test_a_change_of_nodes_while_a_snapshot_is_made_is_in_the_next_one() -> None
     async def story() -> None:
         with demo_page() as page:
             making = Making(page)
-            steps = making.maker._steps()
+            steps = making.maker._snapshot_steps()
             next(steps)
             page.apply(Upserted(node("new", {ZONE_LABEL: "eu-1d"})))
-            making.maker.node_groups()  # as a request for details does
+            making.maker.shown_nodes()  # as a request for details does
             do_at_once(steps)
             state = state_of(await making.next())
             assert state["nodes"][-1] == ["new", "eu-1d"]
@@ -164,7 +164,7 @@ def test_of_too_many_services_the_worst_are_shown(monkeypatch: pytest.MonkeyPatc
 
 
 def test_of_too_many_zones_those_with_the_most_nodes_have_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (rows, snapshot):
+    for module in (service, snapshot):
         monkeypatch.setattr(module, "MAX_COLUMNS", 2)
 
     async def story() -> None:
@@ -175,7 +175,7 @@ def test_of_too_many_zones_those_with_the_most_nodes_have_columns(monkeypatch: p
             assert (state["summary"]["zones"], state["summary"]["other_zones"]) == (["eu-1a", "eu-1c"], True)
             (cache,) = [row for row in state["rows"] if row["id"] == "shop/cache"]
             assert (cache["zones"].keys(), cache["others"]) == ({"eu-1a", "eu-1c"}, [1, 3, 3, 3])
-            found = json.loads(do_at_once(what_if(making.maker, ["node=node-b1:down"])))
+            found = json.loads(do_at_once(what_if_steps(making.maker, ["node=node-b1:down"])))
             # By zone: what the Nodes of one lose is not made up for by those of another.
             assert {one["id"]: (one["without_endpoints"], one["far"]) for one in found["worse"]} == {
                 "data/db-near": (2, 0),

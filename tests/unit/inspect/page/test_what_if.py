@@ -9,10 +9,10 @@ import pytest
 from tests.support.demo import Demo
 from tests.support.page_cluster import maker_of
 from topodns.cluster.model import ObjectKey
-from topodns.inspect.job_queue import Refused
-from topodns.inspect.page import rows, snapshot
+from topodns.inspect.errors import Refused
+from topodns.inspect.page import service, snapshot
 from topodns.inspect.page import what_if as module
-from topodns.inspect.page.what_if import what_if
+from topodns.inspect.page.what_if import what_if_steps
 from topodns.time_slices import do_at_once
 
 
@@ -22,7 +22,7 @@ def demo() -> Demo:
 
 
 def supposed(demo: Demo, *changes: str) -> Any:
-    return json.loads(do_at_once(what_if(maker_of(demo.generation.clusters[0]), changes)))
+    return json.loads(do_at_once(what_if_steps(maker_of(demo.generation.clusters[0]), changes)))
 
 
 def test_without_the_only_endpoint_of_a_zone_its_other_clients_lose(demo: Demo) -> None:
@@ -49,23 +49,23 @@ def test_a_service_without_keys_may_get_some(demo: Demo) -> None:
 
 def test_rows_of_the_last_snapshot_are_not_made_again(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
-    original = rows.service_row
+    original = service.service_row_steps
 
     def counted(key: ObjectKey, *more: Any) -> Any:
         made.append(key.name)
         return original(key, *more)
 
     for user in (module, snapshot):
-        monkeypatch.setattr(user, "service_row", counted)
+        monkeypatch.setattr(user, "service_row_steps", counted)
 
     async def story() -> None:
         maker = maker_of(demo.generation.clusters[0])
         await maker.latest()
         del made[:]
-        with_rows = do_at_once(what_if(maker, ["node=node-b1:down"]))
+        with_rows = do_at_once(what_if_steps(maker, ["node=node-b1:down"]))
         assert sorted(made) == ["agent", "cache", "db-near", "kiosk", "search"]
         maker.forget()
-        assert do_at_once(what_if(maker, ["node=node-b1:down"])) == with_rows
+        assert do_at_once(what_if_steps(maker, ["node=node-b1:down"])) == with_rows
         assert len(made) == 5 + 10
 
     asyncio.run(story())

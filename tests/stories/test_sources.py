@@ -1,0 +1,119 @@
+"""The state of a cluster for an audit, by the lists of an API server over HTTP."""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.support.event_loops import either_loop, run
+from tests.support.scripted_http_server import Seen, serving, text_response
+from topodns.cluster.model import ObjectKey
+from topodns.cluster.state import ClusterState
+from topodns.inspect.sources import listed_state
+from topodns.kube.client.contract import ApiError
+from topodns.plugins.topology.settings import TopologySettings
+
+pytestmark = either_loop
+
+ZONE = "topology.kubernetes.io/zone"
+LISTS: Mapping[str, Any] = {
+    "/api/v1/namespaces": [{"metadata": {"name": "shop"}}],
+    "/api/v1/nodes": [{"metadata": {"name": "n1", "labels": {ZONE: "a"}}}, {"metadata": {"name": "n2"}}],
+    "/api/v1/services": [
+        {
+            "metadata": {"name": "db", "namespace": "shop", "annotations": {"topodns.io/topology-keys": ZONE}},
+            "spec": {"clusterIP": "None"},
+        },
+        {"metadata": {"name": "odd", "namespace": "shop"}, "spec": {"clusterIP": 7}},
+    ],
+    "/apis/discovery.k8s.io/v1/endpointslices": [
+        {
+            "metadata": {"name": "db-1", "namespace": "shop", "labels": {"kubernetes.io/service-name": "db"}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": ["10.0.0.1"], "nodeName": "n1"}],
+        }
+    ],
+    "/api/v1/pods": [
+        {
+            "metadata": {"name": "db-0", "namespace": "shop"},
+            "spec": {"nodeName": "n1"},
+            "status": {"podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}]},
+        }
+    ],
+    "/apis/apps/v1/statefulsets": [{"metadata": {"name": "db", "namespace": "shop"}, "spec": {"serviceName": "db"}}],
+}
+
+
+def page(items: object) -> bytes:
+    return text_response(200, json.dumps({"metadata": {"resourceVersion": "7"}, "items": items}))
+
+
+def refused(code: int) -> bytes:
+    return text_response(code, json.dumps({"kind": "Status", "code": code, "message": f"code {code}"}))
+
+
+def state_of(
+    loop_name: str, directory: Path, refusals: Mapping[str, int], lists: Mapping[str, object] = LISTS
+) -> tuple[ClusterState, list[str], list[str]]:
+    """The state, the warnings, and the paths asked for, where the API server refuses some paths."""
+    found: list[ClusterState] = []
+    warnings: list[str] = []
+    asked: list[str] = []
+
+    async def answer(seen: Seen, writer: asyncio.StreamWriter) -> None:
+        path = urlsplit(seen.line.split()[1]).path
+        asked.append(path)
+        status = refusals.get(path, 200 if path in lists else 404)
+        writer.write(page(lists[path]) if status == 200 else refused(status))
+
+    async def story() -> None:
+        async with serving(answer) as served:
+            file = directory / "config"
+            clusters = [{"name": "c", "cluster": {"server": served.url}}]
+            contexts = [{"name": "c", "context": {"cluster": "c"}}]
+            file.write_text(json.dumps({"contexts": contexts, "clusters": clusters}))
+            found.append(await listed_state(str(file), "c", TopologySettings(), warnings.append))
+
+    run(loop_name, story())
+    return found[0], warnings, asked
+
+
+def test_a_cluster_is_listed_once_and_is_then_known_whole(loop_name: str, tmp_path: Path) -> None:
+    state, warnings, asked = state_of(loop_name, tmp_path, {})
+    assert sorted(asked) == sorted(LISTS)
+    assert (state.synced, state.knows_all_pods, state.denied) == (True, True, set())
+    assert sorted(state.nodes.by_name) == ["n1", "n2"]
+    assert [str(key.name) for key in state.policies] == ["db"]
+    assert state.governing_services() == {("shop", "db")}
+    assert state.backends(ObjectKey("shop", "db")).has_ready
+    assert len(warnings) == 1
+    assert "odd" in warnings[0]  # a Service that cannot be decoded
+
+
+def test_kinds_that_an_audit_can_do_without_may_be_denied(loop_name: str, tmp_path: Path) -> None:
+    denied = {"/api/v1/pods": 403, "/api/v1/nodes": 403, "/apis/apps/v1/statefulsets": 404}
+    state, warnings, _ = state_of(loop_name, tmp_path, denied)
+    assert (state.synced, state.denied) == (True, {"Node", "Pod", "StatefulSet"})
+    rule = 'the role needs apiGroups: [""], resources: ["pods"], verbs: ["list", "watch"]'
+    assert f"list pods: 403: code 403; {rule}" in warnings
+
+
+def test_the_older_version_of_slices_is_read_where_there_is_no_other(loop_name: str, tmp_path: Path) -> None:
+    v1, beta = (f"/apis/discovery.k8s.io/{version}/endpointslices" for version in ("v1", "v1beta1"))
+    older = [{**LISTS[v1][0], "endpoints": [{"addresses": ["10.0.0.1"]}]}]
+    lists = {path: items for path, items in LISTS.items() if path != v1} | {beta: older}
+    state, _, asked = state_of(loop_name, tmp_path, {}, lists)
+    assert asked.index(v1) < asked.index(beta)
+    assert state.backends(ObjectKey("shop", "db")).has_ready
+    with pytest.raises(ApiError, match=r"list endpointslices\.discovery\.k8s\.io: 404: code 404"):
+        state_of(loop_name, tmp_path, {beta: 404}, lists)
+
+
+@pytest.mark.parametrize(("path", "status"), [("/api/v1/services", 403), ("/api/v1/pods", 500)])
+def test_other_refusals_end_the_audit(loop_name: str, tmp_path: Path, path: str, status: int) -> None:
+    with pytest.raises(ApiError, match=f"list {path.rpartition('/')[2]}: {status}: code {status}"):
+        state_of(loop_name, tmp_path, {path: status})

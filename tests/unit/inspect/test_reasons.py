@@ -1,0 +1,118 @@
+"""The sentences of an explanation: why a name does not exist, why a Node is unknown, and the hints."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.corefile_settings import settings
+from tests.support.explained_cluster import explain_reply, explained
+from tests.support.generation_builder import assembly
+from topodns.cluster.model import Replaced
+from topodns.inspect.errors import Refused
+from topodns.inspect.explain import parse_question
+from topodns.inspect.reasons import SENTENCES
+from topodns.inspect.text import explanation_text
+from topodns.kube.informer.informer import ApiSource
+from topodns.kube.informer.progress import Progress, Trouble
+from topodns.plugins.block import Settings
+from topodns.plugins.kubernetes.watched_kinds import resources
+from topodns.topology.select import Reason
+
+_KUBERNETES = "kubernetes {\n manifests cluster.yaml\n }"
+CLUSTER_COREFILE = f"cluster.local {{\n {_KUBERNETES}\n topology {{\n locate nodelocator\n }}\n}}\n"
+PROVEN = """\
+- apiVersion: discovery.k8s.io/v1
+  kind: EndpointSlice
+  metadata: {namespace: shop, name: proven, labels: {kubernetes.io/service-name: proven}}
+  addressType: IPv4
+  endpoints: [%s]
+"""
+
+
+def test_a_client_in_an_unproven_pod_cidr_is_mentioned(served: Settings) -> None:
+    explanation = explained(served, "hard", client="10.3.1.1")
+    assert explanation.node == ""
+    assert explanation.hint == (
+        "the address is in the podCIDR of far, but nothing has proven that the network plugin goes by podCIDRs; "
+        "`locate` can have podcidr-unverified or pods"
+    )
+    assert f"hint     {explanation.hint}" in explanation_text(explanation.as_dict())
+    assert explained(served, "hard", client="192.0.2.1").hint == ""
+
+
+def test_proven_pod_cidrs_that_locate_does_not_use_are_mentioned(directory: Path, served: Settings) -> None:
+    hosts = (f"10.3.{i // 250 + 2}.{i % 250 + 1}" for i in range(2000))
+    endpoints = ", ".join(
+        f"{{addresses: [{host}], nodeName: far, targetRef: {{kind: Pod, name: p}}}}" for host in hosts
+    )
+    with open(directory / "cluster.yaml", "a") as manifest:
+        manifest.write(PROVEN % endpoints)
+    hint = explained(served, "hard", client="10.3.1.1").hint
+    assert hint == "the address is in the podCIDR of far; `locate` can have podcidr"
+
+
+def test_of_a_name_that_does_not_exist_the_object_that_is_missing_is_named(served: Settings) -> None:
+    missing = explained(served, "missing", client="10.0.0.1")
+    assert (missing.rcode, missing.answer, missing.source) == ("NXDOMAIN", (), "")
+    assert missing.reason == "no Service 'missing' in namespace 'shop'"
+    assert explanation_text(missing.as_dict()).splitlines()[2:] == [f"because  {missing.reason}", "answer   NXDOMAIN"]
+
+
+def test_where_nodes_cannot_be_read_it_says_so_and_why() -> None:
+    options = "kubernetes {\nendpoint http://127.0.0.1:9\n}\ntopology {\nlocate nodes\n}"
+    (cluster,) = assembly().build(settings(f"cluster.local {{\n{options}\n}}\n")).clusters
+    assert isinstance(cluster.source, ApiSource)
+    (nodes,) = (each for each in resources(cluster.kubernetes, cluster.topology) if each.kind == "Node")
+    cluster.source.progress = (Progress(nodes, 0.0, trouble=Trouble("list", 403, "403: forbidden")),)
+    cluster.state.do_without("Node")
+    question = {"name": "hard.shop.svc.cluster.local", "node": "one"}
+    with pytest.raises(Refused) as got:
+        explain_reply([cluster], parse_question(question))
+    why = "Node (cannot list nodes: 403: forbidden)"
+    assert str(got.value) == f"Nodes cannot be read, so that no node is known: {why}"
+    explanation = explain_reply([cluster], parse_question({**question, "node": "", "client": "10.0.0.1"}))
+    grant = 'apiGroups: [""], resources: ["nodes"], verbs: ["list", "watch"]'
+    assert explanation.hint == f"topology lacks {why}; the ClusterRole needs {grant}"
+
+
+LOCATORS = """\
+- apiVersion: topodns.io/v1alpha1
+  kind: NodeLocator
+  metadata: {name: one}
+  spec: {podIPs: [10.9.0.1, 10.9.0.2]}
+- apiVersion: topodns.io/v1alpha1
+  kind: NodeLocator
+  metadata: {name: two}
+  spec: {podIPs: [10.9.0.2]}
+"""
+
+
+def test_a_client_that_locators_disagree_about_is_told_which(directory: Path) -> None:
+    with open(directory / "cluster.yaml", "a") as manifest:
+        manifest.write(LOCATORS)
+    located = settings(CLUSTER_COREFILE, str(directory))
+    assert explained(located, "hard", client="10.9.0.1").method == "nodelocator"
+    assert explained(located, "hard", client="10.9.0.2").hint == (
+        "NodeLocator one says that 10.9.0.2 is on node one, but NodeLocator two has its address on node two"
+    )
+    assert explained(located, "hard", client="10.9.0.3").hint == ""
+
+
+def test_where_locators_are_not_installed_it_says_so_about_clients_that_they_would_locate() -> None:
+    options = "kubernetes {\nendpoint http://127.0.0.1:9\n}\ntopology {\nlocate nodelocator\n}"
+    (cluster,) = assembly().build(settings(f"cluster.local {{\n{options}\n}}\n")).clusters
+    assert isinstance(cluster.source, ApiSource)
+    (locators,) = (each for each in resources(cluster.kubernetes, cluster.topology) if each.kind == "NodeLocator")
+    cluster.source.progress = (Progress(locators, 0.0, trouble=Trouble("list", 404, "404: not installed")),)
+    for kind in cluster.state.needed:
+        cluster.state.apply(Replaced(kind, ()), 0)
+    question = {"name": "hard.shop.svc.cluster.local", "client": "10.0.0.1"}
+    assert explain_reply([cluster], parse_question(question)).hint == (
+        "topology reads no NodeLocator (cannot list nodelocators.topodns.io: 404: not installed)"
+    )
+    with pytest.raises(Refused, match=r"no NodeLocator has labels of a Node 'one'"):
+        explain_reply([cluster], parse_question({**question, "client": "", "node": "one"}))
+
+
+def test_every_reason_of_a_selection_has_a_sentence() -> None:
+    assert set(SENTENCES) == set(Reason)

@@ -1,0 +1,219 @@
+"""Findings about the endpoints that clients get by the topology keys of a Service, and about clients that cannot be
+located. They change with every rollout, so they are in an audit only; those about the keys are `topology.findings`.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from ipaddress import ip_address
+from typing import Final
+
+from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, Kind, Pod, Policy
+from topodns.cluster.state import ClusterState
+from topodns.inspect.model import ClientGroup, Coverage, NodeGroups, PodKey, ServiceView, Steps, pod_key
+from topodns.inspect.text import counted, named
+from topodns.plugins.topology.settings import TopologySettings
+from topodns.topology.client_locator import ClientLocator, Method
+from topodns.topology.findings import CLUSTER, MAX_NAMED, Finding, Severity, key_findings
+from topodns.topology.select import OnInvalid
+
+MAX_SKEW: Final = 2.0  # times the mean load, which an endpoint may have without a finding
+GROUPS: Final = 200  # of clients, judged in one step
+PODS: Final = 100  # located in one step, about 0.4 ms
+
+_PLACING: Final = frozenset[Kind](("Node", "NodeLocator", "Pod", "PodLocator"))
+_BY_CIDR: Final = frozenset({Method.PODCIDR, Method.PODCIDR_UNVERIFIED})
+_NOT_BY_POD: Final = _BY_CIDR | {Method.NODES, Method.SLICES}
+
+
+def gather_steps(findings: Iterable[Finding | None]) -> Steps[list[Finding]]:
+    """The findings among these, one of them in each step; None is a step without a finding."""
+    found = []
+    for one in findings:
+        if one is not None:
+            found.append(one)
+        yield
+    return found
+
+
+def view_findings(service: ServiceView, topology: TopologySettings) -> Iterator[Finding]:
+    """The findings about the keys of a Service (`topology.findings`), under the options of `topology`."""
+    ignored = topology.on_invalid is OnInvalid.IGNORE
+    return key_findings(service.key, service.policy, service.governing, ignored)
+
+
+def coverage_finding_steps(found: Coverage, nodes: NodeGroups) -> Iterator[Finding | None]:
+    """The findings about the endpoints of clients, for a Service with a valid policy; none for others.
+
+    In steps of less than 1 ms: None is a step without a finding.
+    """
+    service, policy = found.service.key, found.service.policy
+    if not isinstance(policy, Policy):
+        return
+    if not found.endpoints:
+        text = "no endpoint is ready: NXDOMAIN for every client"
+        yield Finding(service, "empty", text, Severity.ERROR, nodes=found.nodes)
+        return
+    judged = _Judged()
+    for at, one in enumerate(found.clients, 1):
+        judged.add(one)
+        if at % GROUPS == 0:
+            yield None
+    for (family, severity), lost in judged.without.items():
+        yield _without_endpoints(found, lost, family, severity)
+    for alone, served in judged.served.items():
+        several = {sole.address: count for sole in served.values() if (count := max(sole.nodes.values())) > 1}
+        if several:
+            yield _single_point(found, several, alone)
+    yield None
+    if found.skew > MAX_SKEW:
+        yield _skewed(found)
+    yield from _ineffective(found, policy, nodes, judged.winners)
+
+
+class _Sole:
+    """A Pod that alone serves some clients: its first address, and the Nodes of these clients by family."""
+
+    def __init__(self, address: bytes) -> None:
+        self.address = address
+        self.nodes: Counter[int] = Counter()
+
+
+class _Judged:
+    """What the groups of clients of one Service give rise to, collected in one go: there may be one for each Node."""
+
+    def __init__(self) -> None:
+        self.without: dict[tuple[int, Severity], list[ClientGroup]] = {}  # by family (0: both): get no endpoint
+        self.served: dict[bool, dict[PodKey, _Sole]] = {True: {}, False: {}}  # by FamilyAnswer.alone
+        self.winners: set[str] = set()  # keys
+
+    def add(self, one: ClientGroup) -> None:
+        if not one.covered:
+            self.without.setdefault((0, Severity.ERROR), []).append(one)
+            return
+        for answer in one.answers:
+            self.winners.add(answer.key)
+            endpoints = answer.group.endpoints
+            if not endpoints:
+                self.without.setdefault((answer.family, Severity.WARNING), []).append(one)
+            elif len(endpoints) == 1:
+                pod = pod_key(endpoints[0])
+                sole = self.served[answer.alone].setdefault(pod, _Sole(endpoints[0].address))
+                sole.nodes[answer.family] += one.size
+
+
+def _without_endpoints(found: Coverage, groups: Sequence[ClientGroup], family: int, severity: Severity) -> Finding:
+    count, names = _nodes_of(groups)
+    nodes_by_zone: dict[str, int] = {}
+    for group in groups:
+        nodes_by_zone[group.topology_zone] = nodes_by_zone.get(group.topology_zone, 0) + group.size
+    zones = sorted(each for each, size in nodes_by_zone.items() if each and size == found.zones[each].nodes)
+    what = "no endpoint (NODATA)" if not family else f"no IPv{family} endpoint (NODATA), though one of the other family"
+    in_zones = f", all of zone {named(zones)}" if zones else ""
+    text = f"clients on {count} of {found.nodes} Nodes get {what}{in_zones}: {named(names, count)}"
+    return Finding(
+        found.service.key, "uncovered", text, severity, count, names, zones=tuple(zones[:MAX_NAMED]), family=family
+    )
+
+
+def _nodes_of(groups: Sequence[ClientGroup]) -> tuple[int, tuple[str, ...]]:
+    """How many Nodes, and the first names of them."""
+    names: list[str] = []
+    for group in groups:
+        # Enough of each group that the first names of all are among them: the Nodes of a group are in order.
+        names += [node.name for _, node in zip(range(MAX_NAMED), group.nodes, strict=False)]
+    return sum(group.size for group in groups), tuple(sorted(names)[:MAX_NAMED])
+
+
+def _single_point(found: Coverage, several: Mapping[bytes, int], alone: bool) -> Finding:
+    most = sorted(several.items(), key=lambda each: (-each[1], each[0]))[:MAX_NAMED]
+    addresses = [str(ip_address(address)) for address, _ in most]
+    left = "no endpoint" if alone else "those of a later key"
+    if len(several) == 1:
+        text = f"{addresses[0]} alone serves clients on {most[0][1]} Nodes, which without it get {left}"
+    else:
+        shown = (f"{address} ({nodes} Nodes)" for address, (_, nodes) in zip(addresses, most, strict=True))
+        text = (
+            f"{len(several)} endpoints each serve clients on several Nodes alone, which without it get {left}: "
+            f"{named(shown, len(several))}"
+        )
+    severity = Severity.WARNING if alone else Severity.INFO
+    nodes = sum(several.values())
+    return Finding(found.service.key, "single_point", text, severity, nodes, endpoints=tuple(addresses))
+
+
+def _skewed(found: Coverage) -> Finding:
+    most = max(found.load, key=lambda each: each.clients)
+    address = str(ip_address(most.endpoint.address))
+    text = (
+        f"{address} has {found.skew:.1f} times the mean load: {most.clients:.3g} of {found.nodes} clients, if there is "
+        f"one on each Node, and one of {found.endpoints} endpoints"
+    )
+    return Finding(found.service.key, "skew", text, endpoints=(address,), ratio=round(found.skew, 3))
+
+
+def _ineffective(found: Coverage, policy: Policy, nodes: NodeGroups, winners: Set[str]) -> Iterator[Finding]:
+    if not found.nodes:
+        return
+    labels = nodes.grouping(frozenset(policy.labels))
+    keys = [key for key in policy.keys if key != ANY_KEY]
+    absent = tuple(key for key in keys if key != HOSTNAME_LABEL and not labels.has(key))
+    if absent:
+        text = f"no Node has the label {', '.join(absent)}, which therefore never matches"
+        yield Finding(found.service.key, "ineffective", text, keys=absent)
+    idle = tuple(key for key in keys if key not in winners and key not in absent)
+    if idle:
+        text = f"the key {', '.join(idle)} decides for no client at present"
+        yield Finding(found.service.key, "ineffective", text, Severity.INFO, keys=idle)
+
+
+def unlocated_finding_steps(state: ClusterState, methods: Sequence[Method], hard: bool) -> Iterator[Finding | None]:
+    """The findings, in small steps: None after each step without one.
+
+    `hard`: whether some Service gives clients of unknown location no endpoint.
+    """
+    denied = sorted(state.denied & _PLACING)
+    if denied:
+        kinds = " and ".join(f"{kind}s" for kind in denied)
+        yield Finding(CLUSTER, "unlocated", f"RBAC denies {kinds}: clients located by nothing else get every endpoint")
+    if "Node" in state.known and "Pod" not in state.known and not set(methods) - _NOT_BY_POD - {Method.PODS}:
+        yield from _behind_no_service(state, methods)
+    why: dict[str, list[str]] = {}
+    locator = ClientLocator(state, methods)
+    for at, pod in enumerate(list(state.pods.values()), 1):
+        if any(not locator.locate(address).node_name for address in pod.ips):
+            why.setdefault(_unlocated_reason(state, pod), []).append(f"{pod.namespace}/{pod.name}")
+        if at % PODS == 0:
+            yield None
+    effect, severity = ("; hard lists give them no endpoint", Severity.ERROR) if hard else ("", Severity.WARNING)
+    for reason, pods in sorted(why.items()):
+        shown = named(sorted(pods))
+        yield Finding(CLUSTER, "unlocated", f"{counted(len(pods), 'Pod')} {reason}{effect}: {shown}", severity)
+
+
+def _behind_no_service(state: ClusterState, methods: Collection[Method]) -> Iterator[Finding]:
+    """The finding about Pods that are not known, as they are not watched, and not located by podCIDRs either."""
+    which = "Pods behind no Service" if Method.SLICES in methods else "Pods"
+    unknown = "Pods are not known"
+    if _BY_CIDR.isdisjoint(methods):
+        yield Finding(CLUSTER, "unlocated", f"{which} cannot be located: {unknown}, and `locate` has no podcidr")
+        return
+    if Method.PODCIDR_UNVERIFIED not in methods and not state.nodes.pod_cidrs_verified:
+        yield Finding(CLUSTER, "unlocated", f"{which} cannot be located: {unknown}, and podCIDRs are not proven")
+        return
+    without = sorted(node.name for node in state.nodes.by_name.values() if not node.pod_cidrs)
+    if without:
+        nodes = f"{counted(len(without), 'Node')} without podCIDR"
+        text = f"{which} cannot be located on {nodes}, as {unknown}: {named(without)}"
+        yield Finding(CLUSTER, "unlocated", text, nodes=len(without), node_names=tuple(without[:MAX_NAMED]))
+
+
+def _unlocated_reason(state: ClusterState, pod: Pod) -> str:
+    """Why no method locates this Pod, as the predicate of a sentence."""
+    if not pod.node_name:
+        return "cannot be located, as they are on no Node"
+    others = {each.node_name for address in pod.ips for each in state.pods_with_address(address)}
+    if len(others) > 1:
+        return "cannot be located, as Pods on several Nodes have their address"
+    if pod.host_network:
+        return "of the host network cannot be located, as no Node alone has their address"
+    return "cannot be located by the methods of `locate`"

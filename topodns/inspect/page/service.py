@@ -1,0 +1,200 @@
+"""One Service on the page: as a row with what clients of each topology zone get, and with all details."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from heapq import nsmallest
+from ipaddress import ip_address
+from typing import Final
+
+from topodns.cluster.model import ZONE_LABEL, Endpoint, Node, ObjectKey, Policy
+from topodns.inspect.coverage import use_coverage_steps
+from topodns.inspect.findings import coverage_finding_steps, gather_steps, view_findings
+from topodns.inspect.model import ClientGroup, Coverage, NodeGroups, ServiceView, Steps, ZoneCoverage, policy_text
+from topodns.plugins.topology.settings import TopologySettings
+
+MAX_ROWS: Final = 2000  # in one reply
+MAX_COLUMNS: Final = 50  # zones
+MAX_ENDPOINTS: Final = 500  # shown of one Service
+MAX_GROUPS: Final = 500  # groups of Nodes shown
+MAX_FINDINGS: Final = 20  # of an audit shown
+MAX_NAMES: Final = 100  # of the Nodes of one group
+STEP: Final = 100  # endpoints or groups written in one step
+
+UNCOVERED: Final = 3  # severities: clients on some Node get no endpoint
+EMPTY: Final = 2  # there is no ready endpoint
+PROBLEM: Final = 1  # the keys are invalid, without effect, or harmful
+
+
+Cell = tuple[int, int, int, int]
+"""One topology zone of one Service: endpoints, and Nodes, all, covered and near, as of a ZoneCoverage."""
+
+
+class ZoneColumns:
+    """The zones that have a column of their own on the page: those with the most Nodes; all others share one.
+
+    Where there is room, so have zones of endpoints without a Node, in the order in which they are met.
+    """
+
+    def __init__(self, nodes: Iterable[Node]) -> None:
+        counts = Counter(node.labels.get(ZONE_LABEL, "") for node in nodes)
+        self.names = set(nsmallest(MAX_COLUMNS, counts, key=lambda name: (-counts[name], name)))
+        self.others = len(counts) > MAX_COLUMNS  # whether some zone has none
+
+    def split(self, zones: Mapping[str, ZoneCoverage]) -> tuple[Mapping[str, Cell], Cell | None]:
+        """The cells of zones with a column, and the sum of the others; None if there are none."""
+        shown = {name: _cell(one) for name, one in zones.items() if self._has(name)}
+        if len(shown) == len(zones):
+            return shown, None
+        others = [_cell(one) for name, one in zones.items() if name not in shown]
+        endpoints, nodes, covered, near = map(sum, zip(*others, strict=True))
+        return shown, (endpoints, nodes, covered, near)
+
+    def _has(self, name: str) -> bool:
+        if name not in self.names and len(self.names) < MAX_COLUMNS:
+            self.names.add(name)
+        self.others = self.others or name not in self.names
+        return name in self.names
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceRow:
+    name: str  # namespace/name
+    severity: int  # 0, or one of the constants above
+    text: str  # a JSON object, see `row_of`
+    zones: Mapping[str, ZoneCoverage] = field(default_factory=dict)  # with and without a column
+
+
+def service_row_steps(
+    key: ObjectKey,
+    view: ServiceView | None,
+    notice: str,
+    groups: NodeGroups,
+    columns: ZoneColumns,
+    topology: TopologySettings,
+) -> Steps[ServiceRow]:
+    """The row of one Service. `view` None: it is not headless, so the row has only `notice`.
+
+    `notice`: the state's warning about its keys, "" for none.
+    """
+    name = str(key)
+    if view is None:
+        row = {"id": name, "keys": [], "source": "", "problems": [notice], "endpoints": 0, "zones": {}, "others": None}
+        return ServiceRow(name, PROBLEM, json.dumps(row))
+
+    def row_steps(found: Coverage) -> Steps[ServiceRow]:
+        written = row_of(found, notice, columns, topology)
+        yield
+        severity = UNCOVERED if found.covered < found.nodes else PROBLEM if written["problems"] else 0
+        return ServiceRow(name, severity if found.endpoints else EMPTY, json.dumps(written), found.zones)
+
+    return (yield from use_coverage_steps(view, groups, topology, row_steps, with_alone=False))
+
+
+def service_detail_steps(
+    view: ServiceView, notice: str, groups: NodeGroups, columns: ZoneColumns, topology: TopologySettings
+) -> Steps[bytes]:
+    """The details of a Service as a JSON object; the arguments are those of `service_row_steps`.
+
+    `clients`: groups of Nodes whose clients get the same answers, those without an endpoint first.
+    """
+
+    def detail_steps(found: Coverage) -> Steps[bytes]:
+        clients = yield from _client_steps(found)
+        findings = yield from gather_steps(coverage_finding_steps(found, groups))
+        endpoints = yield from _endpoint_steps(found, groups.nodes)
+        detail = {
+            **row_of(found, notice, columns, topology),
+            "findings": [finding.text for finding in findings[:MAX_FINDINGS]],
+            "clients_left_out": len(found.clients) - len(clients),
+            "listed_of": len(found.load),
+            "skew": round(found.skew, 2),
+        }
+        lists = f'"clients":[{",".join(clients)}],"listed":[{",".join(endpoints)}]'
+        return f"{json.dumps(detail)[:-1]},{lists}}}".encode()
+
+    return use_coverage_steps(view, groups, topology, detail_steps)
+
+
+def row_of(found: Coverage, notice: str, columns: ZoneColumns, topology: TopologySettings) -> Mapping[str, object]:
+    """The row as a JSON object.
+
+    `problems`: what is wrong with the keys, a line each: what an audit finds in them. `zones`: a Cell, an array, by the
+    name of each zone that has a column; `others`: one for all other zones, null if there is none.
+    """
+    view = found.service
+    shown, others = columns.split(found.zones)
+    text = policy_text(view.policy)
+    hints = isinstance(view.policy, Policy) and not text.keys  # it follows the EndpointSlices' hints
+    return {
+        "id": str(view.key),
+        "keys": ["hints"] if hints else text.keys,
+        "source": text.source,
+        "problems": [*filter(None, (notice,)), *(finding.text for finding in view_findings(view, topology))],
+        "endpoints": found.endpoints,
+        "zones": shown,
+        "others": others,
+    }
+
+
+def _cell(zone_coverage: ZoneCoverage) -> Cell:
+    return zone_coverage.endpoints, zone_coverage.nodes, zone_coverage.covered, zone_coverage.near
+
+
+def _client_steps(found: Coverage) -> Steps[list[str]]:
+    """The groups of clients as JSON."""
+    ordered = []
+    for at, group in enumerate(found.clients, 1):
+        ordered.append((group.covered, group.topology_zone, -group.size, at, group))
+        if at % STEP == 0:
+            yield
+    clients = []
+    for at, (*_, group) in enumerate(nsmallest(MAX_GROUPS, ordered), 1):
+        clients.append(json.dumps(_group(group)))
+        if at % STEP == 0:
+            yield
+    return clients
+
+
+def _group(group: ClientGroup) -> Mapping[str, object]:
+    names = [node.name for node, _ in zip(group.nodes, range(MAX_NAMES), strict=False)]
+    return {
+        "zone": group.topology_zone,
+        "nodes": names,
+        "size": group.size,
+        "covered": group.covered,
+        "near": group.near,
+        "answers": [
+            {
+                "family": answer.family,
+                "reason": answer.reason.value,
+                "key": answer.key,
+                "endpoints": len(answer.group.endpoints),
+            }
+            for answer in group.answers
+        ],
+    }
+
+
+def _endpoint_steps(found: Coverage, nodes: Mapping[str, Node]) -> Steps[list[str]]:
+    """The first endpoints as JSON."""
+    endpoints = []
+    for at, (endpoint, clients) in enumerate(found.load[:MAX_ENDPOINTS], 1):
+        one = {
+            "address": str(ip_address(endpoint.address)),
+            "hostname": endpoint.hostname,
+            "node": endpoint.node_name,
+            "zone": _zone_of(endpoint, nodes),
+            "clients": round(clients, 2),
+        }
+        endpoints.append(json.dumps(one))
+        if at % STEP == 0:
+            yield
+    return endpoints
+
+
+def _zone_of(endpoint: Endpoint, nodes: Mapping[str, Node]) -> str:
+    """The value of topology.kubernetes.io/zone that counts: the Node's, or without a Node the slice's."""
+    node = nodes.get(endpoint.node_name)
+    return node.labels.get(ZONE_LABEL, "") if node is not None else endpoint.topology_zone or ""
