@@ -13,6 +13,7 @@ from topodns.app.load import load_chosen
 from topodns.cli.coredns_check import Migration, examine
 from topodns.cli.options import add_corefile_flags, stdin_text
 from topodns.corefile.files import load_corefile
+from topodns.inspect.text import counted
 from topodns.kube.client import check_kubeconfig
 from topodns.kube.manifests.source import ManifestSource
 from topodns.netlink.route import own_addresses
@@ -43,8 +44,7 @@ def check(arguments: Sequence[str]) -> int:
     if settings is None:
         return 1
     if migration is None:
-        blocks = "1 server block" if len(settings.blocks) == 1 else f"{len(settings.blocks)} server blocks"
-        print(f"{settings.blocks[0].source}: good: {blocks}")
+        print(f"{settings.blocks[0].source}: good: {counted(len(settings.blocks), 'server block')}")
     return 0
 
 
@@ -102,5 +102,5 @@ def check_manifests(settings: Settings) -> str:
         for finding in filter(None, cluster.findings()):
             log.warning("plugin/topology: %s", finding)
     counts = ((files, "manifest file"), (objects, "object"))
-    bad = " and ".join(f"{count} {what}{'s' * (count > 1)}" for count, what in counts if count)
+    bad = " and ".join(counted(count, what) for count, what in counts if count)
     return f"{bad} cannot be read" if bad else ""

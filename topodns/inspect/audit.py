@@ -17,8 +17,18 @@ from topodns.cluster.state import ClusterState
 from topodns.dns.name import name_text
 from topodns.inspect.coverage import free_steps, use_coverage_steps
 from topodns.inspect.errors import Refused
-from topodns.inspect.findings import coverage_finding_steps, gather_steps, unlocated_finding_steps, view_findings
-from topodns.inspect.model import Coverage, NodeGroups, ServiceView, Steps, T, ZoneCoverage, policy_text, service_view
+from topodns.inspect.findings import coverage_finding_steps, unlocated_finding_steps, view_findings
+from topodns.inspect.model import (
+    Coverage,
+    NodeGroups,
+    ServiceView,
+    Steps,
+    T,
+    ZoneCoverage,
+    gather_steps,
+    policy_text,
+    service_view,
+)
 from topodns.inspect.what_if import WhatIf, parse_changes, scenario_steps
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.topology.settings import TopologySettings

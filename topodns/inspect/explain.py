@@ -18,7 +18,7 @@ from topodns.dns.name import BadName, Name, is_subdomain, name_text, name_wire, 
 from topodns.dns.rrtype import RRClass, parse_qtype, rcode_text, type_text
 from topodns.dns.wire_format import MAX_MESSAGE
 from topodns.inspect.errors import Refused
-from topodns.inspect.model import Steps, policy_text
+from topodns.inspect.model import Steps, gather_steps, policy_text
 from topodns.inspect.reasons import answer_reason, missing_object, operator_hint, unknown_node
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.kubernetes.handler import ClusterZone
@@ -132,10 +132,7 @@ def explanation_steps(clusters: Iterable[Cluster], question: ExplainQuestion) ->
     resolution = step(query, client or _ANY_CLIENT)
     if not isinstance(resolution, Resolution):
         raise Refused(f"{name_text(qname)} falls through `kubernetes`: {missing_object(cluster, query)}")
-    answer = []
-    for line in record_lines(resolution.response.answer, query.spelling):
-        answer.append(line)
-        yield
+    answer = yield from gather_steps(record_lines(resolution.response.answer, query.spelling))
     return _explanation(cluster, query, client, locator, resolution, tuple(answer))
 
 

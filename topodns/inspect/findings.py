@@ -3,13 +3,13 @@ located. They change with every rollout, so they are in an audit only; those abo
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from ipaddress import ip_address
 from typing import Final
 
 from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, Kind, Pod, Policy
 from topodns.cluster.state import ClusterState
-from topodns.inspect.model import ClientGroup, Coverage, NodeGroups, PodKey, ServiceView, Steps, pod_key
+from topodns.inspect.model import ClientGroup, Coverage, NodeGroups, PodKey, ServiceView, pod_key
 from topodns.inspect.text import counted, named
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.client_locator import ClientLocator, Method
@@ -23,16 +23,6 @@ PODS: Final = 100  # located in one step, about 0.4 ms
 _PLACING: Final = frozenset[Kind](("Node", "NodeLocator", "Pod", "PodLocator"))
 _BY_CIDR: Final = frozenset({Method.PODCIDR, Method.PODCIDR_UNVERIFIED})
 _NOT_BY_POD: Final = _BY_CIDR | {Method.NODES, Method.SLICES}
-
-
-def gather_steps(findings: Iterable[Finding | None]) -> Steps[list[Finding]]:
-    """The findings among these, one of them in each step; None is a step without a finding."""
-    found = []
-    for one in findings:
-        if one is not None:
-            found.append(one)
-        yield
-    return found
 
 
 def view_findings(service: ServiceView, topology: TopologySettings) -> Iterator[Finding]:

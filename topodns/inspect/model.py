@@ -4,7 +4,7 @@ A ServiceView and the NodeGroups are made of a state and changed for a what-if (
 makes a Coverage of both.
 """
 
-from collections.abc import Collection, Container, Generator, Iterator, Mapping
+from collections.abc import Collection, Container, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
@@ -20,6 +20,17 @@ STEP: Final = 250  # Nodes grouped in one step, about 0.2 ms
 
 T = TypeVar("T")
 Steps = Generator[None, None, T]  # steps of less than 1 ms, between which queries are answered, then a result
+
+
+def gather_steps(values: Iterable[T | None]) -> Steps[list[T]]:
+    """The values among these, of which one is taken in each step; None is a step without a value."""
+    found = []
+    for value in values:
+        if value is not None:
+            found.append(value)
+        yield
+    return found
+
 
 PodKey = tuple[str, str | bytes]  # the name of its Node, and its own name, or its address
 

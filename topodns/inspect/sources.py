@@ -9,6 +9,7 @@ from topodns.cluster.decode.objects import DecodeError, decode_whole
 from topodns.cluster.model import ClusterObject, Kind, Replaced
 from topodns.cluster.state import ClusterState
 from topodns.inspect.errors import Refused
+from topodns.inspect.text import counted
 from topodns.kube.client.contract import ApiError
 from topodns.kube.client.credentials import package_needed
 from topodns.kube.informer.resources import Resource
@@ -58,7 +59,7 @@ def check_whole(sources: Iterable[object]) -> None:
     """Raises Refused if one of these sources is manifests of which a file cannot be read."""
     bad = sum(source.files_bad for source in sources if isinstance(source, ManifestSource))
     if bad:
-        raise Refused(f"nothing to audit: {bad} manifest file{'' if bad == 1 else 's'} cannot be read")
+        raise Refused(f"nothing to audit: {counted(bad, 'manifest file')} cannot be read")
 
 
 async def listed_state(

@@ -10,8 +10,17 @@ from typing import Final
 
 from topodns.cluster.model import ZONE_LABEL, Endpoint, Node, ObjectKey, Policy
 from topodns.inspect.coverage import use_coverage_steps
-from topodns.inspect.findings import coverage_finding_steps, gather_steps, view_findings
-from topodns.inspect.model import ClientGroup, Coverage, NodeGroups, ServiceView, Steps, ZoneCoverage, policy_text
+from topodns.inspect.findings import coverage_finding_steps, view_findings
+from topodns.inspect.model import (
+    ClientGroup,
+    Coverage,
+    NodeGroups,
+    ServiceView,
+    Steps,
+    ZoneCoverage,
+    gather_steps,
+    policy_text,
+)
 from topodns.plugins.topology.settings import TopologySettings
 
 MAX_ROWS: Final = 2000  # in one reply
