@@ -67,6 +67,15 @@ class ZoneColumns:
         return name in self.names
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RowScope:
+    """What rows are made of beside their Service: the Nodes, the columns, and the options of `topology`."""
+
+    groups: NodeGroups
+    columns: ZoneColumns
+    topology: TopologySettings
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceRow:
     name: str  # namespace/name
@@ -75,14 +84,7 @@ class ServiceRow:
     zones: Mapping[str, ZoneCoverage] = field(default_factory=dict)  # with and without a column
 
 
-def service_row_steps(
-    key: ObjectKey,
-    view: ServiceView | None,
-    notice: str,
-    groups: NodeGroups,
-    columns: ZoneColumns,
-    topology: TopologySettings,
-) -> Steps[ServiceRow]:
+def service_row_steps(key: ObjectKey, view: ServiceView | None, notice: str, scope: RowScope) -> Steps[ServiceRow]:
     """The row of one Service. `view` None: it is not headless, so the row has only `notice`.
 
     `notice`: the state's warning about its keys, "" for none.
@@ -93,17 +95,15 @@ def service_row_steps(
         return ServiceRow(name, PROBLEM, json.dumps(row))
 
     def row_steps(found: Coverage) -> Steps[ServiceRow]:
-        written = row_of(found, notice, columns, topology)
+        written = row_of(found, notice, scope)
         yield
         severity = UNCOVERED if found.covered < found.nodes else PROBLEM if written["problems"] else 0
         return ServiceRow(name, severity if found.endpoints else EMPTY, json.dumps(written), found.zones)
 
-    return (yield from use_coverage_steps(view, groups, topology, row_steps, with_alone=False))
+    return (yield from use_coverage_steps(view, scope.groups, scope.topology, row_steps, with_alone=False))
 
 
-def service_detail_steps(
-    view: ServiceView, notice: str, groups: NodeGroups, columns: ZoneColumns, topology: TopologySettings
-) -> Steps[bytes]:
+def service_detail_steps(view: ServiceView, notice: str, scope: RowScope) -> Steps[bytes]:
     """The details of a Service as a JSON object; the arguments are those of `service_row_steps`.
 
     `clients`: groups of Nodes whose clients get the same answers, those without an endpoint first.
@@ -111,10 +111,10 @@ def service_detail_steps(
 
     def detail_steps(found: Coverage) -> Steps[bytes]:
         clients = yield from _client_steps(found)
-        findings = yield from gather_steps(coverage_finding_steps(found, groups))
-        endpoints = yield from _endpoint_steps(found, groups.nodes)
+        findings = yield from gather_steps(coverage_finding_steps(found, scope.groups))
+        endpoints = yield from _endpoint_steps(found, scope.groups.nodes)
         detail = {
-            **row_of(found, notice, columns, topology),
+            **row_of(found, notice, scope),
             "findings": [finding.text for finding in findings[:MAX_FINDINGS]],
             "clients_left_out": len(found.clients) - len(clients),
             "listed_of": len(found.load),
@@ -123,24 +123,24 @@ def service_detail_steps(
         lists = f'"clients":[{",".join(clients)}],"listed":[{",".join(endpoints)}]'
         return f"{json.dumps(detail)[:-1]},{lists}}}".encode()
 
-    return use_coverage_steps(view, groups, topology, detail_steps)
+    return use_coverage_steps(view, scope.groups, scope.topology, detail_steps)
 
 
-def row_of(found: Coverage, notice: str, columns: ZoneColumns, topology: TopologySettings) -> Mapping[str, object]:
+def row_of(found: Coverage, notice: str, scope: RowScope) -> Mapping[str, object]:
     """The row as a JSON object.
 
     `problems`: what is wrong with the keys, a line each: what an audit finds in them. `zones`: a Cell, an array, by the
     name of each zone that has a column; `others`: one for all other zones, null if there is none.
     """
     view = found.service
-    shown, others = columns.split(found.zones)
+    shown, others = scope.columns.split(found.zones)
     text = policy_text(view.policy)
     hints = isinstance(view.policy, Policy) and not text.keys  # it follows the EndpointSlices' hints
     return {
         "id": str(view.key),
         "keys": ["hints"] if hints else text.keys,
         "source": text.source,
-        "problems": [*filter(None, (notice,)), *(finding.text for finding in view_findings(view, topology))],
+        "problems": [*filter(None, (notice,)), *(finding.text for finding in view_findings(view, scope.topology))],
         "endpoints": found.endpoints,
         "zones": shown,
         "others": others,

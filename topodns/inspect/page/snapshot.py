@@ -6,8 +6,9 @@ A row is made again only if its Service's policy or endpoints, or any Node, chan
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Final
 
 from topodns.cluster.model import ZONE_LABEL, Node, ObjectKey
@@ -18,6 +19,7 @@ from topodns.inspect.model import NodeGroups, ServiceView, Steps, service_view
 from topodns.inspect.page.service import (
     MAX_COLUMNS,
     MAX_ROWS,
+    RowScope,
     ServiceRow,
     ZoneColumns,
     service_detail_steps,
@@ -51,27 +53,11 @@ class Snapshot:
         yield "]}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ShownNodes:
-    """The Nodes of a cluster at one time, and what is derived from them once for all Services."""
-
-    nodes: Sequence[Node]
-    groups: NodeGroups
-    columns: ZoneColumns
-
-    def are(self, nodes: Sequence[Node]) -> bool:
-        """Whether these have the same names and labels, on which alone answers depend."""
-        return len(nodes) == len(self.nodes) and all(
-            new is old or (new.name, new.labels) == (old.name, old.labels)
-            for new, old in zip(nodes, self.nodes, strict=True)
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class _Kept:
     view: ServiceView | None
     notice: str
-    groups: NodeGroups
+    scope: RowScope
     row: ServiceRow
 
 
@@ -98,10 +84,10 @@ class SnapshotMaker:
         self._notes = notes
         self._queue = queue
         self._clock = clock
-        self.topology = cluster.topology or TopologySettings()
-        self._nodes = ShownNodes((), NodeGroups({}), ZoneColumns(()))
+        self._scope = RowScope(NodeGroups({}), ZoneColumns(()), cluster.topology or TopologySettings())
+        self._nodes: list[Node] = []  # those of the state when `scope` was called last
         self._kept: dict[ObjectKey, _Kept] = {}
-        self._names = self._nodes.groups, "[]"  # the names and zones of these Nodes as JSON
+        self._names = self._scope, "[]"  # the names and zones of its Nodes as JSON
         self._made_of: tuple[int, ClusterNotes] | None = None  # the state's revision and the notes of the last snapshot
         self._task: asyncio.Task[Snapshot] | None = None
         self._made_at = 0.0
@@ -116,33 +102,33 @@ class SnapshotMaker:
             task = self._task = asyncio.create_task(self._make(), name="topology page")
         return task
 
-    def shown_nodes(self) -> ShownNodes:
-        """The Nodes of now, with the same `groups` and `columns` while their names and labels stay."""
-        known = self.cluster.state.all_nodes()
-        nodes = list(known.values())
-        if self._nodes.are(nodes):
-            self._nodes = replace(self._nodes, nodes=nodes)  # the same objects next time are compared at once
-        else:
-            self._nodes = ShownNodes(nodes, NodeGroups(known), ZoneColumns(nodes))
-        return self._nodes
+    def scope(self) -> RowScope:
+        """The scope of now; the same object while names and labels of Nodes stay, on which alone answers depend."""
+        known, before = self.cluster.state.all_nodes(), self._nodes
+        nodes = self._nodes = list(known.values())
+        if len(nodes) != len(before) or any(
+            new is not old and (new.name, new.labels) != (old.name, old.labels)
+            for new, old in zip(nodes, before, strict=True)
+        ):
+            self._scope = replace(self._scope, groups=NodeGroups(known), columns=ZoneColumns(nodes))
+        return self._scope
 
     def detail_steps(self, key: ObjectKey) -> Steps[bytes]:
         """The details of a Service, see `service_detail_steps`. Raises Refused if no headless one has this key."""
-        state, nodes = self.cluster.state, self.shown_nodes()
+        state, scope = self.cluster.state, self.scope()
         yield
         view = service_view(state, key, state.governing_services())
         if view is None:
             raise Refused(f"no headless Service {key.name!r} in namespace {key.namespace!r}", 404)
-        notice = state.policy_notices().get(key, "")
-        return (yield from service_detail_steps(view, notice, nodes.groups, nodes.columns, self.topology))
+        return (yield from service_detail_steps(view, state.policy_notices().get(key, ""), scope))
 
-    def kept_row(self, key: ObjectKey, view: ServiceView | None, notice: str, groups: NodeGroups) -> ServiceRow | None:
+    def kept_row(self, key: ObjectKey, view: ServiceView | None, notice: str, scope: RowScope) -> ServiceRow | None:
         """The row of a Service in the last snapshot, if it was made of the same; else None.
 
         Without `zones` if these are more than MAX_COLUMNS.
         """
         known = self._kept.get(key)
-        if known is None or known.groups is not groups or known.notice != notice or not _same(known.view, view):
+        if known is None or known.scope is not scope or known.notice != notice or not _same(known.view, view):
             return None
         return known.row
 
@@ -165,21 +151,21 @@ class SnapshotMaker:
         last, made_of = self._snapshot, (self.cluster.state.revision, self._notes())
         if last is not None and made_of == self._made_of:
             return last
-        shown = self.shown_nodes()
+        scope = self.scope()
         yield
-        nodes = yield from self._name_steps(shown)
-        all_rows = yield from self._row_steps(shown)
+        nodes = yield from self._name_steps(scope)
+        all_rows = yield from self._row_steps(scope)
         rows = {row.name: row.text for row in _worst(all_rows)}
         yield
         _, notes = made_of
-        summary = json.dumps(self._summary(notes, shown, len(all_rows) - len(rows)))
+        summary = json.dumps(self._summary(notes, scope, len(all_rows) - len(rows)))
         yield
         self._made_of = made_of
         if last is None or not last.shows(summary, nodes, rows):
             last = self._snapshot = Snapshot(last.revision + 1 if last is not None else 1, summary, nodes, rows)
         return last
 
-    def _row_steps(self, nodes: ShownNodes) -> Steps[list[ServiceRow]]:
+    def _row_steps(self, scope: RowScope) -> Steps[list[ServiceRow]]:
         """The rows of all Services with keys, valid or not, in no particular order."""
         state = self.cluster.state
         governing = state.governing_services()
@@ -190,42 +176,42 @@ class SnapshotMaker:
         kept: dict[ObjectKey, _Kept] = {}
         for at, key in enumerate(keys, 1):
             view, notice = service_view(state, key, governing), notices.get(key, "")
-            row = self.kept_row(key, view, notice, nodes.groups)
+            row = self.kept_row(key, view, notice, scope)
             if row is None:
-                row = yield from service_row_steps(key, view, notice, nodes.groups, nodes.columns, self.topology)
+                row = yield from service_row_steps(key, view, notice, scope)
                 if len(row.zones) > MAX_COLUMNS:  # of thousands of Services that would be hundreds of MB
                     row = replace(row, zones={})
                 yield
-            kept[key] = _Kept(view, notice, nodes.groups, row)
+            kept[key] = _Kept(view, notice, scope, row)
             rows.append(row)
             if at % STEP == 0:
                 yield
         self._kept = kept
         return rows
 
-    def _name_steps(self, shown: ShownNodes) -> Steps[str]:
-        """The names and zones of these Nodes as JSON."""
-        groups, written = self._names
-        if groups is shown.groups:
+    def _name_steps(self, scope: RowScope) -> Steps[str]:
+        """The names and zones of the Nodes as JSON."""
+        written_of, written = self._names
+        if written_of is scope:
             return written
         parts = []
-        for at, node in enumerate(shown.nodes[:MAX_NODES], 1):
+        for at, node in enumerate(islice(scope.groups.nodes.values(), MAX_NODES), 1):
             parts.append(json.dumps([node.name, node.labels.get(ZONE_LABEL, "")]))
             if at % STEP == 0:
                 yield
         written = f"[{','.join(parts)}]"
-        self._names = shown.groups, written
+        self._names = scope, written
         return written
 
-    def _summary(self, notes: ClusterNotes, shown: ShownNodes, left_out: int) -> Mapping[str, object]:
+    def _summary(self, notes: ClusterNotes, scope: RowScope, left_out: int) -> Mapping[str, object]:
         return {
             "name": name_text(self.cluster.kubernetes.origins[0]),
             "synced": self.cluster.state.synced,
             "unknown": list(notes.unknown),
-            "nodes": len(shown.nodes),
+            "nodes": len(scope.groups.nodes),
             "left_out": left_out,
-            "zones": sorted(shown.columns.names),
-            "other_zones": shown.columns.others,
+            "zones": sorted(scope.columns.names),
+            "other_zones": scope.columns.others,
             "misses": dict(notes.misses),
             "prefixes": dict(notes.prefixes),
         }

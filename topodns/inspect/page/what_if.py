@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from topodns.inspect.errors import Refused
@@ -24,11 +25,10 @@ def what_if_steps(maker: SnapshotMaker, texts: Sequence[str]) -> Steps[bytes]:
     changes = parse_changes(texts)
     if not changes:
         raise Refused("found no change, expected change=node=NAME:down or another")
-    state, topology, nodes = maker.cluster.state, maker.topology, maker.shown_nodes()
-    groups, columns = nodes.groups, nodes.columns
+    state, scope = maker.cluster.state, maker.scope()
     yield
-    scenario = yield from scenario_steps(state, groups.nodes, changes)
-    after_groups = NodeGroups(scenario.nodes)
+    scenario = yield from scenario_steps(state, scope.groups.nodes, changes)
+    after_scope = replace(scope, groups=NodeGroups(scenario.nodes))
     yield
     governing, notices = state.governing_services(), state.policy_notices()
     differ, rows = 0, list[str]()
@@ -40,11 +40,11 @@ def what_if_steps(maker: SnapshotMaker, texts: Sequence[str]) -> Steps[bytes]:
         notice = notices.get(key, "")
         then = scenario.view(view)
         yield
-        before = maker.kept_row(key, view, notice, groups)
+        before = maker.kept_row(key, view, notice, scope)
         if before is None or not before.zones:
-            before = yield from service_row_steps(key, view, notice, groups, columns, topology)
+            before = yield from service_row_steps(key, view, notice, scope)
         yield
-        after = yield from service_row_steps(key, then, notice, after_groups, columns, topology)
+        after = yield from service_row_steps(key, then, notice, after_scope)
         yield
         if after.text == before.text:
             continue

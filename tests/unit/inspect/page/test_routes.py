@@ -187,7 +187,7 @@ def test_a_request_that_is_refused_because_others_wait_costs_nothing(monkeypatch
     async def story() -> None:
         with demo_page() as page:
             grouped: list[object] = []
-            monkeypatch.setattr(SnapshotMaker, "shown_nodes", grouped.append)
+            monkeypatch.setattr(SnapshotMaker, "scope", grouped.append)
             monkeypatch.setattr(JobQueue, "full", True)
             for path, argument in (
                 ("what-if", ("change", "node=nothing:down")),

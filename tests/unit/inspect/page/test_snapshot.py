@@ -142,7 +142,7 @@ def test_a_change_of_nodes_while_a_snapshot_is_made_is_in_the_next_one() -> None
             steps = making.maker._snapshot_steps()
             next(steps)
             page.apply(Upserted(node("new", {ZONE_LABEL: "eu-1d"})))
-            making.maker.shown_nodes()  # as a request for details does
+            making.maker.scope()  # as a request for details does
             do_at_once(steps)
             state = state_of(await making.next())
             assert state["nodes"][-1] == ["new", "eu-1d"]
