@@ -48,9 +48,9 @@ def explain(arguments: Sequence[str]) -> int:
         description="Say why a client gets its answer: by a running server, or from a Corefile's manifests.",
         allow_abbrev=False,
     )
-    who = parser.add_mutually_exclusive_group(required=True)
-    who.add_argument("--client", default="", metavar="IP", help="the source address of the query")
-    who.add_argument("--node", default="", metavar="NAME", help="the node that the client is on")
+    client = parser.add_mutually_exclusive_group(required=True)
+    client.add_argument("--client", default="", metavar="IP", help="the source address of the query")
+    client.add_argument("--node", default="", metavar="NAME", help="the node that the client is on")
     parser.add_argument("name", help="the name of the query")
     parser.add_argument("type", nargs="?", default="A", help="the type of the query (A)")
     add_answer_flags(parser)

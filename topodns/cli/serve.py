@@ -66,7 +66,7 @@ def _run(flags: argparse.Namespace) -> int:
 
 
 def _inspect(command: str, arguments: Sequence[str]) -> int:
-    from topodns.cli.inspect import COMMANDS  # here: a server loads what is asked of it when it is asked
+    from topodns.cli.inspect import COMMANDS  # here: they import more than a server that starts
 
     return COMMANDS[command](arguments)
 

@@ -4,7 +4,6 @@ For operators only: `client_locator` decides without the evidence.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address
 from itertools import islice
 from typing import Final, NamedTuple
@@ -52,41 +51,6 @@ class Evidence(NamedTuple):
     contradictions: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ClientLocation:
-    """The location of one address in one cluster."""
-
-    origins: tuple[str, ...]  # of the `kubernetes` directive
-    view: str  # of its server block; "" for none
-    node: str  # "" unknown
-    method: str
-    reason: str
-    topology_zone: str  # the Node's label topology.kubernetes.io/zone; "" for none
-    labels: Mapping[str, str]  # of the Node, those that some Service's keys name
-    lacking: tuple[str, ...]  # keys that some Service names, and the Node has no label for; some of them
-    evidence: Evidence  # none without `topology`
-    hint: str  # advice for the operator; "" for none
-
-    def as_dict(self) -> dict[str, object]:
-        """The location as a JSON object."""
-        return {
-            "origins": list(self.origins),
-            "view": self.view or None,
-            "node": self.node or None,
-            "method": self.method,
-            "because": self.reason,
-            "zone": self.topology_zone or None,
-            "labels": dict(self.labels),
-            "lacking": list(self.lacking),
-            "methods": [
-                {"method": each.method, "used": each.used, "node": each.node_name or None, "because": each.text}
-                for each in self.evidence.methods
-            ],
-            "contradictions": list(self.evidence.contradictions),
-            "hint": self.hint or None,
-        }
-
-
 def who_reply(clusters: Collection[Cluster], arguments: Mapping[str, str]) -> dict[str, object]:
     """The JSON object about the address in the argument `client`: its location in each cluster.
 
@@ -95,27 +59,33 @@ def who_reply(clusters: Collection[Cluster], arguments: Mapping[str, str]) -> di
     address = parse_address(arguments.get("client", ""))
     if not clusters:
         raise Refused("no server block has a kubernetes directive: nothing is known of any client's node")
-    located = [_located(cluster, address).as_dict() for cluster in clusters]
+    located = [_located(cluster, address) for cluster in clusters]
     return {"address": str(ip_address(address)), "clusters": located}
 
 
-def _located(cluster: Cluster, address: bytes) -> ClientLocation:
+def _located(cluster: Cluster, address: bytes) -> dict[str, object]:
+    """The JSON object about one address in one cluster; null stands for what is unknown, or is not there."""
     state, locator = cluster.state, cluster.locator
     location = locator.locate(address) if locator is not None else Location()
     evidence = gather_evidence(state, locator, location, address) if locator is not None else Evidence((), ())
-    labels, lacking = labels_in_use(state, location.node.labels) if location.node is not None else ({}, ())
-    return ClientLocation(
-        origins=tuple(map(name_text, cluster.kubernetes.origins)),
-        view=cluster.view.name if cluster.view is not None else "",
-        node=location.node_name,
-        method=location.method,
-        reason=_reason(location, locator, evidence),
-        topology_zone=location.node.labels.get(ZONE_LABEL, "") if location.node is not None else "",
-        labels=labels,
-        lacking=lacking,
-        evidence=evidence,
-        hint=_hint(cluster, None if location.node_name else address),
-    )
+    node_labels = location.node.labels if location.node is not None else None
+    labels, lacking = labels_in_use(state, node_labels) if node_labels is not None else ({}, ())
+    return {
+        "origins": list(map(name_text, cluster.kubernetes.origins)),  # of the `kubernetes` directive
+        "view": cluster.view.name or None if cluster.view is not None else None,  # of its server block
+        "node": location.node_name or None,
+        "method": location.method,
+        "because": _reason(location, locator, evidence),
+        "zone": (node_labels or {}).get(ZONE_LABEL) or None,  # the Node's label topology.kubernetes.io/zone
+        "labels": labels,  # of the Node, those that some Service's keys name
+        "lacking": list(lacking),  # keys that some Service names, and the Node has no label for; some of them
+        "methods": [  # none without `topology`
+            {"method": each.method, "used": each.used, "node": each.node_name or None, "because": each.text}
+            for each in evidence.methods
+        ],
+        "contradictions": list(evidence.contradictions),
+        "hint": _hint(cluster, None if location.node_name else address) or None,  # advice for the operator
+    }
 
 
 def _reason(location: Location, locator: ClientLocator | None, evidence: Evidence) -> str:
