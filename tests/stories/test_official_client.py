@@ -15,11 +15,11 @@ from tests.support.event_loops import either_loop, eventually, run
 from tests.support.scripted_http_server import Answer, Seen, Served, replies, server_side, serving, text_response
 from topodns.kube.client.contract import ApiError
 from topodns.kube.client.credentials import ServiceAccount
+from topodns.kube.client.kubeconfig import connect
 from topodns.kube.client.official_client import (
     PAGE,
     Json,
     OfficialClient,
-    connect,
     delete,
     list_all,
     list_pages,

@@ -14,7 +14,7 @@ import pytest
 from tests.support.api_objects import Object, node
 from tests.support.event_loops import eventually
 from tests.support.fake_api.server import FakeApi
-from topodns.kube.client.official_client import connect
+from topodns.kube.client.kubeconfig import connect
 from topodns.locator.controller import LocatorController
 from topodns.locator.leader_election import Fence
 from topodns.locator.metrics import LocatorCounts

@@ -72,9 +72,21 @@ def _inspect(command: str, arguments: Sequence[str]) -> int:
 
 
 def _locator(arguments: Sequence[str]) -> int:
-    from topodns.locator.command import locator  # here: a server without clusters loads no decoder of API objects
+    """Run `topodns locator` until a signal. Returns the exit status: 0 stopped, 1 failure. Wrong usage exits with 2."""
+    # Here: a server without clusters loads no decoder of API objects.
+    from topodns.kube.client.contract import ApiError
+    from topodns.kube.client.credentials import package_needed
+    from topodns.locator.locator_flags import parse_locator_flags
 
-    return locator(arguments)
+    flags = parse_locator_flags(arguments)
+    handle_signals_at_start()
+    try:
+        with package_needed("topodns locator"):
+            from topodns.locator.process import run as run_locator  # deferred: imports the kubernetes package
+        return run_locator(flags)
+    except ApiError as problem:
+        print(problem, file=sys.stderr)
+        return 1
 
 
 _COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {

@@ -65,14 +65,15 @@ def check_whole(sources: Iterable[object]) -> None:
 async def listed_state(
     kubeconfig: str, context: str, topology: TopologySettings, warn: Callable[[str], None]
 ) -> ClusterState:
-    """The cluster of this kubeconfig and context (see `official_client.connect`), complete.
+    """The cluster of this kubeconfig and context (see `kubeconfig.connect`), complete.
 
     `warn` is called with a line for each object that cannot be read, wholly or in part, and for each kind that the
     caller may not list and an audit can do without: Nodes, Pods and StatefulSets. Raises ApiError for all other
     failures.
     """
     with package_needed("`audit --kubeconfig`"):
-        from topodns.kube.client.official_client import OfficialClient, connect, list_all
+        from topodns.kube.client.kubeconfig import connect
+        from topodns.kube.client.official_client import OfficialClient, list_all
 
     def objects(kind: Kind) -> Callable[[dict[str, object]], tuple[ClusterObject, ...]]:
         def decoded(item: dict[str, object]) -> tuple[ClusterObject, ...]:

@@ -15,10 +15,11 @@ from topodns.app.signals import handle_signals
 from topodns.app.standard_streams import dropped_reading
 from topodns.clock import boot_clock
 from topodns.kube.client.contract import ApiError
-from topodns.kube.client.official_client import OfficialClient, connect
-from topodns.locator.command import LocatorFlags
+from topodns.kube.client.kubeconfig import connect
+from topodns.kube.client.official_client import OfficialClient
 from topodns.locator.controller import LocatorController
 from topodns.locator.leader_election import Fence, FencedLock, LeaseApi, campaign
+from topodns.locator.locator_flags import LocatorFlags
 from topodns.locator.metrics import LocatorCounts
 from topodns.locator.refusals import Refusals
 from topodns.logs import start_logging

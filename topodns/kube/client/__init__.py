@@ -7,10 +7,23 @@ neither, one in a Pod only the former: the image for Pods does not have the latt
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from topodns.kube.client.contract import DEADLINES, ApiError, ApiSettings, KubeApi, RequestDeadlines
 from topodns.kube.client.counters import RequestCounters
-from topodns.kube.client.credentials import OURS, Login, ServiceAccount, checked, kubeconfig_of, source_of
+from topodns.kube.client.credentials import (
+    OURS,
+    Access,
+    Login,
+    ServiceAccount,
+    Source,
+    checked,
+    file_states,
+    package_needed,
+)
+
+if TYPE_CHECKING:
+    from topodns.kube.client.kubeconfig import Kubeconfig
 
 
 async def connect(
@@ -26,7 +39,7 @@ async def connect(
     from topodns.kube.client.http import ApiConnection
 
     with _placed(settings):
-        login = Login(source_of(settings, account, deadlines), deadlines.login_age)
+        login = Login(_source_of(settings, account, deadlines), deadlines.login_age)
         await login.access()
     return ApiConnection(login, deadlines, socket_counters or RequestCounters())
 
@@ -34,7 +47,7 @@ async def connect(
 async def check_kubeconfig(settings: ApiSettings) -> None:
     """Validate the kubeconfig of these settings like `connect`, but run no `exec` plugin. Raises ApiError."""
     with _placed(settings):
-        checked(await kubeconfig_of(settings, DEADLINES).check())
+        checked(await _kubeconfig_of(settings, DEADLINES).check())
 
 
 @contextmanager
@@ -46,3 +59,31 @@ def _placed(settings: ApiSettings) -> Iterator[None]:
         if not settings.place:
             raise
         raise ApiError(problem.status, f"{settings.place}: {problem}") from None
+
+
+def _source_of(settings: ApiSettings, account: ServiceAccount, deadlines: RequestDeadlines) -> Source:
+    """The source of credentials for these settings: kubeconfig, else endpoint, else service account.
+
+    Raises ApiError for a kubeconfig where the kubernetes package is not installed.
+    """
+    if settings.kubeconfig:
+        return _kubeconfig_of(settings, deadlines).load
+
+    async def from_files(_: bool) -> Access:
+        return _endpoint(settings) if settings.endpoint else account.access()
+
+    return from_files
+
+
+def _kubeconfig_of(settings: ApiSettings, deadlines: RequestDeadlines) -> "Kubeconfig":
+    """The kubeconfig of these settings, not read yet. Raises ApiError where the kubernetes package is not installed."""
+    instead = "in a Pod leave 'kubeconfig' out, since the service account is used; elsewhere "
+    with package_needed("'kubeconfig'", instead):
+        from topodns.kube.client.kubeconfig import Kubeconfig  # deferred: imports the kubernetes package
+    return Kubeconfig(settings.kubeconfig, settings.context, deadlines.login)
+
+
+def _endpoint(settings: ApiSettings) -> Access:
+    certificate, key, ca = settings.tls or ("", "", "")
+    files = file_states((certificate, key, ca))
+    return Access(settings.endpoint, "", ca, certificate, key, files=files)

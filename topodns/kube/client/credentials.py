@@ -9,16 +9,13 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from topodns.clock import boot_clock
 from topodns.files.regular import FileState, file_state, read_regular
-from topodns.kube.client.contract import ApiError, ApiSettings, RequestDeadlines
+from topodns.kube.client.contract import ApiError
 from topodns.net.tls_client import client_context
-
-if TYPE_CHECKING:
-    from topodns.kube.client.kubeconfig import Kubeconfig
 
 log = logging.getLogger(__name__)
 
@@ -171,28 +168,6 @@ Source = Callable[[bool], Awaitable[Access]]
 """Reads the access again; the argument is True if the server refused the last one (401). Raises ApiError."""
 
 
-def source_of(settings: ApiSettings, account: ServiceAccount, deadlines: RequestDeadlines) -> Source:
-    """The source of credentials for these settings: kubeconfig, else endpoint, else service account.
-
-    Raises ApiError for a kubeconfig where the kubernetes package is not installed.
-    """
-    if settings.kubeconfig:
-        return kubeconfig_of(settings, deadlines).load
-
-    async def from_files(_: bool) -> Access:
-        return _endpoint(settings) if settings.endpoint else account.access()
-
-    return from_files
-
-
-def kubeconfig_of(settings: ApiSettings, deadlines: RequestDeadlines) -> "Kubeconfig":
-    """The kubeconfig of these settings, not read yet. Raises ApiError where the kubernetes package is not installed."""
-    instead = "in a Pod leave 'kubeconfig' out, since the service account is used; elsewhere "
-    with package_needed("'kubeconfig'", instead):
-        from topodns.kube.client.kubeconfig import Kubeconfig  # deferred: imports the kubernetes package
-    return Kubeconfig(settings.kubeconfig, settings.context, deadlines.login)
-
-
 @contextmanager
 def package_needed(what: str, instead: str = "") -> Iterator[None]:
     """For the import of a module that imports the kubernetes package: raises ApiError where it is not installed.
@@ -205,12 +180,6 @@ def package_needed(what: str, instead: str = "") -> Iterator[None]:
         if (missing.name or "").partition(".")[0] != "kubernetes":
             raise
         raise ApiError(0, f"{what} {_NO_PACKAGE}: {instead}{_WITH_PACKAGE}") from None
-
-
-def _endpoint(settings: ApiSettings) -> Access:
-    certificate, key, ca = settings.tls or ("", "", "")
-    files = file_states((certificate, key, ca))
-    return Access(settings.endpoint, "", ca, certificate, key, files=files)
 
 
 class Login:

@@ -13,14 +13,24 @@ import base64
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from topodns.files.regular import read_regular
-from topodns.kube.client.contract import ApiError
-from topodns.kube.client.credentials import Access, file_states, is_plain, read_word
+from topodns.kube.client.contract import DEADLINES, ApiError
+from topodns.kube.client.credentials import (
+    OURS,
+    Access,
+    Login,
+    ServiceAccount,
+    checked,
+    file_states,
+    is_plain,
+    read_word,
+)
 from topodns.kube.client.exec_plugin import check_plugin, run_plugin
-from topodns.kube.client.official_client import ConfigException, Configuration, KubeConfigLoader
+from topodns.kube.client.official_client import ConfigException, Configuration, KubeConfigLoader, OfficialClient
 from topodns.kube.manifests.documents import MAX_BYTES, parse_documents
 from topodns.kube.manifests.value import BadManifest
 
@@ -33,6 +43,7 @@ _TEXTS: Final = (  # entries of clusters and users that have to be strings; the 
     *("tokenFile", "token", "username", "password"),
 )
 _FILES: Final = ("client-certificate", "client-key", "tokenFile")
+HOME_KUBECONFIG: Final = "~/.kube/config"
 _NO_CONTEXT: Final = "no current-context, expected one, or the name of a context beside that of the file"
 
 Entry = dict[str, Any]
@@ -178,3 +189,37 @@ def _alone(cluster: Entry, user: Entry) -> Entry:
 
 def _encoded(text: str) -> str:
     return base64.b64encode(text.encode()).decode()
+
+
+@asynccontextmanager
+async def connect(
+    kubeconfig: str = "", context: str = "", account: ServiceAccount = OURS
+) -> AsyncIterator[OfficialClient]:
+    """A client of the API server of this kubeconfig and context.
+
+    "" as kubeconfig is the service account in a Pod, else $KUBECONFIG, else ~/.kube/config; "" as context is the
+    kubeconfig's current one. Sends no request. Raises ApiError, which names the file and what is wrong with it.
+    """
+    file = _chosen(kubeconfig, context, account)
+
+    async def of_account(_: bool) -> Access:
+        return account.access()
+
+    login = Login(Kubeconfig(file, context, DEADLINES.login).load if file else of_account, DEADLINES.login_age)
+    checked(await login.access())
+    client = OfficialClient(login)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+def _chosen(kubeconfig: str, context: str, account: ServiceAccount) -> str:
+    """The path of the kubeconfig; "" for the service account. Raises ApiError where $KUBECONFIG names several."""
+    if kubeconfig or (account.is_in_pod and not context):
+        return kubeconfig
+    named = os.environ.get("KUBECONFIG", "")
+    files = [path for path in named.split(os.pathsep) if path and os.path.exists(path)]
+    if len(files) > 1:
+        raise ApiError(0, f"KUBECONFIG names {len(files)} files, expected one: choose it by --kubeconfig")
+    return next(iter(files), named) or os.path.expanduser(HOME_KUBECONFIG)

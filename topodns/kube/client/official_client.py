@@ -14,11 +14,10 @@ Requests go through the package's dynamic client, without its discovery, which k
 """
 
 import json
-import os
 import sys
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Final, TypeVar
 
@@ -33,15 +32,11 @@ from kubernetes.aio.watch import Watch
 
 from topodns import __version__
 from topodns.files.regular import read_regular
-from topodns.kube.client.contract import DEADLINES, ApiError, ApiSettings
+from topodns.kube.client.contract import DEADLINES, ApiError
 from topodns.kube.client.credentials import (
     MAX_FILE,
-    OURS,
     Access,
     Login,
-    ServiceAccount,
-    checked,
-    source_of,
     tls_context,
 )
 from topodns.kube.client.error_responses import MAX_BODY, api_error
@@ -62,7 +57,6 @@ PAGE: Final = 500  # objects of a list in one response, client-go's size
 WATCH_SECONDS: Final = 290  # timeoutSeconds of a watch
 OVERDUE: Final = 10.0  # seconds past it after which the client ends the watch
 APPLY: Final = "application/apply-patch+yaml"
-HOME_KUBECONFIG: Final = "~/.kube/config"
 
 _EXPIRED: Final = 410
 _UNAUTHORIZED: Final = 401
@@ -140,24 +134,6 @@ class OfficialClient:
         self._peer, old, rest.pool_manager = peer, rest.pool_manager, None
         if old is not None:
             await old.close()
-
-
-@asynccontextmanager
-async def connect(
-    kubeconfig: str = "", context: str = "", account: ServiceAccount = OURS
-) -> AsyncIterator[OfficialClient]:
-    """A client of the API server of this kubeconfig and context.
-
-    "" as kubeconfig is the service account in a Pod, else $KUBECONFIG, else ~/.kube/config; "" as context is the
-    kubeconfig's current one. Sends no request. Raises ApiError, which names the file and what is wrong with it.
-    """
-    login = Login(source_of(_settings(kubeconfig, context, account), account, DEADLINES), DEADLINES.login_age)
-    checked(await login.access())
-    client = OfficialClient(login)
-    try:
-        yield client
-    finally:
-        await client.close()
 
 
 async def list_pages(client: OfficialClient, path: str, query: Mapping[str, str] | None = None) -> AsyncIterator[Json]:
@@ -325,17 +301,3 @@ async def _read(response: Any) -> Json:
     if not isinstance(content, dict):
         raise ApiError(0, "the response is no JSON object")
     return content
-
-
-def _settings(kubeconfig: str, context: str, account: ServiceAccount) -> ApiSettings:
-    if kubeconfig:
-        return ApiSettings(kubeconfig=kubeconfig, context=context)
-    if account.is_in_pod and not context:
-        return ApiSettings()
-    named = os.environ.get("KUBECONFIG", "")
-    files = [path for path in named.split(os.pathsep) if path and os.path.exists(path)]
-    if len(files) > 1:
-        raise ApiError(0, f"KUBECONFIG names {len(files)} files, expected one: choose it by --kubeconfig")
-    if files or named:
-        return ApiSettings(kubeconfig=files[0] if files else named, context=context)
-    return ApiSettings(kubeconfig=os.path.expanduser(HOME_KUBECONFIG), context=context)

@@ -1,18 +1,15 @@
-"""The command `topodns locator`: its flags and its exit status. It loads no API client: see `process`."""
+"""The flags of `topodns locator`."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from topodns.app.signals import handle_signals_at_start
 from topodns.cluster.api_names import is_label_key
 from topodns.cluster.model import ObjectKey
 from topodns.corefile.arguments import MAX_PORT, Address
 from topodns.corefile.errors import shown
-from topodns.kube.client.contract import ApiError
-from topodns.kube.client.credentials import OURS, package_needed
+from topodns.kube.client.credentials import OURS
 from topodns.kube.lease import LEASE_NAMESPACE
 from topodns.locator.objects import KINDS, NODE_LOCATORS, LocatorKind
 from topodns.locator.projection import LABELS
@@ -28,25 +25,12 @@ class LocatorFlags:
     """The values of the command line."""
 
     kind: LocatorKind
-    kubeconfig: str  # file; "" as `official_client.connect`
+    kubeconfig: str  # file; "" as `kubeconfig.connect`
     context: str
     label_keys: tuple[str, ...]
     window: float  # seconds
     lease: ObjectKey
     metrics: Address | None
-
-
-def locator(arguments: Sequence[str]) -> int:
-    """Run the command until a signal. Returns the exit status: 0 stopped, 1 failure. Wrong usage exits with 2."""
-    flags = parse_locator_flags(arguments)
-    handle_signals_at_start()
-    try:
-        with package_needed("topodns locator"):
-            from topodns.locator.process import run  # deferred: imports the kubernetes package
-        return run(flags)
-    except ApiError as problem:
-        print(problem, file=sys.stderr)
-        return 1
 
 
 def parse_locator_flags(arguments: Sequence[str]) -> LocatorFlags:

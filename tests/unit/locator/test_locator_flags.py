@@ -8,7 +8,7 @@ import pytest
 from topodns.cli import main as cli
 from topodns.cluster.model import ObjectKey
 from topodns.corefile.arguments import Address
-from topodns.locator.command import LocatorFlags, parse_locator_flags
+from topodns.locator.locator_flags import LocatorFlags, parse_locator_flags
 from topodns.locator.objects import NODE_LOCATORS, POD_LOCATORS
 from topodns.locator.projection import LABELS
 
@@ -64,7 +64,7 @@ def test_wrong_usage_is_named_with_what_was_expected(arguments: str, problem: st
 def test_an_unusable_kubeconfig_ends_it_with_the_file_and_the_reason(
     tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("topodns.locator.command.handle_signals_at_start", lambda: None)
+    monkeypatch.setattr("topodns.cli.serve.handle_signals_at_start", lambda: None)
     monkeypatch.setattr("topodns.locator.process.start_logging", lambda *_: None)
     assert cli.main(["locator", "--kubeconfig", str(tmp_path / "absent")]) == 1
     assert capsys.readouterr().err == f"cannot read {tmp_path}/absent: No such file or directory\n"
@@ -73,7 +73,7 @@ def test_an_unusable_kubeconfig_ends_it_with_the_file_and_the_reason(
 def test_without_the_kubernetes_package_it_names_the_image_that_has_it(
     capsys: Captured, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("topodns.locator.command.handle_signals_at_start", lambda: None)
+    monkeypatch.setattr("topodns.cli.serve.handle_signals_at_start", lambda: None)
     for loaded in [name for name in sys.modules if name.partition(".")[0] == "kubernetes"]:
         monkeypatch.delitem(sys.modules, loaded)
     for module in ("kube.client.kubeconfig", "kube.client.official_client", "locator.leader_election"):
