@@ -146,7 +146,7 @@ def test_k10_a_framing_error_in_the_body_is_noticed_though_the_server_keeps_the_
 def test_a_response_that_is_not_http_is_said_to_be_none(loop_name: str, certificates: Certificates) -> None:
     async def story() -> None:
         async def answer(_: Seen, writer: asyncio.StreamWriter) -> None:
-            writer.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nfoo\r\n")
+            writer.write(b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
 
         async with serving(answer, None) as served, connected(trusting(served, certificates)) as api:
             with pytest.raises(ApiError, match=": not HTTP: ") as caught:
