@@ -13,19 +13,27 @@ import pytest
 VARIABLE: Final = "TOPODNS_TEST_PROGRESS"
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    if "PYTEST_XDIST_WORKER" in os.environ or session.items:  # the first process of xdist collects nothing
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(
+        _InWorker() if hasattr(config, "workerinput") else _InFirstProcess(), __name__ + ".notes"
+    )
+
+
+class _InWorker:
+    """A worker of xdist, which knows how many tests there are."""
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
         _note(f"total {len(session.items)}")
 
 
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Called in the process that has all reports; in workers of xdist, too, where nothing is noted."""
-    if "PYTEST_XDIST_WORKER" in os.environ:
-        return
-    if report.failed:
-        _note(f"failed {report.nodeid}")
-    if report.when == "teardown":
-        _note(f"done {report.nodeid}")
+class _InFirstProcess(_InWorker):
+    """The process that gets all reports; of xdist it collects no tests."""
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            _note(f"failed {report.nodeid}")
+        if report.when == "teardown":
+            _note(f"done {report.nodeid}")
 
 
 def _note(line: str) -> None:
