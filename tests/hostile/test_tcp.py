@@ -126,10 +126,12 @@ def test_all_connections_of_one_address_with_a_question_each_are_answered(
     with connections(server, ["127.66.1.4"], number // 2) as first:
         for sock in first:
             send_framed(sock, query("a.example A"))
+        # Those that wait for their answer make no room: the second half comes once the first has been answered.
+        answers = {tuple(Reply(receive_framed(sock)).data) for sock in first}
         with connections(server, ["127.66.1.4"], number - number // 2) as second:
             for sock in second:
                 send_framed(sock, query("a.example A"))
-            assert {tuple(Reply(receive_framed(sock)).data) for sock in [*first, *second]} == {("192.0.2.1",)}
+            assert answers | {tuple(Reply(receive_framed(sock)).data) for sock in second} == {("192.0.2.1",)}
     assert closed("limit") == 0
 
 
