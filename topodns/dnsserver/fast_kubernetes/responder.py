@@ -120,6 +120,8 @@ class Responder:
         self._denials = {served: _Denials(served) for served in self._zones.values()}
         self._table = table
         self._udp = socket_counters.transport == "udp"
+        # Of replies to queries without EDNS, as stub resolvers send them.
+        self._bare_limits = {each: reply_limit(self._udp, 0, each.payload_size) for each in self._zones.values()}
         self._socket_counters = socket_counters
         self._clock = clock
         self._cells: dict[tuple[object, ...], Cell] = {}
@@ -155,9 +157,10 @@ class Responder:
             if served is None or not labels or labels[-1] in _SHARED:
                 return None  # at the apex, and under the names of its SOA, of which less is then written
             schema_name = parse(labels, served.origin.multicluster, served.kubernetes.settings.zonal)
-        size_at = name_end + _SIZE_AT
-        accepted = data[size_at] << 8 | data[size_at + 1] if tail.edns else 0
-        limit, origin = reply_limit(self._udp, accepted, served.payload_size), served.origin
+        limit, origin = self._bare_limits[served], served.origin
+        if tail.edns:
+            size_at = name_end + _SIZE_AT
+            limit = reply_limit(self._udp, data[size_at] << 8 | data[size_at + 1], served.payload_size)
         question = _new(ZoneQuestion, (labels, tail.qtype, address, limit, origin, origin.wire, None, claim))
         return self._answer(_new(_Plain, (data, name_end, head[0], tail, served, schema_name, question, started)))
 
