@@ -131,7 +131,12 @@ def settings_from_text(
     try:
         tokens = tuple(importer.read(text, file))
         expanded = ExpandedCorefile(
-            tokens=tokens, file=file, default_port=default_port, digest=importer.digest, files=tuple(importer.files)
+            tokens=tokens,
+            file=file,
+            default_port=default_port,
+            digest=importer.digest,
+            files=tuple(importer.files),
+            cache=host.cache,
         )
         settings = settings_from_tokens(expanded, replace(host, warn=warn))
     except ConfigError as problem:
@@ -154,7 +159,7 @@ def settings_from_tokens(expanded: ExpandedCorefile, host: Context = _HOST) -> S
     if not parsed:
         raise ConfigError(expanded.file, 0, _NO_BLOCK)
     served: list[tuple[Token, BlockKey, ServerBlock]] = []
-    host = replace(host, directory=os.path.dirname(expanded.file))
+    host = replace(host, directory=os.path.dirname(expanded.file), cache=expanded.cache)
     blocks = tuple(_build(block, host, expanded.default_port, served) for block in parsed)
     check_overlaps(served)
     several = any("multisocket" in block.settings for block in blocks)

@@ -6,6 +6,7 @@ from typing import Any
 
 from topodns.corefile.lexer import Token
 from topodns.corefile.zones import BlockKey
+from topodns.plugins.cache.settings import Cache
 from topodns.query.counters import server_label
 
 
@@ -51,6 +52,7 @@ class ExpandedCorefile:
     default_port: int  # of keys without one
     digest: str
     files: tuple[str, ...]
+    cache: Cache | None = None  # as in `Context`
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,9 @@ from typing import Any, Final, NamedTuple
 from topodns.cluster.decode.packed import KINDS
 from topodns.cluster.model import Kind
 from topodns.corefile.lexer import Token
+from topodns.dns.name import Name
 from topodns.plugins.block import ExpandedCorefile
+from topodns.plugins.cache.settings import Cache, Prefetch, ServeStale, Share
 
 
 class MessageType(IntEnum):
@@ -149,10 +151,29 @@ def order_message(order: GenerationOrder) -> bytes:
 def order_of(payload: bytes) -> GenerationOrder:
     found: dict[str, Any] = json.loads(payload)
     given = found["corefile"]
-    corefile = ExpandedCorefile(**{**given, "tokens": tuple(Token(**token) for token in given["tokens"])})
+    tokens = tuple(Token(**token) for token in given["tokens"])
+    corefile = ExpandedCorefile(**{**given, "tokens": tokens, "cache": _cache_of(given["cache"])})
     return GenerationOrder(
         found["number"],
         corefile,
         found["feeds"],
         {(host, port): actual for host, port, actual in found["ports"]},
     )
+
+
+def _cache_of(given: dict[str, Any] | None) -> Cache | None:
+    if given is None:
+        return None
+    success, denial, prefetch, serve_stale = (given[name] for name in ("success", "denial", "prefetch", "serve_stale"))
+    parts = {
+        "origins": _names(given["origins"]),
+        "success": Share(**{**success, "disabled": _names(success["disabled"])}),
+        "denial": Share(**{**denial, "disabled": _names(denial["disabled"])}),
+        "prefetch": None if prefetch is None else Prefetch(**prefetch),
+        "serve_stale": None if serve_stale is None else ServeStale(**serve_stale),
+    }
+    return Cache(**{**given, **parts})
+
+
+def _names(given: list[list[str]]) -> tuple[Name, ...]:
+    return tuple(map(tuple, given))

@@ -1,9 +1,11 @@
 """Messages between the processes of `multisocket`."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support.corefile_settings import settings
-from topodns.app.load import settings_from_tokens
+from topodns.app.load import settings_from_text, settings_from_tokens
 from topodns.app.workers.messages import (
     MAX_MESSAGE,
     ChangeType,
@@ -18,6 +20,10 @@ from topodns.app.workers.messages import (
     order_message,
     order_of,
 )
+from topodns.dns.name import parse_name
+from topodns.nodecache.corefile import NODE_CACHE
+from topodns.plugins.cache.settings import Prefetch, Share
+from topodns.plugins.context import Context
 
 TWO = message(MessageType.CHANGES, b"abc") + numbered_message(MessageType.ACTIVATE, 7)
 
@@ -59,3 +65,18 @@ def test_an_order_reads_back_with_the_same_settings_whatever_the_files_are_by_th
     assert (read.number, list(read.feeds), read.ports) == (4, [1, 2], order.ports)
     again = settings_from_tokens(read.corefile)
     assert (again.blocks, again.digest, list(again.files)) == (given.blocks, given.digest, list(given.files))
+
+
+def test_the_workers_of_a_node_cache_have_its_defaults_of_the_cache() -> None:
+    text = ". {\n multisocket 2\n cache\n forward . 192.0.2.1\n}\n"
+    own = replace(
+        NODE_CACHE,
+        prefetch=Prefetch(10),
+        success=Share(3600, min_ttl=0, disabled=(parse_name("cluster.local"),)),
+    )
+    given = settings_from_text(text, "Corefile", 53, {}, host=Context((), cache=own))
+    assert given.expanded is not None
+    (found,) = WorkerMessageReader().feed(order_message(GenerationOrder(1, given.expanded, [], {})))
+    (block,) = settings_from_tokens(order_of(found.payload).corefile).blocks
+    assert block.settings["cache"] == given.blocks[0].settings["cache"]
+    assert block.settings["cache"].serve_stale == NODE_CACHE.serve_stale
