@@ -72,8 +72,8 @@ class Reloading:
 
 
 @contextmanager
-def reloading(directory: Path, locate: str = "") -> Iterator[Reloading]:
-    with scene(directory, options=QUICKLY, locate=locate) as there:
+def reloading(directory: Path, locate: str = "", options: str = QUICKLY) -> Iterator[Reloading]:
+    with scene(directory, options=options, locate=locate) as there:
         corefile = directory / "Corefile"
         yield Reloading(there, corefile, corefile.read_text())
 
@@ -126,7 +126,8 @@ def test_a_misspelt_endpoint_is_refused_while_its_cluster_is_known(story: Reload
 
 
 def test_locators_replace_pods_only_once_each_node_has_one(tmp_path: Path) -> None:
-    with reloading(tmp_path, locate="pods") as story:
+    # Time enough for the lists, which are there at each refusal.
+    with reloading(tmp_path, locate="pods", options="startup_timeout 60s") as story:
         by_locators = story.text.replace("podcidr slices pods", "podcidr slices nodelocator")
         missing = "topology: clients that are located now would not be: NodeLocators: {} of 2 Nodes have none"
         story.is_refused(by_locators, missing.format(2))
