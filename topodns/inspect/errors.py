@@ -1,8 +1,8 @@
-"""The one error of questions about the state: whoever asks, a browser or a command, gets its sentence."""
+"""The one error of questions about the state; a browser or a command shows its sentence."""
 
 
 class Refused(ValueError):
-    """A question without an answer, as it makes no sense or too many wait: a sentence for whoever asks.
+    """A question without an answer, because it is invalid or too many wait. The text is a sentence for the user.
 
     `status`: that of an HTTP reply.
     """

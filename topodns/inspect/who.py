@@ -64,7 +64,7 @@ def who_reply(clusters: Collection[Cluster], arguments: Mapping[str, str]) -> di
 
 
 def _located(cluster: Cluster, address: bytes) -> dict[str, object]:
-    """The JSON object about one address in one cluster; null stands for what is unknown, or is not there."""
+    """The JSON object about one address in one cluster; null is unknown, or not there."""
     state, locator = cluster.state, cluster.locator
     location = locator.locate(address) if locator is not None else Location()
     evidence = gather_evidence(state, locator, location, address) if locator is not None else Evidence((), ())

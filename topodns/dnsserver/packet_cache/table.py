@@ -64,7 +64,7 @@ class PacketCaches:
 class PacketCache:
     """The packet cache of one socket. Read `common` and `views` anew for each batch: they get replaced.
 
-    A full table is cleared: refilling costs one pass through the chain per name. A query is admitted only when it comes
+    A full table is cleared: refilling costs one new answer per name. A query is admitted only when it comes
     a second time, so a flood of random names does not fill the table.
     """
 
