@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Final
 
 from topodns.cluster.endpoint_names import LabelIndex
@@ -31,9 +31,12 @@ Pods in their node's network share an address, and are endpoints of their own.
 """
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
+@dataclass(slots=True, weakref_slot=True)
 class Group:
-    """Endpoints that are answered together, in slice order."""
+    """Endpoints that are answered together, in slice order.
+
+    Never changed, but not frozen: `object.__setattr__` for each field would double what making one costs.
+    """
 
     endpoints: tuple[Endpoint, ...]
     distinct: bool = field(default=False, compare=False)  # whether the addresses are known to be distinct
@@ -46,7 +49,7 @@ class Group:
         if addresses is None:
             found = map(_address, self.endpoints)
             addresses = tuple(found) if self.distinct else tuple(dict.fromkeys(found))
-            object.__setattr__(self, "_addresses", addresses)
+            self._addresses = addresses
         return addresses
 
 
@@ -102,17 +105,17 @@ class _Index:
     A value's Group is built on its first lookup: most never have one.
     """
 
-    __slots__ = ("_everyone", "_groups", "_segments")
+    __slots__ = ("_everyone", "_groups", "segments")
 
     def __init__(self, everyone: Group, segments: Sequence[Mapping[str | None, _Members]]) -> None:
         self._everyone = everyone
-        self._segments = segments
+        self.segments = segments
         self._groups: dict[str, Group] = {}
 
     @property
     def complete(self) -> bool:
         """Whether every endpoint has a value. Only for hints: other indexes leave out endpoints without one."""
-        return not any(None in members for members in self._segments)
+        return not any(None in members for members in self.segments)
 
     def group(self, value: str) -> Group | None:
         """The endpoints with this value, None if there are none; `everyone` itself if all have it."""
@@ -120,7 +123,7 @@ class _Index:
         if known is not None:
             return known
         found: list[Endpoint] = []
-        for members in self._segments:
+        for members in self.segments:
             some = members.get(value)
             if some is None:
                 continue
@@ -137,7 +140,7 @@ class _Index:
     def counts(self) -> Counter[str]:
         """The number of endpoints with each value."""
         counts: Counter[str] = Counter()
-        for members in self._segments:
+        for members in self.segments:
             for value, some in members.items():
                 if value is not None:
                     counts[value] += len(some) if isinstance(some, list) else 1
@@ -163,6 +166,7 @@ class Pool:
         self.everyone = everyone if everyone is not None else _everyone(segments, distinct)
         self.segments = segments
         self._node_of = node_of
+        self._indexes: list[_Index] = []
         self._by_label: dict[str, _Index] = {}
         self._by_host: dict[tuple[str, str], Group] = {}
 
@@ -253,10 +257,16 @@ class Pool:
         return index
 
     def _index(self, name: Hashable, pairs_of: Callable[[Sequence[Endpoint]], _Pairs]) -> _Index:
-        return _Index(self.everyone, [segment.index(name, pairs_of) for segment in self.segments])
+        members = [segment.index(name, pairs_of) for segment in self.segments]
+        for known in self._indexes:
+            if all(map(is_, known.segments, members)):
+                return known  # as the hostname's is the Nodes': a value then has one Group
+        made = _Index(self.everyone, members)
+        self._indexes.append(made)
+        return made
 
     def _joined(self, labelled: Group, own: Group) -> Group:
-        if labelled.endpoints == own.endpoints:
+        if labelled is own or labelled.endpoints == own.endpoints:
             return labelled
         members = {identity_of(endpoint) for group in (labelled, own) for endpoint in group.endpoints}
         if len(members) == len(labelled.endpoints):

@@ -434,7 +434,7 @@ def test_where_a_client_is_follows_every_change() -> None:
     assert found(asked.locate(client)) == UNKNOWN
 
 
-def test_of_more_clients_than_are_remembered_the_one_located_least_recently_is_forgotten(
+def test_of_more_clients_than_are_remembered_the_one_remembered_first_is_forgotten(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("topodns.topology.client_locator.MAX_KNOWN", 2)
@@ -450,7 +450,7 @@ def test_of_more_clients_than_are_remembered_the_one_located_least_recently_is_f
     one, two, unknown = (packed(address) for address in ("192.0.2.1", "192.0.2.2", "198.51.100.1"))
     sources = [one, two, one, unknown, one, unknown, two]
     assert [asked.locate(source).node_name for source in sources] == ["n1", "n2", "n1", "", "n1", "", "n2"]
-    assert searched == [one, two, unknown, two]
+    assert searched == [one, two, unknown, one, two]
 
 
 # For any claim

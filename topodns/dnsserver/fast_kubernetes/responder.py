@@ -58,17 +58,13 @@ class _Tail(NamedTuple):
     dnssec_ok: bool
 
 
-def _tails() -> dict[bytes, _Tail]:
-    tails = {}
-    for qtype in (*ADDRESS_TYPES, RRType.SRV):
-        question = pack_question_tail(qtype, RRClass.IN)
-        tails[question] = _Tail(qtype, 0, False)
-        for end, bits in OPT_ENDS.items():
-            tails[question + OPT_BEGIN + end] = _Tail(qtype, 1, bool(bits))
-    return tails
-
-
-_TAILS: Final = _tails()
+_QUESTIONS: Final = {pack_question_tail(qtype, RRClass.IN): qtype for qtype in (*ADDRESS_TYPES, RRType.SRV)}
+_BARE_TAILS: Final = {octets: _Tail(qtype, 0, False) for octets, qtype in _QUESTIONS.items()}
+_EDNS_TAILS: Final = {
+    octets + OPT_BEGIN + end: _Tail(qtype, 1, bool(bits))
+    for octets, qtype in _QUESTIONS.items()
+    for end, bits in OPT_ENDS.items()
+}
 # The node identity alone, by the octets of OPT's RDATA: RDLENGTH, the option's code and its length.
 _IDENTITY_HEADS: Final = {
     OPTION_HEAD_SIZE + size: struct.pack("!HHH", OPTION_HEAD_SIZE + size, Option.NODE_IDENTITY, size)
@@ -77,6 +73,7 @@ _IDENTITY_HEADS: Final = {
 _RDLENGTH_AT: Final = QUESTION_TAIL_SIZE + ROOT_RECORD_HEAD_SIZE - 4  # behind the name, without the UDP payload size
 _MAX_CLAIMS: Final = 1024  # kept, of at most 700 octets each: a node cache has one
 _MOST_SRV: Final = 16_000  # octets: pointers reach targets in the first 16,384 of a message
+_MAX_DENIALS: Final = 2048  # kept for an origin, of about 400 octets each
 _MAX_CELLS: Final = 2048  # label sets whose counter cell is found without a ReplyKind
 _COPIED: Final = Flag.RD | Flag.CD
 _SVC: Final = "\x03svc"
@@ -117,14 +114,14 @@ class Responder:
         # By origins in wire form, as text, whose slices cost less than octets that are decoded one by one.
         self._zones = {served.origin.wire.decode("latin-1"): served for served in zones}
         self._services = {_SVC + wire: served for wire, served in self._zones.items()}
-        self._denials = {served: _Denials(served) for served in self._zones.values()}
         self._table = table
         self._udp = socket_counters.transport == "udp"
         # Of replies to queries without EDNS, as stub resolvers send them.
         self._bare_limits = {each: reply_limit(self._udp, 0, each.payload_size) for each in self._zones.values()}
         self._socket_counters = socket_counters
+        self._cells = _Cells(socket_counters)
+        self._denials = {served: _Denials(served, self._cells) for served in self._zones.values()}
         self._clock = clock
-        self._cells: dict[tuple[object, ...], Cell] = {}
         self._claims: dict[bytes, Claim] = {}  # by the option's octets
 
     def __call__(self, data: bytes, address: bytes, started: float) -> bytes | None:
@@ -137,10 +134,9 @@ class Responder:
             return None
         name_end = data.find(0, HEADER_SIZE) + 1
         name = data[HEADER_SIZE:name_end]
-        octets = data[name_end : name_end + _SIZE_AT] + data[name_end + _SIZE_END :]
-        tail, claim = _TAILS.get(octets), None
+        tail, claim = _BARE_TAILS.get(data[name_end:]), None
         if tail is None:
-            tail, claim = self._with_claim(octets)
+            tail, claim = self._with_edns(data[name_end : name_end + _SIZE_AT] + data[name_end + _SIZE_END :])
         if tail is None or tail.edns != head[1] or not name.islower() or len(name) > MAX_WIRE:
             return None
         text = name.decode("latin-1")
@@ -171,17 +167,21 @@ class Responder:
             return None
         if found.selection is not None and _may_wait(found.selection, found.location):
             return None
-        key, balancer, kept = data[2:], served.balancer, False
-        if question.claim is None:  # no packet cache keeps a reply to a query with a claim
-            seen, slot, mark = self._table.place_in_filter(key)
-            kept = seen[slot] == mark
+        asked, key, balancer = len(data), data[2:], served.balancer
+        kept = question.claim is None and self._table.was_seen(key)  # no packet cache keeps a reply to a claim
+        if not found.rdatas:
+            head, records, cell = self._denials[served].parts(name_end, asked, flags, tail, found)
+            reply = data[:2] + head + data[HEADER_SIZE : name_end + QUESTION_TAIL_SIZE] + records
+        else:
             if kept and balancer is not None:
                 # Ordered as a whole, as the packet cache goes on from this order.
                 found, balancer = _ordered(found, tail.qtype, balancer), None
-        reply = _reply(data, name_end, flags, tail, served, balancer, self._denials[served], found, question.limit)
-        if reply is None:
-            return None
-        cell = self._count(tail, served, found, len(data), len(reply), started)
+            positive = _reply(data, name_end, flags, tail, served.payload_size, balancer, found, question.limit)
+            if positive is None:
+                return None
+            reply = positive
+            cell = self._cells.of(tail, served, found, asked, len(reply))
+        self._socket_counters.count(cell, self._clock() - started, asked, len(reply))
         if kept:
             scope, facts = scope_and_facts(found, name)
             self._table.keep(
@@ -195,15 +195,17 @@ class Responder:
                 cell=cell,
                 variants=_variants(served, tail.qtype, found, reply),
             )
-        elif question.claim is None:
-            seen[slot] = mark
         return reply
 
-    def _with_claim(self, octets: bytes) -> tuple[_Tail | None, Claim | None]:
-        """The tail without its option and the claim, if the node identity is the only option; else (None, None).
+    def _with_edns(self, octets: bytes) -> tuple[_Tail | None, Claim | None]:
+        """The tail without its option, and the claim, if the node identity is the only option; (None, None) if the
+        tail is not that of a plain question.
 
         `octets` are those of the message behind its name, but for the UDP payload size.
         """
+        tail = _EDNS_TAILS.get(octets)
+        if tail is not None:
+            return tail, None
         at = _RDLENGTH_AT + 2
         head = _IDENTITY_HEADS.get(len(octets) - at)
         if head is None or not octets.startswith(head, _RDLENGTH_AT):
@@ -216,7 +218,7 @@ class Responder:
             claim = self._claims[option] = read_claim(
                 Edns(0, 0, False, ((Option.NODE_IDENTITY, option[OPTION_HEAD_SIZE:]),))
             )
-        return _TAILS.get(octets[:_RDLENGTH_AT] + b"\0\0"), claim
+        return _EDNS_TAILS.get(octets[:_RDLENGTH_AT] + b"\0\0"), claim
 
     def _split(self, name: bytes, text: str) -> tuple[FastZone | None, Name]:
         """The zone of a name in wire form, and its labels in front of the origin; (None, ()) without a zone."""
@@ -233,7 +235,16 @@ class Responder:
             at = after
         return None, ()
 
-    def _count(self, tail: _Tail, served: FastZone, found: Answer, asked: int, sent: int, started: float) -> Cell:
+
+class _Cells:
+    """The counter cells of one socket's replies, found without a ReplyKind."""
+
+    def __init__(self, socket_counters: QueryCounters) -> None:
+        self._socket_counters = socket_counters
+        self._cells: dict[tuple[object, ...], Cell] = {}
+
+    def of(self, tail: _Tail, served: FastZone, found: Answer, asked: int, sent: int) -> Cell:
+        """The cell of a reply of `sent` octets with this answer to a query of `asked` octets."""
         asked_in, sent_in = BUCKET_OF_SIZE[asked], BUCKET_OF_SIZE[sent]
         rcode, selection = found.rcode, found.selection
         outcome, topology_key = ("", "") if selection is None else (selection.reason, selection.key)
@@ -254,41 +265,63 @@ class Responder:
             if len(self._cells) >= _MAX_CELLS:
                 self._cells.clear()
             cell = self._cells[key] = self._socket_counters.cell(kind)
-        self._socket_counters.count(cell, self._clock() - started, asked, sent)
         return cell
 
 
-_Records = tuple[bytes, bool, int, int, int]
-"""(records behind the question, as octets; whether some are left out; how many are in answer, authority, additional).
+_Records = tuple[bytes, bool, int, int]
+"""(records behind the question, as octets; whether some are left out; how many are in answer and additional section).
 
 A NamedTuple would cost two calls more for each reply.
 """
 
 
+_Denial = tuple[bytes, bytes, Cell]
+"""A negative reply: (its header without the id, its records behind the question, the cell that counts it)."""
+
+
 class _Denials:
-    """The SOA records of negative answers of one origin."""
+    """The negative replies of one origin, each kept but for its id and its question.
 
-    __slots__ = ("_origin", "_records", "_serial", "_state", "_ttl")
+    They always fit: with a name of 255 octets the SOA record and OPT leave room in 512.
+    """
 
-    def __init__(self, served: FastZone) -> None:
-        self._origin, self._state = served.origin.wire, served.kubernetes.state
-        self._ttl = served.kubernetes.settings.ttl
-        self._serial, self._records = self._state.serial, dict[int, bytes]()  # with this serial, by pointer
+    __slots__ = ("_cells", "_kept", "_serial", "_served", "_state")
 
-    def record(self, pointer: int) -> bytes:
-        """The record. `pointer`: to where the question's name ends in the origin, as a compressed name."""
-        if self._serial != self._state.serial:
-            self._serial, self._records = self._state.serial, {}
-        made = self._records.get(pointer)
-        if made is None:
-            made = self._records[pointer] = self._made(pointer.to_bytes(2, "big"))
-        return made
+    def __init__(self, served: FastZone, cells: _Cells) -> None:
+        self._served, self._state, self._cells = served, served.kubernetes.state, cells
+        self._serial, self._kept = self._state.serial, dict[tuple[object, ...], _Denial]()  # with this serial
 
-    def _made(self, pointer: bytes) -> bytes:
-        _, rtype, ttl, (rdata,), rclass = soa_rrset(self._origin, self._serial, self._ttl)
+    def parts(self, name_end: int, asked: int, flags: int, tail: _Tail, found: Answer) -> _Denial:
+        """The parts of the reply with this answer. Of the query: where its name ends, its octets, its flags."""
+        if self._serial != self._state.serial or len(self._kept) > _MAX_DENIALS:
+            self._serial, self._kept = self._state.serial, {}
+        selection = found.selection
+        decided = None if selection is None else (selection.reason, selection.key)
+        shape = (name_end, asked, flags, tail, found.rcode, decided)
+        kept = self._kept.get(shape)
+        if kept is None:
+            kept = self._kept[shape] = self._made(name_end, asked, flags, tail, found)
+        return kept
+
+    def _made(self, name_end: int, asked: int, flags: int, tail: _Tail, found: Answer) -> _Denial:
+        served = self._served
+        _, rtype, ttl, (rdata,), rclass = soa_rrset(served.origin.wire, self._serial, served.kubernetes.settings.ttl)
         numbers_at = len(rdata) - COMPRESSIBLE[RRType.SOA].after
-        rdata = rdata[:numbers_at].replace(self._origin, pointer) + rdata[numbers_at:]
-        return pointer + pack_record_head(rtype, rclass, ttl, len(rdata)) + rdata
+        owner = (POINTER | name_end - len(served.origin.wire)).to_bytes(
+            2, "big"
+        )  # where the question's name ends in it
+        rdata = rdata[:numbers_at].replace(served.origin.wire, owner) + rdata[numbers_at:]
+        records = owner + pack_record_head(rtype, rclass, ttl, len(rdata)) + rdata + _opt(tail, served.payload_size)
+        head = pack_header_without_id(_FLAGS[flags, found.rcode, False], 1, 0, 1, tail.edns)
+        sent = name_end + QUESTION_TAIL_SIZE + len(records)
+        return head, records, self._cells.of(tail, served, found, asked, sent)
+
+
+def _opt(tail: _Tail, payload_size: int) -> bytes:
+    """The OPT record of the reply; none for a query without EDNS."""
+    if not tail.edns:
+        return b""
+    return pack_root_record_head(0, RRType.OPT, payload_size, DNSSEC_OK if tail.dnssec_ok else 0, 0)
 
 
 def _may_wait(selection: Selection, location: Location | None) -> bool:
@@ -327,30 +360,23 @@ def _reply(
     name_end: int,
     flags: int,
     tail: _Tail,
-    served: FastZone,
+    payload_size: int,
     balancer: LoadBalancer | None,
-    denials: _Denials,
     found: Answer,
     limit: int,
 ) -> bytes | None:
-    """The reply, with as many records as fit; None if the SOA does not fit, or for SRV records beyond _MOST_SRV."""
-    qtype, edns, dnssec_ok = tail
-    opt = b""
-    if edns:
-        opt = pack_root_record_head(0, RRType.OPT, served.payload_size, DNSSEC_OK if dnssec_ok else 0, 0)
+    """The reply with as many records as fit; None for SRV records beyond _MOST_SRV."""
+    opt = _opt(tail, payload_size) if tail.edns else b""
     question = data[HEADER_SIZE : name_end + QUESTION_TAIL_SIZE]
     left = limit - name_end - QUESTION_TAIL_SIZE - len(opt)
-    if not found.rdatas:
-        record = denials.record(POINTER | name_end - len(served.origin.wire))
-        records: _Records | None = (record, False, 0, 1, 0) if len(record) <= left else None
-    elif qtype == RRType.SRV:
+    if tail.qtype == RRType.SRV:
         records = _srv(question, balancer, found, left)
+        if records is None:
+            return None
     else:
-        records = _addresses(qtype, balancer, found, left)
-    if records is None:
-        return None
-    octets, truncated, answers, authority, additional = records
-    header = pack_header_without_id(_FLAGS[flags, found.rcode, truncated], 1, answers, authority, additional + edns)
+        records = _addresses(tail.qtype, balancer, found, left)
+    octets, truncated, number, addresses = records
+    header = pack_header_without_id(_FLAGS[flags, found.rcode, truncated], 1, number, 0, addresses + tail.edns)
     return data[:2] + header + question + octets + opt
 
 
@@ -364,7 +390,7 @@ def _srv(question: bytes, balancer: LoadBalancer | None, found: Answer, left: in
         additional = balancer.shuffled(additional)
     octets, number, addresses = _srv_records(question, rdatas, found.ttl, additional, left)
     truncated = number < count or addresses < sum(len(rrset.rdatas) for rrset in additional)
-    return octets, truncated, number, 0, addresses
+    return octets, truncated, number, addresses
 
 
 def _addresses(qtype: int, balancer: LoadBalancer | None, found: Answer, left: int) -> _Records:
@@ -373,14 +399,14 @@ def _addresses(qtype: int, balancer: LoadBalancer | None, found: Answer, left: i
     fitting = left // (POINTER_RECORD_HEAD_SIZE + size)
     number = fitting if fitting < count else count
     if not number:
-        return b"", True, 0, 0, 0
+        return b"", True, 0, 0
     ordered: Sequence[bytes] = rdatas
     if balancer is not None and count > 1:
         ordered = balancer.ordered(rdatas, number)
     elif number < count:
         ordered = rdatas[:number]
     head = pack_pointer_record_head(QNAME_POINTER, qtype, RRClass.IN, found.ttl, size)
-    return head + head.join(ordered), number < count, number, 0, 0
+    return head + head.join(ordered), number < count, number, 0
 
 
 def _srv_records(

@@ -50,15 +50,18 @@ class PacketCaches:
         for table in self.tables:
             table.forget(facts)
 
-    def place_in_filter(self, key: bytes) -> tuple[bytearray, int, int]:
-        """The filter (the doorkeeper of TinyLFU), the slot of this key in it, and the mark that is there once the key
-        was recorded.
+    def was_seen(self, key: bytes) -> bool:
+        """Whether this key was recorded before in the filter of keys seen (the doorkeeper of TinyLFU); it is now.
 
         Each of the 65,536 slots has 8 bits of a hash. So another key with the same hash bits counts as recorded, and
         one that is recorded in the same slot later replaces this one.
         """
-        hashed = hash(key)
-        return self._seen, hashed & _SEEN_SLOTS - 1, hashed >> 16 & 0xFF or 1  # 0: empty slot
+        hashed, seen = hash(key), self._seen
+        slot, mark = hashed & _SEEN_SLOTS - 1, hashed >> 16 & 0xFF or 1  # 0: empty slot
+        if seen[slot] == mark:
+            return True
+        seen[slot] = mark
+        return False
 
 
 class PacketCache:
@@ -87,7 +90,7 @@ class PacketCache:
         self._by_fact: dict[Fact, list[tuple[View, bytes]]] = {}
         self._caches = caches or PacketCaches(SERVER.ready_made)
         self._caches.add(self)
-        self.place_in_filter = self._caches.place_in_filter
+        self.was_seen = self._caches.was_seen
         self.limit = 0  # octets
         self._stored = 0
         self.octets = 0  # memory of keys and answers, Python objects included, since the table was last cleared
@@ -120,11 +123,7 @@ class PacketCache:
             return
         message = data[2:]
         key = key_of(message, query, allowed is not None)
-        if key is None:
-            return
-        seen, slot, mark = self.place_in_filter(key)
-        if seen[slot] != mark:
-            seen[slot] = mark
+        if key is None or not self.was_seen(key):
             return
         variants = None if allowed is None else variants_of(reply, resolution, allowed)
         if variants is not None and key != message:
