@@ -1,6 +1,7 @@
 """The topology page as its users use it: with a mouse, with a keyboard, with a screen reader, in light and dark."""
 
 import asyncio
+import re
 import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
@@ -27,9 +28,11 @@ COREFILE = """
 """
 LIVE = (
     "document.getElementById('live').textContent.startsWith('live') && "
-    "document.querySelectorAll('#body tr').length >= 5"
+    "document.querySelectorAll('#body tr').length >= 5 && document.querySelectorAll('#flows path').length"
 )
-CACHE_IN_C = "#body tr:nth-child(3) td.cell:nth-of-type(6) button"  # shop/cache in eu-1c
+CACHE, NEAR = "#body tr[data-service='shop/cache']", "#body tr[data-service='data/db-near']"
+CACHE_IN_C = f"{CACHE} td[data-zone='eu-1c'] button"
+MISSES = f"{NEAR} td:nth-last-child(2)"
 
 CONTRAST = """
 (() => {
@@ -83,10 +86,10 @@ def test_a_user_sees_services_by_zone_and_nothing_is_loaded_from_elsewhere(brows
     async def user(tab: Tab) -> None:
         assert await tab.js("document.title") == "topodns: topology of cluster.local."
         assert (await tab.text("#head")).split("\t") == [
-            "Service", "Keys", "Endpoints", "Misses in 5 min", "eu-1a", "eu-1b", "eu-1c",
+            "Service", "eu-1a", "eu-1b", "eu-1c", "Endpoints", "Misses in 5 min", "Keys",
         ]  # fmt: skip
         assert "○ 0\n3/3 nodes" in await tab.text(CACHE_IN_C)
-        assert await tab.js(f"document.querySelector('{CACHE_IN_C} .unseen').textContent") == (
+        assert await tab.js(f'document.querySelector("{CACHE_IN_C} .unseen").textContent') == (
             "shop/cache in eu-1c: 0 endpoints, clients on 3 of 3 nodes get one, some from anywhere"
         )
         assert (
@@ -95,6 +98,7 @@ def test_a_user_sees_services_by_zone_and_nothing_is_loaded_from_elsewhere(brows
         assert {path.partition(str(PAGE))[2].partition("?")[0] for path in tab.requests if "://" in path} == {
             "/topology",
             "/topology/events",
+            "/topology/service",
             "/topology/state",
         }
 
@@ -119,10 +123,10 @@ def test_a_click_on_a_cell_shows_keys_endpoints_and_why(browser: int, server: Se
         await tab.until("document.getElementById('explanation').textContent.includes('No explanation')")
         assert await tab.text("#explanation") == "No explanation: no Node is named 'nowhere'"
         tab.errors.clear()  # the browser logs the status 400
-        await tab.click("#body tr:nth-child(3) th button")
+        await tab.click(f"{CACHE} th button")
         await tab.until("document.getElementById('endpoints').textContent.includes('127.10.4.30')")
         assert "node-c1" in await tab.text("#clients")
-        await tab.click("#body tr:nth-child(1) th button")
+        await tab.click(f"{NEAR} th button")
         await tab.until("document.getElementById('details-facts').textContent.includes('Audit')")
         assert "eu-1c" in await tab.text("#details-facts")
 
@@ -134,7 +138,10 @@ def test_a_node_is_clicked_away_and_put_back(browser: int, server: Server) -> No
         before = await tab.text("#body")
         await tab.click("#nodes button[aria-label='node-b1: as if down']")
         await tab.until("document.querySelectorAll('td.changed').length")
-        assert await tab.text("#what-if-result") == "8 nodes left; clients of 2 Services lose:"
+        await tab.until("document.getElementById('what-if-result').textContent.startsWith('8 nodes left')")
+        assert await tab.text("#what-if-result") == (
+            "8 nodes left. 3 of 20 endpoints are lost. Clients of 2 Services lose:"
+        )
         at_once = await tab.js("suppose(); document.getElementById('what-if-result').textContent")
         assert at_once == "Being worked out."
         await tab.until("document.getElementById('what-if-result').textContent.startsWith('8 nodes left')")
@@ -142,7 +149,7 @@ def test_a_node_is_clicked_away_and_put_back(browser: int, server: Server) -> No
             "data/db-near: clients on 2 nodes more get no endpoint",
             "shop/cache: clients on 2 nodes more get far ones",
         ]
-        assert "✕ 0\n0/2 nodes\nwas ● 1, 3/3" in await tab.text("#body tr:nth-child(1) td.cell:nth-of-type(5)")
+        assert "✕ 0\n0/2 nodes\nwas ● 1, 3/3" in await tab.text(f"{NEAR} td[data-zone='eu-1b']")
         await tab.click("#nodes button[aria-label='zone eu-1a: as if down']")
         await tab.until("document.getElementById('what-if-result').textContent.startsWith('5 nodes left')")
         await tab.click("#what-if-changes button[aria-label='Put back zone=eu-1a:down']")
@@ -155,22 +162,108 @@ def test_a_node_is_clicked_away_and_put_back(browser: int, server: Server) -> No
     use(browser, server, user)
 
 
+def test_the_picture_shows_where_queries_of_each_zone_go(browser: int, server: Server) -> None:
+    async def user(tab: Tab) -> None:
+        await tab.until("document.querySelectorAll('#flows path').length")
+        assert await tab.text("#picture-title") == "Where queries for shop/kiosk go"  # the worst
+        assert "Of queries 22 % to the own node, 22 % to the own zone, 56 % nowhere." in await tab.text(
+            "#picture-about"
+        )
+        await tab.click(f"{CACHE} th button")
+        await tab.until("document.querySelectorAll('#flows path.farther').length")
+        assert await tab.text("#picture-title") == "Where queries for shop/cache go"
+        third = "#nodes .zone:nth-child(3)"
+        assert (await tab.text(f"{third} .shares")).split("\n") == ["3 nodes ask:", "3 farther"]
+        assert await tab.text(f"{third} .alike p") == "3 endpoints by *"
+        assert (await tab.text("#destinations")).split("\n\n") == [
+            "2 endpoints in eu-1a, asked from 5 nodes",
+            "1 endpoint in eu-1b, asked from 4 nodes",
+            "0 endpoints in eu-1c",
+        ]
+        assert await tab.js("document.querySelectorAll('#flows path.nowhere').length") == 0
+
+    use(browser, server, user)
+
+
+def test_without_any_node_everything_is_lost(browser: int, server: Server) -> None:
+    async def user(tab: Tab) -> None:
+        for zone, result, asking in (
+            ("eu-1a", "6 nodes left", 2),
+            ("eu-1b", "3 nodes left", 1),
+            ("eu-1c", "No node is left", 0),
+        ):
+            await tab.click(f"#nodes button[aria-label='zone {zone}: as if down']")
+            await tab.until(f"document.getElementById('what-if-result').textContent.startsWith('{result}')")
+            await tab.until(f"document.querySelectorAll('#nodes .shares').length === {asking}")
+        assert await tab.text("#what-if-result") == "No node is left: everything is lost. 20 of 20 endpoints are lost."
+        assert len((await tab.text("#what-if-worse")).splitlines()) == 5
+        await tab.until("document.getElementById('picture-about').textContent.includes('No node is left.')")
+        assert await tab.js("document.querySelectorAll('#nodes [aria-pressed=true]').length") == 3
+
+    use(browser, server, user)
+
+
+def test_the_url_has_all_that_is_shown(browser: int, server: Server) -> None:
+    shown = "#service=shop%2Fcache&zone=eu-1c&change=node%3Dnode-b1%3Adown&find=shop"
+
+    async def user(tab: Tab) -> None:
+        await tab.fill("#find", "shop")
+        await tab.click("#nodes button[aria-label='node-b1: as if down']")
+        await tab.click(CACHE_IN_C)
+        assert await tab.js("location.hash") == shown
+
+    async def another(tab: Tab) -> None:
+        await tab.until("!document.getElementById('details').hidden")
+        assert await tab.text("#details-title") == "shop/cache in eu-1c"
+        await tab.until("document.getElementById('what-if-result').textContent.startsWith('8 nodes left')")
+        assert await tab.js("document.querySelectorAll('#body tr').length") == 3
+        assert await tab.js("location.hash") == shown
+
+    use(browser, server, user)
+
+    async def story() -> None:
+        async with opened(browser, f"http://{server.address}:{PAGE}/topology{shown}") as tab:
+            await another(tab)
+            assert tab.errors == []
+
+    asyncio.run(asyncio.wait_for(story(), 2 * PATIENCE))
+
+
+def test_a_page_whose_server_is_gone_is_dimmed_and_says_since_when(browser: int, server: Server) -> None:
+    async def user(tab: Tab) -> None:
+        assert not await tab.js("document.body.classList.contains('dimmed')")
+        server.process.kill()
+        await tab.until("document.body.classList.contains('dimmed')")
+        assert re.fullmatch(r"not live: .*; last news at [\d:]+( [AP]M)?", await tab.text("#live"))
+        tab.errors.clear()
+
+    use(browser, server, user)
+
+
 def test_the_keyboard_alone_reaches_everything(browser: int, server: Server) -> None:
     focus = "document.activeElement.innerText"
 
     async def user(tab: Tab) -> None:
+        await tab.press("Tab")
+        assert await tab.js(focus) == "eu-1a"
+        for key in ("ArrowRight", "ArrowDown", "Enter"):
+            await tab.press(key)
+        await tab.until("document.getElementById('what-if-result').textContent.includes('nodes left')")
+        assert (await tab.js(focus), await tab.js("document.activeElement.ariaPressed")) == ("node-b1", "true")
+        await tab.press("Enter")
+        assert await tab.js("document.getElementById('what-if').hidden")
         for _ in range(4):  # the search, the choice, the table
             await tab.press("Tab")
             if await tab.js("document.activeElement.closest('#body') !== null"):
                 break
-        assert await tab.js(focus) == "data/db-near"
+        assert await tab.js(focus) == "shop/kiosk"  # the worst is first
         assert await tab.js("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-        for key in ("ArrowDown", "ArrowDown", "ArrowRight", "End"):
+        for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight", "End"):
             await tab.press(key)
         assert "shop/cache in eu-1c" in await tab.js(focus)
-        await tab.press("ArrowDown")
-        assert "shop/kiosk in eu-1c" in await tab.js(focus)
         await tab.press("ArrowUp")
+        assert "monitoring/agent in eu-1c" in await tab.js(focus)
+        await tab.press("ArrowDown")
         await tab.press("Enter")
         await tab.until("document.getElementById('explanation').textContent.includes('answer')")
         assert await tab.js("document.activeElement.id") == "details-title"
@@ -191,15 +284,13 @@ def test_a_change_of_the_cluster_appears_and_what_has_the_focus_keeps_it(
     browser: int, server: Server, tmp_path: Path
 ) -> None:
     async def user(tab: Tab) -> None:
-        await tab.js(f"document.querySelector('{CACHE_IN_C}').focus()")
+        await tab.js(f'document.querySelector("{CACHE_IN_C}").focus()')
         shop = tmp_path / "cluster/shop.yaml"
         text = shop.read_text()
         shop.write_text(
             text.replace('topodns.io/topology-keys: "kubernetes.io/hostname,', 'topodns.io/topology-keys: "')
         )
-        await tab.until(
-            "document.querySelector('#body tr:nth-child(3) .keys').textContent === 'topology.kubernetes.io/zone, *'"
-        )
+        await tab.until(f"document.querySelector(\"{CACHE} .keys\").textContent === 'topology.kubernetes.io/zone, *'")
         assert "shop/cache in eu-1c" in await tab.js("document.activeElement.innerText")
         (tmp_path / "cluster/shop.yaml").unlink()
         await tab.until("document.querySelectorAll('#body tr').length === 2")
@@ -210,10 +301,10 @@ def test_a_change_of_the_cluster_appears_and_what_has_the_focus_keeps_it(
 
 def test_misses_appear_as_they_happen(browser: int, server: Server) -> None:
     async def user(tab: Tab) -> None:
-        assert await tab.text("#body tr:nth-child(1) td:nth-of-type(3)") == "0"
+        assert await tab.text(MISSES) == "0"
         for _ in range(3):
             server.ask("db-near.data.svc.cluster.local A", "127.10.7.100")
-        await tab.until("document.querySelector('#body tr:nth-child(1) td:nth-of-type(3)').textContent === '3'")
+        await tab.until(f"document.querySelector(\"{MISSES}\").textContent === '3'")
 
     use(browser, server, user)
 
@@ -242,8 +333,8 @@ def test_names_of_the_cluster_are_text_whatever_they_are(browser: int, server: S
         shop.write_text(text)
         await tab.until("document.getElementById('body').textContent.includes('onerror')")
         assert await tab.js("document.querySelectorAll('img').length") == 0
-        assert hostile in await tab.text("#body tr:nth-child(3) .problem")
-        await tab.click("#body tr:nth-child(3) th button")
+        assert hostile in await tab.text(f"{CACHE} .problem")
+        await tab.click(f"{CACHE} th button")
         await tab.until("document.getElementById('details-facts').textContent.includes('onerror')")
         assert await tab.js("document.querySelectorAll('img').length") == 0
 
@@ -270,7 +361,7 @@ def test_any_name_is_explained_for_any_client_where_the_page_may_show_queries(br
 
 def test_zones_may_have_any_name(browser: int, server: Server, tmp_path: Path) -> None:
     async def user(tab: Tab) -> None:
-        await tab.js(f"document.querySelector('{CACHE_IN_C}').focus()")
+        await tab.js(f'document.querySelector("{CACHE_IN_C}").focus()')
         nodes = tmp_path / "cluster/nodes.yaml"
         nodes.write_text(nodes.read_text().replace("eu-1a", "constructor"))
         await tab.until("document.getElementById('head').textContent.includes('constructor')")
@@ -326,12 +417,12 @@ def test_of_very_many_zones_those_with_the_most_nodes_have_columns(
         (tmp_path / "cluster/far.yaml").write_text("".join(map(MANY.format, range(60))))
         await tab.until("document.getElementById('head').textContent.includes('other zones')")
         heads = (await tab.text("#head")).split("\t")
-        assert (len(heads), heads[4], heads[-2:]) == (4 + 50 + 1, "eu-1a", ["far-46", "other zones"])
+        assert (len(heads), heads[1], heads[50:52]) == (4 + 50 + 1, "eu-1a", ["far-46", "other zones"])
         assert await tab.text("#zones-note") == (
             "The 50 zones with the most nodes have a column each; all others share the last one."
         )
-        others = "#body tr:nth-child(3) td.cell:last-child button"
-        assert await tab.js(f"document.querySelector('{others} .unseen').textContent") == (
+        others = f"{CACHE} td.cell:nth-last-child(4) button"
+        assert await tab.js(f'document.querySelector("{others} .unseen").textContent') == (
             "shop/cache in other zones: 0 endpoints, clients on 13 of 13 nodes get one, some from anywhere"
         )
         await tab.click(others)
@@ -394,11 +485,12 @@ def test_all_text_can_be_read_in_light_and_dark_and_every_control_has_a_name(
 
 def test_on_a_narrow_screen_only_the_table_scrolls_sideways(browser: int, server: Server) -> None:
     async def user(tab: Tab) -> None:
-        await tab.resize(400, 800)
-        await tab.click("#body tr:nth-child(3) th button")
+        await tab.resize(390, 800)
+        await tab.click(f"{CACHE} th button")
         await tab.until("document.getElementById('endpoints').textContent.includes('127.10.4.30')")
-        wide = "[...document.querySelectorAll('body *')].filter((each) => !each.closest('#table-frame, pre') &&"
-        wide += " each.getBoundingClientRect().right > window.innerWidth).map((each) => each.outerHTML.slice(0, 80))"
+        wide = "[...document.querySelectorAll('body *')].filter((each) => "
+        wide += "!each.closest('#table-frame, #picture-frame, pre') && "
+        wide += "each.getBoundingClientRect().right > window.innerWidth).map((each) => each.outerHTML.slice(0, 80))"
         assert await tab.js(wide) == []
         assert await tab.js("document.documentElement.scrollWidth <= window.innerWidth")
 

@@ -15,11 +15,11 @@ PICTURE: Final = ROOT / "docs/operate/topology-page.png"
 async def picture(port: int, url: str) -> bytes:
     """The table with one node away, and the explanation of one cell."""
     async with opened(port, url) as tab:
-        await tab.resize(1080, 1280)
+        await tab.resize(1280, 1280)
         await tab.until("document.querySelectorAll('#body tr').length === 5")
         await tab.click("#nodes button[aria-label='node-b1: as if down']")
         await tab.until("document.querySelectorAll('td.changed').length")
-        await tab.click("#body tr:nth-child(3) td.cell:nth-of-type(5) button")
+        await tab.click("#body tr[data-service='shop/cache'] td[data-zone='eu-1b'] button")
         await tab.until("document.getElementById('explanation').textContent.includes('answer')")
         await tab.js("window.scrollTo(0, 0)")
         return await tab.screenshot()

@@ -31,7 +31,8 @@ class HtmlPage:
 
 def html_page() -> HtmlPage:
     """The page, read from the files beside this module."""
-    style, script = _text("page.css"), _text("page.js") + _text("page.details.js")
+    style = _text("page.css")
+    script = "".join(map(_text, ("page.js", "page.picture.js", "page.details.js")))
     body = _text("page.html").replace("/*STYLE*/", style).replace("/*SCRIPT*/", script)
     policy = "; ".join(
         (

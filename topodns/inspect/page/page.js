@@ -6,7 +6,7 @@ const PAGE_CELLS = 5000;
 const PAGE_NODES = 200; // nodes of one zone
 const POLL = 10000; // milliseconds, where there is no live connection
 const AGAIN = 2000; // milliseconds between two what-ifs that the cluster's changes cause
-const FIXED = ["Service", "Keys", "Endpoints", "Misses in 5 min"];
+const LAST = ["Endpoints", "Misses in 5 min", "Keys"]; // behind the zones
 const MARKS = {near: "●", far: "○", part: "◐", none: "✕", idle: "–"};
 const MEANING = {
   near: "all by a key", far: "some from anywhere", part: "gaps", none: "clients on no node get one", idle: "no nodes",
@@ -15,8 +15,8 @@ const MEANING = {
 const at = (id) => document.getElementById(id);
 const page = {
   cluster: 0, revision: -1, about: {queries: false, clusters: []}, summary: {misses: {}, prefixes: {}, unknown: [], zones: []},
-  nodes: [], rows: new Map(), lines: new Map(), zones: [], screens: 1, focus: null, chosen: null,
-  changes: [], supposed: new Map(), source: null, poll: 0, waiting: 0, fetching: false, stale: false,
+  nodes: [], rows: new Map(), lines: new Map(), zones: [], screens: 1, chosen: null, pictured: null, detail: null,
+  problem: "", changes: [], supposed: new Map(), source: null, poll: 0, waiting: 0, fetching: false, stale: false, news: null, recalled: null,
 };
 
 // Makes an element: text and elements are its children.
@@ -30,6 +30,9 @@ function made(tag, properties, ...children) {
   element.append(...children);
   return element;
 }
+
+// A key as text that may be wrapped behind each "/".
+const breakable = (text) => text.split(/(?<=\/)/).flatMap((part, at) => (at ? [made("wbr"), part] : [part]));
 
 const button = (text, click, properties) => made("button", {type: "button", click, ...properties}, text);
 const count = (number, one, many) => `${number} ${number === 1 ? one : many || one + "s"}`;
@@ -58,6 +61,8 @@ async function load() {
       take(state);
       page.rows = new Map(state.rows.map((row) => [row.id, row]));
       renderAll();
+      keepPictured();
+      if (page.recalled) recallService(); else showService();
     } while (page.stale);
   } catch (problem) {
     at("summary").textContent = `The state could not be read: ${problem.message}`;
@@ -68,7 +73,7 @@ async function load() {
 
 function take(state) {
   if (state.summary) page.summary = state.summary;
-  if (state.nodes) { page.nodes = state.nodes; renderNodes(); }
+  if (state.nodes) page.nodes = state.nodes;
 }
 
 function change(event) {
@@ -83,7 +88,7 @@ function change(event) {
   if (page.changes.length && !page.waiting) {
     page.waiting = setTimeout(() => { page.waiting = 0; suppose(); }, AGAIN);
   }
-  if (page.chosen && news.rows.some((row) => row.id === page.chosen.id)) showDetails();
+  if (keepPictured() || news.nodes || news.rows.some((row) => row.id === page.pictured)) showService();
 }
 
 function connect() {
@@ -94,8 +99,9 @@ function connect() {
   source.addEventListener("reset", load);
   source.addEventListener("change", (event) => { live(`live, changed at ${new Date().toLocaleTimeString()}`, true); change(event); });
   source.addEventListener("error", () => {
-    if (source.readyState !== EventSource.CLOSED) { live("not live: trying to connect", false); return; }
-    live("not live: asked again every 10 seconds", false);
+    const last = page.news ? `; last news at ${page.news.toLocaleTimeString()}` : "";
+    if (source.readyState !== EventSource.CLOSED) { live(`not live: trying to connect${last}`, false); return; }
+    live(`not live: asked again every 10 seconds${last}`, false);
     load();
     page.poll = setInterval(load, POLL);
   });
@@ -104,6 +110,8 @@ function connect() {
 function live(text, works) {
   at("live").textContent = text;
   at("live").className = works ? "" : "broken";
+  if (works) page.news = new Date();
+  document.body.classList.toggle("dimmed", !works);
 }
 
 // --- the table
@@ -121,6 +129,9 @@ const isUncovered = (row) => [...Object.values(row.zones), row.others || NO_CELL
 const shownRow = (row) => page.supposed.get(row.id) || row;
 const limit = () => page.screens * Math.min(PAGE_ROWS, Math.ceil(PAGE_CELLS / Math.max(1, page.zones.length)));
 const hasGap = (row) => row.problems.length > 0 || !row.endpoints || isUncovered(row);
+const uncovered = (row) => [...Object.values(row.zones), row.others || NO_CELL].reduce((sum, cell) => sum + cell[1] - cell[2], 0);
+const worstFirst = (a, b) => uncovered(b) - uncovered(a) || (b.endpoints ? 0 : 1) - (a.endpoints ? 0 : 1) ||
+  b.problems.length - a.problems.length || (a.id < b.id ? -1 : 1);
 
 function renderAll() {
   at("cluster-name").textContent = page.summary.name || "the cluster";
@@ -136,8 +147,7 @@ function renderAll() {
     focused = placeOf(document.activeElement);
     page.lines.clear();
     at("body").replaceChildren();
-    at("head").replaceChildren(...FIXED.map((text) => made("th", {scope: "col"}, text)),
-      ...names.map((name) => made("th", {scope: "col"}, zoneText(name))));
+    at("head").replaceChildren(...["Service", ...names.map(zoneText), ...LAST].map((text) => made("th", {scope: "col"}, text)));
   }
   renderRows();
   if (focused) focusPlace(focused);
@@ -162,7 +172,7 @@ function focusPlace([id, name]) {
 function renderRows() {
   const find = at("find").value.trim().toLowerCase();
   const gapsOnly = at("show").value === "gaps";
-  const all = [...page.rows.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+  const all = [...page.rows.values()].sort(worstFirst);
   const wanted = all.filter((row) => row.id.toLowerCase().includes(find) && (!gapsOnly || hasGap(shownRow(row))));
   const shown = wanted.slice(0, limit());
   const kept = new Set(shown.map((row) => row.id));
@@ -174,7 +184,7 @@ function renderRows() {
     if (line !== next) at("body").insertBefore(line, next);
     before = line;
   }
-  keepTabStop();
+  keepTabStop("body");
   at("more").hidden = wanted.length <= limit();
   at("left-out").hidden = !page.summary.left_out;
   at("left-out").textContent = `${count(page.summary.left_out, "Service")} with better coverage are not shown.`;
@@ -199,13 +209,15 @@ function renderRow(given) {
     known = {line: made("tr"), head: button("", () => choose(given.id, null)), keys: made("td", {class: "keys"}),
       endpoints: made("td"), misses: made("td"), cells: new Map(), written: ""};
     known.head.textContent = given.id;
-    known.line.append(made("th", {scope: "row"}, known.head), known.keys, known.endpoints, known.misses);
+    known.line.dataset.service = given.id;
+    known.line.append(made("th", {scope: "row"}, known.head));
     for (const name of page.zones) {
-      const cell = {box: made("td", {class: "cell"}), press: button("", () => choose(given.id, name))};
+      const cell = {box: made("td", {class: "cell", "data-zone": name}), press: button("", () => choose(given.id, name))};
       cell.box.append(cell.press);
       known.cells.set(name, cell);
       known.line.append(cell.box);
     }
+    known.line.append(known.endpoints, known.misses, known.keys);
     page.lines.set(given.id, known);
   }
   const misses = page.summary.misses[given.id] || 0;
@@ -213,7 +225,7 @@ function renderRow(given) {
   known.line.classList.toggle("chosen", page.chosen !== null && page.chosen.id === given.id);
   if (written === known.written) return known.line;
   known.written = written;
-  known.keys.replaceChildren(row.keys.join(", "), ...row.problems.map((text) => made("span", {class: "problem"}, text)));
+  known.keys.replaceChildren(...breakable(row.keys.join(", ")), ...row.problems.map((text) => made("span", {class: "problem"}, text)));
   known.endpoints.textContent = row.endpoints;
   known.misses.textContent = misses;
   for (const [name, cell] of known.cells) renderCell(given, row, name, cell);
@@ -234,19 +246,23 @@ function renderCell(given, row, name, {box, press}) {
     made("span", {class: "unseen"}, spoken));
 }
 
-// --- the keyboard: one tab stop for the table, arrow keys in it
+// --- the keyboard: one tab stop for the table and one for the nodes, arrow keys in each
 
-const pressable = () => [...at("body").rows].map((line) => [...line.querySelectorAll("button")]);
+const GRIDS = {
+  body: {lines: () => [...at("body").rows].map((line) => [...line.querySelectorAll("button")]), focus: null},
+  nodes: {lines: () => [...at("nodes").children].map((zone) => [...zone.querySelectorAll("button")]), focus: null, upright: true},
+};
+const TURNED = {ArrowLeft: "ArrowUp", ArrowUp: "ArrowLeft", ArrowRight: "ArrowDown", ArrowDown: "ArrowRight"};
 
-function keepTabStop() {
-  const all = pressable().flat();
-  const current = all.includes(page.focus) ? page.focus : all[0];
+function keepTabStop(id) {
+  const all = GRIDS[id].lines().flat();
+  const current = all.includes(GRIDS[id].focus) ? GRIDS[id].focus : all[0];
   for (const each of all) each.tabIndex = each === current ? 0 : -1;
-  page.focus = current || null;
+  GRIDS[id].focus = current || null;
 }
 
-function move(event) {
-  const lines = pressable();
+function move(id, event) {
+  const lines = GRIDS[id].lines(), key = (GRIDS[id].upright && TURNED[event.key]) || event.key;
   const row = lines.findIndex((line) => line.includes(event.target));
   if (row < 0) return;
   const column = lines[row].indexOf(event.target);
@@ -254,8 +270,8 @@ function move(event) {
     ArrowLeft: [row, column - 1], ArrowRight: [row, column + 1], ArrowUp: [row - 1, column], ArrowDown: [row + 1, column],
     Home: [event.ctrlKey ? 0 : row, 0], End: [event.ctrlKey ? lines.length - 1 : row, lines[row].length - 1],
   };
-  const target = steps[event.key] && (lines[steps[event.key][0]] || [])[steps[event.key][1]];
-  if (!steps[event.key]) return;
+  const target = steps[key] && (lines[steps[key][0]] || [])[steps[key][1]];
+  if (!steps[key]) return;
   event.preventDefault();
   if (target) target.focus();
 }

@@ -99,7 +99,7 @@ class PageRoutes:
 
     def _service(self, request: HttpRequest) -> asyncio.Future[HttpReply]:
         maker, key = self._makers[self._number(request)], _service_key(request)
-        return self._in_slices(maker.detail_steps(key))
+        return self._in_slices(maker.detail_steps(key, request.repeated.get("change", ())))
 
     def _what_if(self, request: HttpRequest) -> asyncio.Future[HttpReply]:
         maker = self._makers[self._number(request)]

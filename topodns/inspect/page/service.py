@@ -1,13 +1,14 @@
 """One Service on the page: as a row with what clients of each topology zone get, and with all details."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from ipaddress import ip_address
 from typing import Final
 
+from topodns.cluster.endpoints import EMPTY_GROUP, Group
 from topodns.cluster.model import ZONE_LABEL, Endpoint, Node, ObjectKey, Policy
 from topodns.inspect.coverage import use_coverage_steps
 from topodns.inspect.findings import coverage_finding_steps, view_findings
@@ -30,6 +31,8 @@ MAX_GROUPS: Final = 500  # groups of Nodes shown
 MAX_FINDINGS: Final = 20  # of an audit shown
 MAX_NAMES: Final = 100  # of the Nodes of one group
 STEP: Final = 100  # endpoints or groups written in one step
+
+_GROUPS: Final = 100  # of clients, or of endpoints, whose flows are added in one step
 
 UNCOVERED: Final = 3  # severities: clients on some Node get no endpoint
 EMPTY: Final = 2  # there is no ready endpoint
@@ -80,6 +83,7 @@ class RowScope:
 class ServiceRow:
     name: str  # namespace/name
     severity: int  # 0, or one of the constants above
+    endpoints: int  # ready ones
     text: str  # a JSON object, see `row_of`
     zones: Mapping[str, ZoneCoverage] = field(default_factory=dict)  # with and without a column
 
@@ -92,13 +96,14 @@ def service_row_steps(key: ObjectKey, view: ServiceView | None, notice: str, sco
     name = str(key)
     if view is None:
         row = {"id": name, "keys": [], "source": "", "problems": [notice], "endpoints": 0, "zones": {}, "others": None}
-        return ServiceRow(name, PROBLEM, json.dumps(row))
+        return ServiceRow(name, PROBLEM, 0, json.dumps(row))
 
     def row_steps(found: Coverage) -> Steps[ServiceRow]:
         written = row_of(found, notice, scope)
         yield
         severity = UNCOVERED if found.covered < found.nodes else PROBLEM if written["problems"] else 0
-        return ServiceRow(name, severity if found.endpoints else EMPTY, json.dumps(written), found.zones)
+        severity = severity if found.endpoints else EMPTY
+        return ServiceRow(name, severity, found.endpoints, json.dumps(written), found.zones)
 
     return (yield from use_coverage_steps(view, scope.groups, scope.topology, row_steps, with_alone=False))
 
@@ -106,16 +111,21 @@ def service_row_steps(key: ObjectKey, view: ServiceView | None, notice: str, sco
 def service_detail_steps(view: ServiceView, notice: str, scope: RowScope) -> Steps[bytes]:
     """The details of a Service as a JSON object; the arguments are those of `service_row_steps`.
 
-    `clients`: groups of Nodes whose clients get the same answers, those without an endpoint first.
+    `clients`: groups of Nodes whose clients get the same answers, those without an endpoint first. `flows`: see
+    `_flow_steps`. `findings`: those of an audit, each with its severity.
     """
 
     def detail_steps(found: Coverage) -> Steps[bytes]:
         clients = yield from _client_steps(found)
         findings = yield from gather_steps(coverage_finding_steps(found, scope.groups))
         endpoints = yield from _endpoint_steps(found, scope.groups.nodes)
+        flows = yield from _flow_steps(found, scope)
         detail = {
             **row_of(found, notice, scope),
-            "findings": [finding.text for finding in findings[:MAX_FINDINGS]],
+            "findings": [
+                {"severity": finding.severity.value, "text": finding.text} for finding in findings[:MAX_FINDINGS]
+            ],
+            "flows": flows,
             "clients_left_out": len(found.clients) - len(clients),
             "listed_of": len(found.load),
             "skew": round(found.skew, 2),
@@ -184,6 +194,72 @@ def _group(group: ClientGroup) -> Mapping[str, object]:
             for answer in group.answers
         ],
     }
+
+
+class _Flows:
+    """Where the queries of one client on each Node of a zone go, in Nodes: a client divides itself evenly among the
+    endpoints of its answer.
+    """
+
+    def __init__(self) -> None:
+        self.nodes = 0
+        self.nowhere = 0
+        self.own_node = 0.0
+        self.to: defaultdict[str | None, float] = defaultdict(
+            float
+        )  # by the zone of the endpoints; None: one without a column
+
+    def json(self, zone: str | None) -> Mapping[str, object]:
+        to = [[name, round(share, 2)] for name, share in self.to.items()]
+        return {
+            "zone": zone,
+            "nodes": self.nodes,
+            "nowhere": self.nowhere,
+            "own_node": round(self.own_node, 2),
+            "to": to,
+        }
+
+
+def _flow_steps(found: Coverage, scope: RowScope) -> Steps[list[Mapping[str, object]]]:
+    """The flows from each zone with Nodes, for the family with more endpoints.
+
+    A zone without a column counts as null. Each group of endpoints is gone through once, not once per client.
+    """
+    names, nodes = scope.columns.names, scope.groups.nodes
+    family = max(found.service.families, key=lambda each: len(each[1]), default=(4, ()))[0]
+    flows: dict[str | None, _Flows] = {}
+    askers: dict[int, tuple[Group, Counter[str | None]]] = {}  # by id() of endpoints: these, and clients by zone
+    asked: dict[str, int] = {}  # by the name of a Node: id() of the endpoints that its clients get
+    done = 0
+    for clients in found.clients:
+        zone = clients.topology_zone if clients.topology_zone in names else None
+        of_zone = flows.setdefault(zone, _Flows())
+        of_zone.nodes += clients.size
+        group = next((each.group for each in clients.answers if each.family == family), EMPTY_GROUP)
+        if not group.endpoints:
+            of_zone.nowhere += clients.size
+            continue
+        askers.setdefault(id(group), (group, Counter()))[1][zone] += clients.size
+        for node in clients.nodes:
+            asked[node.name] = id(group)
+            done += 1
+            if done % _GROUPS == 0:
+                yield
+    for number, (group, clients_by_zone) in askers.items():
+        share = 1 / len(group.endpoints)
+        of_group: Counter[str | None] = Counter()
+        for endpoint in group.endpoints:
+            zone = _zone_of(endpoint, nodes)
+            of_group[zone if zone in names else None] += 1
+            if asked.get(endpoint.node_name) == number:
+                flows[zone if zone in names else None].own_node += share
+            done += 1
+            if done % _GROUPS == 0:
+                yield
+        for zone_of_clients, size in clients_by_zone.items():
+            for to, count in of_group.items():
+                flows[zone_of_clients].to[to] += size * count * share
+    return [of_zone.json(zone) for zone, of_zone in sorted(flows.items(), key=lambda each: (each[0] is None, each[0]))]
 
 
 def _endpoint_steps(found: Coverage, nodes: Mapping[str, Node]) -> Steps[list[str]]:

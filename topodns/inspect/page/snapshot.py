@@ -6,7 +6,7 @@ A row is made again only if its Service's policy or endpoints, or any Node, chan
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
@@ -25,6 +25,7 @@ from topodns.inspect.page.service import (
     service_detail_steps,
     service_row_steps,
 )
+from topodns.inspect.what_if import parse_changes, scenario_steps
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.topology.settings import TopologySettings
 
@@ -113,13 +114,21 @@ class SnapshotMaker:
             self._scope = replace(self._scope, groups=NodeGroups(known), columns=ZoneColumns(nodes))
         return self._scope
 
-    def detail_steps(self, key: ObjectKey) -> Steps[bytes]:
-        """The details of a Service, see `service_detail_steps`. Raises Refused if no headless one has this key."""
+    def detail_steps(self, key: ObjectKey, texts: Sequence[str] = ()) -> Steps[bytes]:
+        """The details of a Service, see `service_detail_steps`, after hypothetical changes of these texts.
+
+        Raises Refused if no headless Service has this key, and for nonsense.
+        """
+        changes = parse_changes(texts)
         state, scope = self.cluster.state, self.scope()
         yield
         view = service_view(state, key, state.governing_services())
         if view is None:
             raise Refused(f"no headless Service {key.name!r} in namespace {key.namespace!r}", 404)
+        if changes:
+            scenario = yield from scenario_steps(state, scope.groups.nodes, changes)
+            view, scope = scenario.view(view), replace(scope, groups=NodeGroups(scenario.nodes))
+            yield
         return (yield from service_detail_steps(view, state.policy_notices().get(key, ""), scope))
 
     def kept_row(self, key: ObjectKey, view: ServiceView | None, notice: str, scope: RowScope) -> ServiceRow | None:

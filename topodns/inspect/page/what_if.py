@@ -18,9 +18,11 @@ def what_if_steps(maker: SnapshotMaker, texts: Sequence[str]) -> Steps[bytes]:
     """The result of these changes as a JSON object: `rows` are those that would differ, `worse` the Services whose
     clients would lose. `inspect.what_if` has the form of a change.
 
-    A member of `worse`: the Service, and for how many more of the Nodes that are left clients would get no endpoint
-    (`without_endpoints`) or only far ones (`far`). `differ` is the number of rows that would, of which the first
-    MAX_ROWS are there, and `nodes` that of the Nodes that are left. Raises Refused for nonsense.
+    A member of `worse`: the Service, for how many more of the Nodes that are left clients would get no endpoint
+    (`without_endpoints`) or only far ones (`far`), and how many endpoints it has then (`endpoints`); those that would
+    have none are all there. `differ` is the number of rows that would, of which the first MAX_ROWS are there, `nodes`
+    that of the Nodes that are left, `endpoints` the ready ones of all Services of the page before and after. Raises
+    Refused for nonsense.
     """
     changes = parse_changes(texts)
     if not changes:
@@ -31,7 +33,7 @@ def what_if_steps(maker: SnapshotMaker, texts: Sequence[str]) -> Steps[bytes]:
     after_scope = replace(scope, groups=NodeGroups(scenario.nodes))
     yield
     governing, notices = state.governing_services(), state.policy_notices()
-    differ, rows = 0, list[str]()
+    differ, rows, ready_before, ready_after = 0, list[str](), 0, 0
     worse: list[Mapping[str, object]] = []
     for key in sorted({*state.policies, *scenario.services}):
         view = service_view(state, key, governing)
@@ -46,16 +48,18 @@ def what_if_steps(maker: SnapshotMaker, texts: Sequence[str]) -> Steps[bytes]:
         yield
         after = yield from service_row_steps(key, then, notice, after_scope)
         yield
+        ready_before, ready_after = ready_before + before.endpoints, ready_after + after.endpoints
         if after.text == before.text:
             continue
         differ += 1
         if len(rows) < MAX_ROWS:
             rows.append(after.text)
         without, far = _lost(before, after)
-        if without or far:
-            worse.append({"id": after.name, "without_endpoints": without, "far": far})
+        if without or far or before.endpoints > after.endpoints == 0:
+            lost = {"id": after.name, "without_endpoints": without, "far": far, "endpoints": after.endpoints}
+            worse.append(lost)
     yield
-    counts = f'"differ":{differ},"nodes":{len(scenario.nodes)}'
+    counts = f'"differ":{differ},"nodes":{len(scenario.nodes)},"endpoints":[{ready_before},{ready_after}]'
     return f'{{{counts},"worse":{json.dumps(worse)},"rows":[{",".join(rows)}]}}'.encode()
 
 

@@ -1,16 +1,18 @@
 """The details of one Service."""
 
 import json
+from collections import Counter, defaultdict
 from typing import Any
 
 import pytest
 
 from tests.support.demo import Demo
 from tests.support.page_cluster import maker_of
-from topodns.cluster.model import ObjectKey
+from topodns.cluster.model import ZONE_LABEL, ObjectKey
 from topodns.inspect.errors import Refused
 from topodns.inspect.page import service
 from topodns.time_slices import do_at_once
+from topodns.topology.select import Location, select
 
 
 @pytest.fixture(scope="module")
@@ -18,9 +20,9 @@ def demo() -> Demo:
     return Demo()
 
 
-def detail(demo: Demo, name: str) -> Any:
+def detail(demo: Demo, name: str, *changes: str) -> Any:
     maker = maker_of(demo.generation.clusters[0])
-    return json.loads(do_at_once(maker.detail_steps(ObjectKey(*name.split("/")))))
+    return json.loads(do_at_once(maker.detail_steps(ObjectKey(*name.split("/")), changes)))
 
 
 def test_clients_are_grouped_by_what_they_get_and_those_without_an_endpoint_come_first(demo: Demo) -> None:
@@ -47,7 +49,57 @@ def test_endpoints_have_their_place_and_their_load(demo: Demo) -> None:
 
 
 def test_what_an_audit_finds_is_in_it(demo: Demo) -> None:
-    assert any("eu-1c" in text for text in detail(demo, "data/db-near")["findings"])
+    assert any("eu-1c" in one["text"] for one in detail(demo, "data/db-near")["findings"])
+
+
+def test_flows_go_from_the_zone_of_the_clients_to_those_of_their_endpoints(demo: Demo) -> None:
+    """One client on each Node, which divides itself evenly among the endpoints of its answer."""
+    assert detail(demo, "shop/cache")["flows"] == [
+        {"zone": "eu-1a", "nodes": 3, "nowhere": 0, "own_node": 2.0, "to": [["eu-1a", 3.0]]},
+        {"zone": "eu-1b", "nodes": 3, "nowhere": 0, "own_node": 1.0, "to": [["eu-1b", 3.0]]},
+        {"zone": "eu-1c", "nodes": 3, "nowhere": 0, "own_node": 0.0, "to": [["eu-1a", 2.0], ["eu-1b", 1.0]]},
+    ]
+    assert detail(demo, "data/db-near")["flows"][2] == {
+        "zone": "eu-1c", "nodes": 3, "nowhere": 3, "own_node": 0.0, "to": [],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["data/db-near", "monitoring/agent", "shop/cache", "shop/kiosk", "shop/search"])
+def test_flows_are_the_sums_of_what_each_node_gets(demo: Demo, name: str) -> None:
+    state = demo.generation.clusters[0].state
+    key = ObjectKey(*name.split("/"))
+    pool, policy = state.backends(key).pools[4], state.policies[key]
+    own_node, nowhere = defaultdict[str, float](float), Counter[str]()
+    to = defaultdict[tuple[str, str], float](float)
+    for node in state.all_nodes().values():
+        endpoints = select(pool, policy, Location(node.name, node)).group.endpoints
+        zone = node.labels[ZONE_LABEL]
+        nowhere[zone] += not endpoints
+        for each in endpoints:
+            own_node[zone] += (each.node_name == node.name) / len(endpoints)
+            to[zone, state.all_nodes()[each.node_name].labels[ZONE_LABEL]] += 1 / len(endpoints)
+    for flow in detail(demo, name)["flows"]:
+        zone = flow["zone"]
+        assert flow["own_node"] == pytest.approx(own_node[zone], abs=0.01)
+        assert flow["nowhere"] == nowhere[zone]
+        expected = {there: share for (here, there), share in to.items() if here == zone}
+        assert dict(flow["to"]) == pytest.approx(expected, abs=0.01)
+
+
+def test_zones_without_a_column_share_one_flow(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "MAX_COLUMNS", 2)
+    assert [(flow["zone"], flow["nodes"]) for flow in detail(demo, "shop/cache")["flows"]] == [
+        ("eu-1a", 3), ("eu-1b", 3), (None, 3),
+    ]  # fmt: skip
+
+
+def test_details_may_be_those_after_a_hypothetical_change(demo: Demo) -> None:
+    near = detail(demo, "data/db-near", "node=node-b1:down")
+    assert [(flow["zone"], flow["nodes"], flow["nowhere"]) for flow in near["flows"]] == [
+        ("eu-1a", 3, 0), ("eu-1b", 2, 2), ("eu-1c", 3, 3),
+    ]  # fmt: skip
+    with pytest.raises(Refused, match="no Node is named 'node-z1'"):
+        detail(demo, "data/db-near", "node=node-z1:down")
 
 
 def test_all_of_it_is_bounded(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:

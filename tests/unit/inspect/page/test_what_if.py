@@ -36,6 +36,18 @@ def test_without_the_only_endpoint_of_a_zone_its_other_clients_lose(demo: Demo) 
     assert near["zones"]["eu-1b"] == [0, 2, 0, 0]
 
 
+def test_lost_endpoints_count_also_where_all_clients_still_get_one(demo: Demo) -> None:
+    assert supposed(demo, "node=node-b1:down")["endpoints"] == [20, 17]
+
+
+def test_without_any_node_every_service_loses_its_endpoints(demo: Demo) -> None:
+    found = supposed(demo, *(f"zone={zone}:down" for zone in ("eu-1a", "eu-1b", "eu-1c")))
+    assert (found["nodes"], found["endpoints"]) == (0, [20, 0])
+    assert [(one["id"], one["endpoints"]) for one in found["worse"]] == [
+        (name, 0) for name in ("data/db-near", "monitoring/agent", "shop/cache", "shop/kiosk", "shop/search")
+    ]
+
+
 def test_other_keys_may_cover_more(demo: Demo) -> None:
     found = supposed(demo, "keys=data/db-near:topology.kubernetes.io/zone,*")
     assert (found["worse"], found["differ"], found["nodes"]) == ([], 1, 9)

@@ -1,0 +1,189 @@
+// The picture: zones as columns, and the flow of queries between them for one Service.
+
+const DRAWN_NODES = 12; // names of a group of equal nodes that are drawn at once
+const WIDE = 1000; // units of the drawing, whose width is that of all columns
+const INSIDE = 0.8; // of a column's width that flows take at most
+
+// Fetch the Service of the picture, as if the changes were made, and draw it, and its details if they are open.
+async function showService() {
+  const id = page.pictured, asked = page.changes.join("\n");
+  if (id === null || (page.detail && page.detail.id !== id)) page.detail = null;
+  if (!page.detail) drawPicture(); // the nodes, until more is known
+  if (id === null) return;
+  try {
+    const detail = await ask("service", ["service", id], ...page.changes.map((text) => ["change", text]));
+    if (page.pictured !== id || page.changes.join("\n") !== asked) return;
+    page.detail = detail;
+    page.problem = "";
+  } catch (problem) {
+    if (page.pictured !== id || page.changes.join("\n") !== asked) return;
+    page.detail = null;
+    page.problem = problem.message;
+  }
+  drawPicture();
+  if (page.chosen) showDetails();
+}
+
+// The worst Service is drawn until the user chooses one.
+function keepPictured() {
+  if (page.pictured !== null && page.rows.has(page.pictured)) return false;
+  const first = [...page.rows.values()].sort(worstFirst)[0];
+  const before = page.pictured;
+  page.pictured = first ? first.id : null;
+  return page.pictured !== before;
+}
+
+function drawPicture() {
+  const detail = page.detail, flows = new Map((detail ? detail.flows : []).map((flow) => [flow.zone, flow]));
+  const zones = pictureZones(detail);
+  at("picture-title").textContent = page.pictured === null ? "Nodes" : `Where queries for ${page.pictured} go`;
+  say("picture-about", !detail ? page.problem || (page.pictured === null ? "No Service has topology keys." : "")
+    : `By ${detail.keys.join(", ") || "no valid keys"}; ${count(detail.endpoints, "ready endpoint")}${page.changes.length ? ", as if" : ""}. ` +
+      flowText(total(detail.flows)));
+  const focused = GRIDS.nodes.focus && GRIDS.nodes.focus.getAttribute("aria-label");
+  const hadFocus = at("nodes").contains(document.activeElement);
+  at("nodes").replaceChildren(...zones.map((zone) => zoneColumn(zone, flows.get(zone), detail)));
+  GRIDS.nodes.focus = GRIDS.nodes.lines().flat().find((each) => each.getAttribute("aria-label") === focused) || null;
+  keepTabStop("nodes");
+  if (hadFocus && GRIDS.nodes.focus) GRIDS.nodes.focus.focus();
+  at("destinations").replaceChildren(...zones.map((zone) => destination(zone, detail)));
+  at("flows").replaceChildren(...bands(zones, flows));
+  for (const id of ["nodes", "destinations"]) at(id).style.setProperty("--columns", zones.length || 1);
+  at("flows").style.setProperty("--columns", zones.length || 1);
+  at("node-names").replaceChildren(...page.nodes.map(([name]) => made("option", {value: name})));
+}
+
+// The zones of nodes and endpoints that have a column, then null for all others.
+function pictureZones(detail) {
+  const names = new Set(page.summary.zones);
+  for (const [, zone] of page.nodes) if (!page.summary.other_zones) names.add(zone);
+  const sorted = [...names].sort();
+  return page.summary.other_zones || (detail && detail.flows.some((flow) => flow.zone === null)) ? [...sorted, null] : sorted;
+}
+
+const parts = (flow) => {
+  const own = flow.to.filter(([zone]) => zone === flow.zone && zone).reduce((sum, [, share]) => sum + share, 0);
+  const all = flow.to.reduce((sum, [, share]) => sum + share, 0);
+  const ownNode = Math.min(flow.own_node, all);
+  return {"own-node": ownNode, "own-zone": Math.max(0, own - ownNode), farther: Math.max(0, all - Math.max(own, ownNode)), nowhere: flow.nowhere};
+};
+
+function total(flows) {
+  const sums = {"own-node": 0, "own-zone": 0, farther: 0, nowhere: 0, nodes: 0};
+  for (const flow of flows) {
+    for (const [kind, share] of Object.entries(parts(flow))) sums[kind] += share;
+    sums.nodes += flow.nodes;
+  }
+  return sums;
+}
+
+const WORDS = {"own-node": "to the own node", "own-zone": "to the own zone", farther: "farther", nowhere: "nowhere"};
+
+function flowText(sums) {
+  if (!sums.nodes) return "No node is left.";
+  const shares = Object.entries(WORDS).filter(([kind]) => sums[kind] > 0.004)
+    .map(([kind, words]) => `${Math.round((100 * sums[kind]) / sums.nodes) || "under 1"} % ${words}`);
+  return `Of queries ${shares.join(", ")}.`;
+}
+
+function zoneColumn(zone, flow, detail) {
+  const title = zone === null ? "other zones" : zoneText(zone);
+  const text = `zone=${zone}:down`, isDown = page.changes.includes(text);
+  const head = zone ? toggle(title, text, `zone ${zone}: as if down`) : made("strong", {}, title);
+  const names = page.nodes.filter(([, of]) => (zone === null ? !page.summary.zones.includes(of) : of === zone)).map(([name]) => name);
+  const column = made("div", {class: `zone${isDown ? " down" : ""}`}, made("h3", {}, head));
+  if (flow) column.append(made("p", {class: "shares"}, ...shareLines(flow)));
+  else if (detail) column.append(made("p", {class: "faint"}, names.length ? "no node left" : "no nodes"));
+  column.append(...nodeGroups(zone, names, detail));
+  return column;
+}
+
+function shareLines(flow) {
+  const rounded = (share) => (share < 10 ? `${Math.round(share * 10) / 10}` : `${Math.round(share)}`);
+  const lines = Object.entries(parts(flow)).filter(([, share]) => share > 0.004)
+    .map(([kind, share]) => made("span", {class: `share ${kind}`}, `${rounded(share)} ${WORDS[kind]}`));
+  return [`${count(flow.nodes, "node")} ask${flow.nodes === 1 ? "s" : ""}: `, ...lines];
+}
+
+// The nodes of a zone, those together whose clients get the same.
+function nodeGroups(zone, names, detail) {
+  const left = new Set(names);
+  const groups = [];
+  for (const group of detail ? detail.clients : []) {
+    const own = group.nodes.filter((name) => left.has(name));
+    if (!own.length) continue;
+    own.forEach((name) => left.delete(name));
+    groups.push([answerText(group), own, group.size - group.nodes.length]);
+  }
+  const down = [...left].filter((name) => page.changes.includes(`node=${name}:down`) || page.changes.includes(`zone=${zone}:down`));
+  down.forEach((name) => left.delete(name));
+  if (left.size) groups.push(["", [...left], 0]);
+  if (down.length) groups.push(["as if down", down, 0]);
+  const merged = new Map();
+  for (const [text, own, more] of groups) {
+    const [before, unnamed] = merged.get(text) || [[], 0];
+    merged.set(text, [[...before, ...own], unnamed + more]);
+  }
+  return [...merged].map(([text, [own, more]]) => made("div", {class: "alike"}, ...(text ? [made("p", {}, ...breakable(text))] : []),
+    chips(own.sort().slice(0, DRAWN_NODES)), ...(own.length + more > DRAWN_NODES ? [made("p", {class: "faint"}, `and ${own.length + more - DRAWN_NODES} more`)] : [])));
+}
+
+function answerText(group) {
+  const [families, texts] = [new Set(), new Set()];
+  for (const answer of group.answers) {
+    families.add(answer.family);
+    texts.add(answer.endpoints ? `${count(answer.endpoints, "endpoint")}${answer.key ? " by " + answer.key : ""}`
+      : `no endpoint: ${answer.reason.replaceAll("_", " ")}`);
+  }
+  return texts.size === 1 || families.size < 2 ? [...texts].join("; ") || "no endpoint is ready" : clientText(group);
+}
+
+function destination(zone, detail) {
+  const here = detail ? detail.flows.reduce((sum, flow) => sum + flow.to.filter(([to]) => to === zone).reduce((part, [, share]) => part + share, 0), 0) : 0;
+  const cell = detail && (zone === null ? detail.others : Object.hasOwn(detail.zones, zone) && detail.zones[zone]);
+  return made("p", {}, detail ? `${count(cell ? cell[0] : 0, "endpoint")} in ${zone === null ? "other zones" : zoneText(zone)}` +
+    `${here > 0.004 ? `, asked from ${Math.round(here * 10) / 10} nodes` : ""}` : "");
+}
+
+// --- the drawing: areas from the zone of the clients, above, to that of the endpoints, below
+
+function bands(zones, flows) {
+  const width = WIDE / Math.max(1, zones.length), arriving = new Map();
+  for (const flow of flows.values()) for (const [to, share] of flow.to) arriving.set(to, (arriving.get(to) || 0) + share);
+  const most = Math.max(1, ...[...flows.values()].map((flow) => flow.nodes), ...arriving.values());
+  const unit = (INSIDE * width) / most;
+  const begin = (zone) => zones.indexOf(zone) * width + ((1 - INSIDE) / 2) * width;
+  const used = new Map(zones.map((zone) => [zone, 0]));
+  const areas = [];
+  for (const zone of zones) {
+    const flow = flows.get(zone);
+    if (!flow) continue;
+    let from = begin(zone);
+    const area = (kind, share, to) => {
+      if (share <= 0) return;
+      const size = share * unit, reaches = to !== undefined;
+      const end = reaches ? begin(to) + used.get(to) : from;
+      if (reaches) used.set(to, used.get(to) + size);
+      areas.push(band(kind, from, end, size, reaches));
+      from += size;
+    };
+    const {"own-node": ownNode, "own-zone": ownZone} = parts(flow);
+    for (const [to, share] of [...flow.to].sort(([a], [b]) => zones.indexOf(a) - zones.indexOf(b))) {
+      if (to === zone) {
+        area("own-node", Math.min(ownNode, share), to);
+        area(zone ? "own-zone" : "farther", zone ? ownZone : share - Math.min(ownNode, share), to);
+      } else area("farther", share, to);
+    }
+    area("nowhere", flow.nowhere);
+  }
+  return areas;
+}
+
+function band(kind, from, to, size, reaches) {
+  const shape = document.createElementNS(at("flows").namespaceURI, "path");
+  shape.setAttribute("class", kind);
+  shape.setAttribute("d", reaches
+    ? `M${from},0 C${from},50 ${to},50 ${to},100 L${to + size},100 C${to + size},50 ${from + size},50 ${from + size},0 Z`
+    : `M${from},0 L${from},30 L${from + size / 2},45 L${from + size},30 L${from + size},0 Z`);
+  return shape;
+}
