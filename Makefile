@@ -167,16 +167,19 @@ clean: ## remove what make made
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo 'topodns needs Python 3.11 or newer: make PYTHON=/path/to/python3.11'; exit 1; }
+	@echo 'making the virtual environment $(VENV)'
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo 'python3 has no venv module here: install it (Debian: apt install python3-venv)'; rm -rf $(VENV); exit 1; }
 
 $(VENV)/.runtime: requirements.lock pyproject.toml | $(BIN)/python
-	@echo 'installing the pinned libraries of requirements.lock into $(VENV), about a minute'
+	@echo 'downloading and installing the pinned libraries of requirements.lock: up to a minute'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@echo 'installing topodns'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.dev: requirements-dev.lock $(VENV)/.runtime
+	@echo 'downloading and installing the pinned libraries of requirements-dev.lock, for tests'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@touch $@
 
