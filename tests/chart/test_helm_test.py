@@ -3,6 +3,7 @@
 import shutil
 import socket
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -115,19 +116,38 @@ def test_a_name_outside_has_to_have_an_address_too(
     assert status(values, Dns("", None), monkeypatch) == 1
 
 
+@pytest.fixture
+def notes(tmp_path: Path) -> Callable[..., str]:
+    """The NOTES of the chart with these values, in one line."""
+    chart = shutil.copytree(CHART, tmp_path / "topodns")
+    (chart / "templates/notes.yaml").write_text(NOTES)
+
+    def notes(values: Values, namespace: str = NAMESPACE) -> str:
+        command = helm("template", RELEASE, chart, "--namespace", namespace, "--values", "-")
+        command += ["--show-only", "templates/notes.yaml"]
+        run = subprocess.run(command, input=yaml.safe_dump(values), capture_output=True, text=True, check=True)
+        return " ".join(yaml.safe_load(run.stdout)["notes"].split())
+
+    return notes
+
+
 @pytest.mark.parametrize(
     ("values", "names_coredns"),
     [(NEW_CLUSTER, False), (IN_ITS_PLACE, True), (BESIDE, False)],
     ids=["new cluster", "in its place", "beside"],
 )
 def test_the_notes_name_coredns_only_where_the_service_was_there_before(
-    values: Values, names_coredns: bool, tmp_path: Path
+    values: Values, names_coredns: bool, notes: Callable[..., str]
 ) -> None:
-    chart = shutil.copytree(CHART, tmp_path / "topodns")
-    (chart / "templates/notes.yaml").write_text(NOTES)
-    command = helm("template", RELEASE, chart, "--namespace", NAMESPACE, "--values", "-")
-    command += ["--show-only", "templates/notes.yaml"]
-    run = subprocess.run(command, input=yaml.safe_dump(values), capture_output=True, text=True, check=True)
-    notes = yaml.safe_load(run.stdout)["notes"]
-    assert f"helm -n {NAMESPACE} test {RELEASE}" in notes
-    assert ("coredns" in notes.lower()) == names_coredns
+    said = notes(values)
+    assert f"helm -n {NAMESPACE} test {RELEASE}" in said
+    assert ("coredns" in said.lower()) == names_coredns
+    assert "WARNING" not in said
+
+
+def test_the_notes_warn_of_a_corefile_without_topology(notes: Callable[..., str]) -> None:
+    warning = "WARNING: `servers` is without the plugin topology"
+    plugins = [{"name": "health"}, {"name": "ready"}]
+    assert warning in notes({**BESIDE, "servers": [{"plugins": plugins}]})
+    imported = [*plugins, {"name": "import", "parameters": "/etc/coredns/custom/*"}]
+    assert warning not in notes({**BESIDE, "servers": [{"plugins": imported}]})

@@ -21,10 +21,6 @@ REFUSED: dict[str, tuple[Values, str]] = {
         {"servers": [{"plugins": PROBES, "zone": "."}]},
         "at '/servers/0': additional properties 'zone'",
     ),
-    "a key of CoreDNS's chart that is spelt otherwise here": (
-        {"isClusterService": False},
-        "additional properties 'isClusterService' not allowed",
-    ),
     "an unknown mode": ({"mode": "instead"}, "value must be one of 'replace', 'beside'"),
     "a number that is none": ({"replicaCount": "two"}, "at '/replicaCount': got string, want integer"),
     "an address that is none": ({"service": {"clusterIP": "kube-dns"}}, "at '/service/clusterIP'"),

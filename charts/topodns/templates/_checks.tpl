@@ -4,6 +4,7 @@
 {{- if not (or .Values.deployment.enabled .Values.nodeCache.enabled .Values.locator.enabled) -}}
   {{- fail "deployment.enabled, nodeCache.enabled and locator.enabled: expected one of them at least, found none" -}}
 {{- end -}}
+{{- include "topodns.checkCoredns" . -}}
 {{- include "topodns.checkMode" . -}}
 {{- include "topodns.checkLabels" . -}}
 {{- include "topodns.checkNames" . -}}
@@ -34,6 +35,21 @@
 {{- end -}}
 {{- if and .Values.locator.enabled .Values.locator.crds (semverCompare "<1.31.0-0" .Capabilities.KubeVersion.Version) -}}
   {{- fail (printf "locator.crds: expected Kubernetes 1.31 or newer, found %s" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Values of CoreDNS's chart that this one has under another name. */}}
+{{- define "topodns.checkCoredns" -}}
+{{- if regexMatch "^(docker\\.io/|registry\\.k8s\\.io/)?coredns/coredns$" .Values.image.repository -}}
+  {{- fail (printf "image.repository: expected an image of topodns, found %s, which is CoreDNS's" .Values.image.repository) -}}
+{{- end -}}
+{{- if and (eq (toString .Values.isClusterService) "false") (ne .Values.mode "beside") -}}
+  {{- fail "isClusterService: expected true in mode replace, found false: set mode to beside" -}}
+{{- end -}}
+{{- with .Values.k8sAppLabelOverride -}}
+  {{- if or (ne . "kube-dns") (ne $.Values.mode "replace") -}}
+    {{- fail (printf "k8sAppLabelOverride: expected kube-dns, and mode replace, whose Pods have that label, found %s in mode %s: other labels are set by podLabels, with deployment.selector and service.selector" . $.Values.mode) -}}
+  {{- end -}}
 {{- end -}}
 {{- end -}}
 

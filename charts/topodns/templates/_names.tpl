@@ -119,3 +119,6 @@ k8s-app: kube-dns
 {{- define "topodns.ownAddresses" -}}
 {{- without (.Values.service.clusterIPs | default (compact (list .Values.service.clusterIP))) "None" | join "," -}}
 {{- end -}}
+
+{{/* For templates in the values that CoreDNS's chart documents. */}}
+{{- define "coredns.name" -}}{{- include "topodns.name" . -}}{{- end -}}

@@ -5,8 +5,9 @@ from typing import Any, Final
 
 import yaml
 
-from tests.support.chart.helm import Values
+from tests.support.chart.helm import ROOT, Values
 
+_COREDNS: Final = ROOT / "tests/support/chart/coredns_values.yaml"
 # `servers` of CoreDNS's chart as its README shows them: zones of one port together, ports of their own, a scheme.
 SERVERS_OF_COREDNS: Final[list[dict[str, Any]]] = yaml.safe_load(
     """
@@ -47,6 +48,40 @@ SERVERS_OF_COREDNS: Final[list[dict[str, Any]]] = yaml.safe_load(
 """
 )
 
+# All values of CoreDNS's chart with topodns's image, and all of them that it leaves empty or comments out, set.
+VALUES_OF_COREDNS: Final[dict[str, Any]] = {
+    **yaml.safe_load(_COREDNS.read_text(encoding="utf-8")),
+    "image": {"repository": "registry.example.com/topodns", "tag": "", "pullSecrets": [{"name": "registry"}]},
+}
+_SPREAD: Final = {
+    "labelSelector": {"matchLabels": {"app.kubernetes.io/name": '{{ template "coredns.name" . }}'}},
+    "topologyKey": "topology.kubernetes.io/zone",
+    "maxSkew": 1,
+    "whenUnsatisfiable": "ScheduleAnyway",
+}
+_CONFINED: Final = {
+    "allowPrivilegeEscalation": False,
+    "readOnlyRootFilesystem": True,
+    "capabilities": {"drop": ["ALL"]},
+}
+_USERS_OWN: Final = {"name": "users-own", "image": "registry.example.com/own:1", "securityContext": _CONFINED}
+OPTIONS_OF_COREDNS: Final[dict[str, Any]] = {
+    "isClusterService": True,
+    "k8sAppLabelOverride": "kube-dns",
+    "topologySpreadConstraints": [_SPREAD],
+    "autoscaler": {
+        "enabled": True,
+        "podAnnotations": {"a": "b"},
+        "podSecurityContext": {"runAsUser": 65534},
+        "customFlags": ["--nodelabels=topology.kubernetes.io/zone=us-east-1a"],
+        "configmap": {"annotations": {"strategy.spinnaker.io/versioned": "false"}},
+        "extraContainers": [_USERS_OWN],
+    },
+    "deployment": {"dnsPolicy": "None", "dnsConfig": {"nameservers": ["192.0.2.53"]}},
+    "initContainers": [{**_USERS_OWN, "name": "users-own-first"}],
+    "extraContainers": [_USERS_OWN],
+}
+
 MATRIX: Final[Mapping[str, Values]] = {
     "as it is": {},
     "with an address": {"service": {"clusterIP": "10.96.0.10"}},
@@ -63,6 +98,8 @@ MATRIX: Final[Mapping[str, Values]] = {
         "service": {"create": False},
     },
     "servers of CoreDNS's chart": {"servers": SERVERS_OF_COREDNS},
+    "values of CoreDNS's chart": VALUES_OF_COREDNS,
+    "options of CoreDNS's chart": OPTIONS_OF_COREDNS,
     "everything": {
         "service": {"clusterIP": "10.96.0.10", "trafficDistribution": "PreferSameZone", "annotations": {"a": "b"}},
         "prometheus": {

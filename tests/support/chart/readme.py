@@ -16,9 +16,8 @@ Installs topodns as the cluster DNS (`mode: replace`) or beside it (`mode: besid
 cache on every node. [docs/operate/install.md](../../docs/operate/install.md) has the steps, and the way back;
 [docs/operate/alerts.md](../../docs/operate/alerts.md) explains its alerts.
 
-Values of CoreDNS's chart have the same names here, and a list of `servers` can be used unchanged. This chart does not
-have `isClusterService` and `k8sAppLabelOverride`, which `mode` replaces, nor, below `autoscaler`, `configmap`,
-`extraContainers`, `livenessProbe` and the security contexts. Unknown keys are refused.
+A file of values of CoreDNS's chart (1.46.2) is accepted as a whole, with another `image.repository`. Refused are
+`isClusterService: false` unless `mode` is `beside`, a `k8sAppLabelOverride` other than `kube-dns`, and unknown keys.
 
 ## Values
 
