@@ -145,6 +145,19 @@ def test_the_notes_name_coredns_only_where_the_service_was_there_before(
     assert "WARNING" not in said
 
 
+def test_the_notes_have_the_address_of_the_cluster_dns(notes: Callable[..., str]) -> None:
+    assert f"Service kube-system/kube-dns at {SERVICE}." in notes(NEW_CLUSTER)
+
+
+def test_the_notes_warn_of_a_namespace_other_than_kube_system(notes: Callable[..., str]) -> None:
+    warning = "WARNING: the namespace is dns, not kube-system."
+    for values in (NEW_CLUSTER, IN_ITS_PLACE, BESIDE):
+        assert f"{warning} " in notes(values, "dns")
+    looked_for = "Tools, dashboards and network policies look for the cluster DNS in kube-system."
+    assert looked_for in notes(NEW_CLUSTER, "dns")
+    assert "kube-system/kube-dns finds Pods of kube-system only, so it leads to none" in notes(IN_ITS_PLACE, "dns")
+
+
 def test_the_notes_warn_of_a_corefile_without_topology(notes: Callable[..., str]) -> None:
     warning = "WARNING: `servers` is without the plugin topology"
     plugins = [{"name": "health"}, {"name": "ready"}]

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from tests.kubelab.programs import programs
-from tests.support.chart.helm import CHART, ROOT, Object, rendered
-from tests.support.chart.manifests import BASES, CLUSTER_DNS, FOLDER, Base, everything, files
+from tests.support.chart.helm import CHART, CLUSTER_DNS, ROOT, Object, rendered
+from tests.support.chart.manifests import BASES, FOLDER, Base, everything, files
 from tests.support.documents import yaml_block
 
 by_name = pytest.mark.parametrize("base", BASES, ids=[base.name for base in BASES])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.chart.helm import Refused, Values, rendered
+from tests.support.chart.helm import Refused, Values, rendered, rendered_text
 
 CACHE: dict[str, Any] = {"enabled": True, "dnsServer": ["10.96.0.10"]}
 PROBES = [{"name": "health"}, {"name": "ready"}]
@@ -130,6 +130,10 @@ REFUSED: dict[str, tuple[Values, str]] = {
         {"service": {"clusterIPs": ["10.96.0.10", "fd00::a"]}, "nodeCache": {**CACHE, "dnsServer": ["10.96.0.11"]}},
         "nodeCache.dnsServer: expected an address of the release's Service among them, 10.96.0.10,fd00::a, found 10.96",
     ),
+    "a cluster DNS whose address is neither given nor found": (
+        {},
+        "service.clusterIP: expected the address of the cluster DNS, which is clusterDNS of the kubelets (kubeadm: 10",
+    ),
     "a cluster DNS without an address": (
         {"service": {"clusterIP": "None"}},
         "service.clusterIP: expected an address for the cluster DNS, which pods ask by it, found None",
@@ -202,8 +206,15 @@ def nested(path: str, value: object) -> dict[str, Any]:
 def test_senseless_values_are_refused_with_a_sentence(case: str) -> None:
     values, sentence = REFUSED[case]
     with pytest.raises(Refused) as refusal:
-        rendered(values)
+        rendered_text(values)
     assert sentence in str(refusal.value)
+
+
+def test_the_cluster_dns_needs_no_address_where_the_release_does_not_make_its_service() -> None:
+    node_cache = {"enabled": True, "dnsServer": ["10.96.0.10"]}
+    assert rendered_text({"service": {"create": False}})
+    assert rendered_text({"deployment": {"enabled": False}, "nodeCache": node_cache})
+    assert rendered_text({"service": {"clusterIPs": ["10.96.0.10"]}})
 
 
 def test_a_cluster_without_admission_policies_is_refused_with_the_value_to_set() -> None:

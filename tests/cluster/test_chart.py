@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ import yaml
 
 from tests.cluster.conftest import Serve
 from tests.kubelab.api import Answer
-from tests.support.chart.helm import HELM, ROOT, rendered
-from tests.support.chart.manifests import BASES, CLUSTER_DNS
-from tests.support.chart.matrix import MATRIX
+from tests.support.chart.helm import CLUSTER_DNS, HELM, ROOT, rendered
+from tests.support.chart.manifests import BASES
+from tests.support.chart.matrix import MATRIX, VALUES_OF_COREDNS
 from tests.support.documents import yaml_block
 from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place
@@ -199,6 +200,38 @@ def test_installed_from_nothing_it_is_the_cluster_dns_and_its_address_outlives_i
     becomes(lambda: serving(cluster, "kube-dns", trial.namespace), [])
     trial.install({**SMALL, "mode": "beside"})
     trial.install({**SMALL, "mode": "beside", "podAnnotations": {"upgraded": "once"}})
+
+
+@contextmanager
+def kubelets_with(cluster: Cluster, cluster_dns: str) -> Iterator[None]:
+    """kubeadm's ConfigMap with the configuration of the kubelets."""
+    kubelet = f"apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\nclusterDNS:\n- {cluster_dns}\n"
+    name = {"name": "kubelet-config"}
+    cluster.create(
+        "kube-system", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": name, "data": {"kubelet": kubelet}}
+    )
+    try:
+        yield
+    finally:
+        cluster.delete("ConfigMap", "kube-system", "kubelet-config")
+
+
+def test_with_the_values_of_coredns_chart_it_has_the_address_that_the_cluster_has_for_it(
+    cluster: Cluster, askers: Askers, trial: Release
+) -> None:
+    """The kubelets' at first, and that of the Service from then on."""
+    run = trial.upgrade(VALUES_OF_COREDNS)
+    assert "found none, and the cluster has neither Service dns-trial/kube-dns nor kubeadm's ConfigMap" in run.stderr
+    with kubelets_with(cluster, ADDRESS):
+        run = trial.upgrade(VALUES_OF_COREDNS)
+    assert run.returncode == 0, run.stderr
+    assert f"Service dns-trial/kube-dns at {ADDRESS}." in run.stdout
+    assert "WARNING: the namespace is dns-trial, not kube-system." in run.stdout
+    assert "WARNING: `servers` is without the plugin topology" in run.stdout
+    assert address(cluster, trial, "kube-dns") == ADDRESS
+    becomes(lambda: askers["node2"].addresses(NAME, to=ADDRESS), FIRST_SERVICE)
+    run = trial.upgrade({**VALUES_OF_COREDNS, "podAnnotations": {"upgraded": "once"}})
+    assert (run.returncode, f"at {ADDRESS}." in run.stdout) == (0, True), run.stderr
 
 
 def test_beside_the_cluster_dns_a_pod_and_a_block_of_coredns_can_ask_it(

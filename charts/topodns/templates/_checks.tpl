@@ -36,6 +36,9 @@
 {{- if and .Values.locator.enabled .Values.locator.crds (semverCompare "<1.31.0-0" .Capabilities.KubeVersion.Version) -}}
   {{- fail (printf "locator.crds: expected Kubernetes 1.31 or newer, found %s" .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
+{{- if and (include "topodns.makesClusterDns" .) (not (include "topodns.ownAddresses" .)) -}}
+  {{- fail (printf "service.clusterIP: expected the address of the cluster DNS, which is clusterDNS of the kubelets (kubeadm: 10.96.0.10), found none, and the cluster has neither Service %s/%s nor kubeadm's ConfigMap kube-system/kubelet-config to take it from; helm template and --dry-run ask no cluster" .Release.Namespace (include "topodns.service" .)) -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Values of CoreDNS's chart that this one has under another name. */}}

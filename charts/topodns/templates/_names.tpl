@@ -115,9 +115,26 @@ k8s-app: kube-dns
 {{- end -}}
 {{- end -}}
 
-{{/* Addresses of the Service as far as they are given, with commas. */}}
+{{/*
+Addresses of the Service, with commas: those given; else, as the cluster DNS, those that the cluster has for it: of the
+Service as it is, or those that kubeadm gives the kubelets. A rendering without a cluster finds none.
+*/}}
 {{- define "topodns.ownAddresses" -}}
-{{- without (.Values.service.clusterIPs | default (compact (list .Values.service.clusterIP))) "None" | join "," -}}
+{{- $addresses := .Values.service.clusterIPs | default (compact (list .Values.service.clusterIP)) -}}
+{{- if and (not $addresses) (include "topodns.makesClusterDns" .) -}}
+  {{- $service := lookup "v1" "Service" .Release.Namespace (include "topodns.service" .) -}}
+  {{- $addresses = dig "spec" "clusterIPs" list $service -}}
+  {{- if not $addresses -}}
+    {{- $kubelets := lookup "v1" "ConfigMap" "kube-system" "kubelet-config" -}}
+    {{- $addresses = dig "clusterDNS" list (dig "data" "kubelet" "" $kubelets | fromYaml) -}}
+  {{- end -}}
+{{- end -}}
+{{- without $addresses "None" | join "," -}}
+{{- end -}}
+
+{{/* Not empty where the release has the Service of the cluster DNS. */}}
+{{- define "topodns.makesClusterDns" -}}
+{{- if and (eq .Values.mode "replace") .Values.deployment.enabled .Values.service.create -}}yes{{- end -}}
 {{- end -}}
 
 {{/* For templates in the values that CoreDNS's chart documents. */}}

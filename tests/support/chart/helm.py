@@ -17,6 +17,7 @@ from tests.kubelab.programs import KUBERNETES, Build, make_build
 ROOT: Final = Path(__file__).parents[3]
 CHART: Final = ROOT / "charts/topodns"
 RELEASE, NAMESPACE = "topodns", "kube-system"
+CLUSTER_DNS: Final = "10.96.0.10"  # kubeadm's
 
 Object = dict[str, Any]
 Values = Mapping[str, Any]
@@ -60,8 +61,19 @@ def rendered_text(values: Values, *words: str) -> str:
 
 
 def rendered(values: Values, *words: str) -> list[Object]:
-    """The objects of the chart with these values, its tests left out. Raises Refused."""
-    return [each for each in yaml.safe_load_all(rendered_text(values, "--skip-tests", *words)) if each]
+    """The objects of the chart with these values, its tests left out. Raises Refused.
+
+    Where the values give the cluster DNS no address, which helm does not find without a cluster, it has CLUSTER_DNS.
+    """
+    text = rendered_text(_addressed(values), "--skip-tests", *words)
+    return [each for each in yaml.safe_load_all(text) if each]
+
+
+def _addressed(values: Values) -> Values:
+    service = values.get("service", {})
+    if values.get("mode", "replace") == "beside" or service.get("clusterIP") or service.get("clusterIPs"):
+        return values
+    return {**values, "service": {**service, "clusterIP": CLUSTER_DNS}}
 
 
 if __name__ == "__main__":

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from tests.support.chart.boards import board_files
-from tests.support.chart.helm import CHART, NAMESPACE, ROOT, Values, rendered_text
+from tests.support.chart.helm import CHART, CLUSTER_DNS, NAMESPACE, ROOT, Values, rendered_text
 from tests.support.chart.readme import readme
 
 FOLDER: Final = ROOT / "config/kubernetes"
-CLUSTER_DNS: Final = "10.96.0.10"  # kubeadm's; another one is a patch of an overlay
 
 _SOURCE: Final = re.compile(r"^# Source: topodns/templates/(\S+)\n", re.MULTILINE)
 # What means something to helm alone, and what would have to change with each edit of a ConfigMap.
