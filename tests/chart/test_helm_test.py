@@ -158,6 +158,16 @@ def test_the_notes_warn_of_a_namespace_other_than_kube_system(notes: Callable[..
     assert "kube-system/kube-dns finds Pods of kube-system only, so it leads to none" in notes(IN_ITS_PLACE, "dns")
 
 
+def test_the_notes_have_the_effect_of_the_admission_policy(notes: Callable[..., str]) -> None:
+    of_all = "Headless Services with invalid topology keys, in all namespaces:"
+    denies_nothing = "Beside the cluster DNS nobody is denied anything, unless `admissionPolicy.actions` has Deny."
+    assert f"{of_all} Warn. {denies_nothing}" in notes(BESIDE)
+    assert f"{of_all} Deny." in notes(NEW_CLUSTER)
+    told_to = notes({**BESIDE, "admissionPolicy": {"actions": ["Deny"]}})
+    assert (f"{of_all} Deny." in told_to, denies_nothing in told_to) == (True, False)
+    assert of_all not in notes({**BESIDE, "admissionPolicy": {"enabled": False}})
+
+
 def test_the_notes_warn_of_a_corefile_without_topology(notes: Callable[..., str]) -> None:
     warning = "WARNING: `servers` is without the plugin topology"
     plugins = [{"name": "health"}, {"name": "ready"}]

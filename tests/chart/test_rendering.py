@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.chart.helm import CHART, NAMESPACE, Object, helm, rendered
+from tests.support.chart.helm import CHART, NAMESPACE, Object, Values, helm, rendered
 from tests.support.chart.matrix import MATRIX
 
 CLUSTER_WIDE = {
@@ -167,6 +167,21 @@ def test_pods_may_do_no_more_than_they_need(objects: list[Object]) -> None:
             profile = {**spec.get("securityContext", {}), **confined}["seccompProfile"]
             assert profile == {"type": "RuntimeDefault"}
         assert on_nodes or spec["securityContext"]["runAsNonRoot"] is True
+
+
+@pytest.mark.parametrize(
+    ("values", "actions"),
+    [
+        ({}, ["Deny"]),
+        ({"mode": "beside"}, ["Warn"]),
+        ({"mode": "beside", "admissionPolicy": {"actions": ["Deny", "Audit"]}}, ["Deny", "Audit"]),
+    ],
+)
+def test_beside_the_cluster_dns_the_policy_denies_nothing_unless_it_is_told_to(
+    values: Values, actions: list[str]
+) -> None:
+    (binding,) = of_kind(rendered(values), "ValidatingAdmissionPolicyBinding")
+    assert binding["spec"]["validationActions"] == actions
 
 
 def test_the_pods_of_the_cluster_dns_have_its_label_and_those_beside_it_have_not() -> None:

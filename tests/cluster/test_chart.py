@@ -80,9 +80,11 @@ def test_the_api_server_takes_the_plain_manifests(cluster: Cluster, base: str) -
 
 @pytest.fixture(scope="module")
 def admission(cluster: Cluster) -> Iterator[Place]:
-    """A namespace, while the policy is in force."""
+    """A namespace, while the policy is in force there."""
     policy = [each for each in rendered({}) if each["kind"].startswith("ValidatingAdmissionPolicy")]
     with cluster.namespace("admission") as place:
+        here = {"matchLabels": {"kubernetes.io/metadata.name": place.name}}
+        policy[1]["spec"]["matchResources"] = {"namespaceSelector": here}
 
         def refused() -> bool:
             return not tried(place, headless("probe", "no such key")).ok
@@ -232,6 +234,23 @@ def test_with_the_values_of_coredns_chart_it_has_the_address_that_the_cluster_ha
     becomes(lambda: askers["node2"].addresses(NAME, to=ADDRESS), FIRST_SERVICE)
     run = trial.upgrade({**VALUES_OF_COREDNS, "podAnnotations": {"upgraded": "once"}})
     assert (run.returncode, f"at {ADDRESS}." in run.stdout) == (0, True), run.stderr
+
+
+def test_beside_the_cluster_dns_invalid_keys_are_warned_of_and_let_in(cluster: Cluster, trial: Release) -> None:
+    run = trial.upgrade({**SMALL, "mode": "beside", "admissionPolicy": {"enabled": True}})
+    assert run.returncode == 0, run.stderr
+    assert "in all namespaces: Warn.\nBeside the cluster DNS nobody is denied anything" in run.stdout
+    said: list[str] = []
+
+    def warned() -> bool:
+        service = headless("invalid", "no such key")
+        run = cluster.kubectl("-n", trial.namespace, "apply", "--dry-run=server", "-f", "-", objects=[service])
+        assert run.returncode == 0, run.stderr
+        said[:] = [run.stderr]
+        return bool(run.stderr)
+
+    eventually(warned, "the policy is in force")
+    assert "topodns.io/topology-keys: expected a label key or *, found 'no such key'" in said[0]
 
 
 def test_beside_the_cluster_dns_a_pod_and_a_block_of_coredns_can_ask_it(

@@ -139,3 +139,8 @@ Service as it is, or those that kubeadm gives the kubelets. A rendering without 
 
 {{/* For templates in the values that CoreDNS's chart documents. */}}
 {{- define "coredns.name" -}}{{- include "topodns.name" . -}}{{- end -}}
+
+{{/* With commas. Beside the cluster DNS the release denies no user of the cluster anything, unless it is told to. */}}
+{{- define "topodns.admissionActions" -}}
+{{- join ", " .Values.admissionPolicy.actions | default (eq .Values.mode "replace" | ternary "Deny" "Warn") -}}
+{{- end -}}
