@@ -156,7 +156,6 @@ def test_pods_may_do_no_more_than_they_need(objects: list[Object]) -> None:
         spec = pods(workload)["spec"]
         on_nodes = workload["kind"] == "DaemonSet"
         assert spec.get("hostNetwork", False) is on_nodes
-        assert (spec.get("automountServiceAccountToken") is False) is on_nodes
         for container in containers(workload):
             confined: dict[str, Any] = container["securityContext"]
             assert confined["readOnlyRootFilesystem"] is True
@@ -167,6 +166,31 @@ def test_pods_may_do_no_more_than_they_need(objects: list[Object]) -> None:
             profile = {**spec.get("securityContext", {}), **confined}["seccompProfile"]
             assert profile == {"type": "RuntimeDefault"}
         assert on_nodes or spec["securityContext"]["runAsNonRoot"] is True
+
+
+def test_only_the_container_that_asks_the_api_server_has_a_token(objects: list[Object]) -> None:
+    path = "/var/run/secrets/kubernetes.io/serviceaccount"
+    for workload in of_kind(objects, *WORKLOADS):
+        assert pods(workload)["spec"]["automountServiceAccountToken"] is False
+        mounts = {each["name"]: each.get("volumeMounts", ()) for each in containers(workload)}
+        having = {name for name, found in mounts.items() if path in [mount["mountPath"] for mount in found]}
+        assert having == mounts.keys() & {"topodns", "autoscaler", "locator"}
+
+
+def server(values: Values) -> Object:
+    """The spec of the server's Pods."""
+    spec: Object = pods(named(rendered(values), "Deployment", "topodns"))["spec"]
+    return spec
+
+
+def test_the_check_of_the_corefile_is_the_program_without_its_capability() -> None:
+    """`/topodns` is run by an interpreter with a file capability, which cannot be started where that is not allowed."""
+    (check,) = server({})["initContainers"]
+    assert " ".join([*check["command"], *check["args"]]) == "python3 -m topodns check -conf /etc/coredns/Corefile"
+    for security_context in ({}, {"runAsUser": 1000, "capabilities": {"add": ["SYS_PTRACE"]}}):
+        (check,) = server({"securityContext": security_context})["initContainers"]
+        assert check["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+        assert check["securityContext"].get("runAsUser") == security_context.get("runAsUser")
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ OPERATORS = {"ServiceMonitor", "PodMonitor", "PrometheusRule"}  # kinds that the
 ADDRESS = "10.96.0.77"
 NAME = "kubernetes.default.svc.cluster.local"
 FIRST_SERVICE = {"10.96.0.1"}
+TOKEN = "/var/run/secrets/kubernetes.io/serviceaccount"
 
 
 def servers(*plugins: str) -> list[Object]:
@@ -234,6 +235,17 @@ def test_with_the_values_of_coredns_chart_it_has_the_address_that_the_cluster_ha
     becomes(lambda: askers["node2"].addresses(NAME, to=ADDRESS), FIRST_SERVICE)
     run = trial.upgrade({**VALUES_OF_COREDNS, "podAnnotations": {"upgraded": "once"}})
     assert (run.returncode, f"at {ADDRESS}." in run.stdout) == (0, True), run.stderr
+
+
+def test_the_check_of_its_pods_runs_without_token_and_capability(cluster: Cluster, trial: Release) -> None:
+    trial.install({**SMALL, "mode": "beside", "replicaCount": 1})
+    (found,) = cluster.list("Pod", trial.namespace, "app.kubernetes.io/instance=trial")
+    (check,), (server,) = found["spec"]["initContainers"], found["spec"]["containers"]
+    having = {each["name"]: TOKEN in [mount["mountPath"] for mount in each["volumeMounts"]] for each in (check, server)}
+    assert having == {"check": False, "topodns": True}
+    assert check["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert found["status"]["initContainerStatuses"][0]["state"]["terminated"]["exitCode"] == 0
+    assert found["status"]["containerStatuses"][0]["started"] is True
 
 
 def test_beside_the_cluster_dns_invalid_keys_are_warned_of_and_let_in(cluster: Cluster, trial: Release) -> None:

@@ -137,6 +137,32 @@ Service as it is, or those that kubeadm gives the kubelets. A rendering without 
 {{- if and (eq .Values.mode "replace") .Values.deployment.enabled .Values.service.create -}}yes{{- end -}}
 {{- end -}}
 
+{{/* The token of a Pod whose containers get none by themselves: a volume, and the mount of the container that needs it. */}}
+{{- define "topodns.tokenVolume" -}}
+- name: kube-api-access
+  projected:
+    sources:
+    - serviceAccountToken:
+        path: token
+        expirationSeconds: 3607
+    - configMap:
+        name: kube-root-ca.crt
+        items:
+        - key: ca.crt
+          path: ca.crt
+    - downwardAPI:
+        items:
+        - path: namespace
+          fieldRef:
+            fieldPath: metadata.namespace
+{{- end -}}
+
+{{- define "topodns.tokenMount" -}}
+- name: kube-api-access
+  mountPath: /var/run/secrets/kubernetes.io/serviceaccount
+  readOnly: true
+{{- end -}}
+
 {{/* For templates in the values that CoreDNS's chart documents. */}}
 {{- define "coredns.name" -}}{{- include "topodns.name" . -}}{{- end -}}
 
