@@ -1,5 +1,6 @@
 """Rendered objects fit together: selectors match Pods, references lead to objects, ports to ports."""
 
+import re
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -7,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.chart.helm import CHART, NAMESPACE, Object, Values, helm, rendered
+from tests.support.chart.helm import CHART, NAMESPACE, ROOT, Object, Values, helm, rendered
 from tests.support.chart.matrix import MATRIX
 
 CLUSTER_WIDE = {
@@ -191,6 +192,28 @@ def test_the_check_of_the_corefile_is_the_program_without_its_capability() -> No
         (check,) = server({"securityContext": security_context})["initContainers"]
         assert check["securityContext"]["capabilities"] == {"drop": ["ALL"]}
         assert check["securityContext"].get("runAsUser") == security_context.get("runAsUser")
+
+
+def test_a_server_may_take_as_long_to_start_as_the_manual_says() -> None:
+    text = (ROOT / "docs/operate/sizing.md").read_text(encoding="utf-8")
+    (found,) = re.findall(
+        r"(\d+) with\s+150,000 Pods .*?`100m` .*?would\s+take (\d+) s.*?allows (\d+)\b", text, re.DOTALL
+    )
+    of_a_core, under_the_limit, allowed = map(int, found)
+    probe = server({})["containers"][0]["startupProbe"]
+    assert probe["failureThreshold"] * probe["periodSeconds"] == allowed
+    assert of_a_core * 10 == under_the_limit < allowed
+
+
+def test_without_a_liveness_probe_there_is_no_startup_probe() -> None:
+    """So that a Corefile without `health` needs one value only."""
+    plugins = [{"name": "ready"}]
+    (container,) = server({"livenessProbe": {"enabled": False}, "servers": [{"plugins": plugins}]})["containers"]
+    assert {"startupProbe", "livenessProbe"} & container.keys() == set()
+
+
+def test_an_old_pod_goes_once_the_new_one_has_been_ready_for_a_while() -> None:
+    assert named(rendered({}), "Deployment", "topodns")["spec"]["minReadySeconds"] == 5
 
 
 @pytest.mark.parametrize(

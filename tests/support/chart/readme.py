@@ -37,6 +37,7 @@ _WHOLE: Final = frozenset(
         "podSecurityContext",
         "securityContext",
         "servers",
+        "startupProbe",
         "livenessProbe",
         "readinessProbe",
         "topologySpreadConstraints",
