@@ -231,6 +231,13 @@ def test_beside_the_cluster_dns_the_policy_denies_nothing_unless_it_is_told_to(
     assert binding["spec"]["validationActions"] == actions
 
 
+def test_a_node_cache_may_forward_to_servers_near_it() -> None:
+    near = {"upstreamService": {"trafficDistribution": "PreferSameZone"}}
+    values = {"nodeCache": {"enabled": True, **near}}
+    assert named(rendered(values), "Service", "kube-dns-upstream")["spec"]["trafficDistribution"] == "PreferSameZone"
+    assert "trafficDistribution" not in named(rendered(values), "Service", "kube-dns")["spec"]
+
+
 def test_the_pods_of_the_cluster_dns_have_its_label_and_those_beside_it_have_not() -> None:
     for mode, label in (("replace", "kube-dns"), ("beside", None)):
         (deployment,) = of_kind(rendered({"mode": mode}), "Deployment")

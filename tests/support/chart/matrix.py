@@ -114,7 +114,11 @@ MATRIX: Final[Mapping[str, Values]] = {
             "metricsFrom": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
             "egress": [{}],
         },
-        "nodeCache": {"enabled": True, "extraServerBlocks": "example.com:53 {\n    whoami\n}"},
+        "nodeCache": {
+            "enabled": True,
+            "extraServerBlocks": "example.com:53 {\n    whoami\n}",
+            "upstreamService": {"trafficDistribution": "PreferSameZone"},
+        },
         "customLabels": {"team": "net"},
         "customAnnotations": {"owner": "net"},
         "podAnnotations": {"c": "d"},
