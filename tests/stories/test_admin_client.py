@@ -87,7 +87,7 @@ def test_fetch_gives_the_body_for_a_path_and_arguments(loop_name: str) -> None:
     [
         (
             "/nothing",
-            r"^not found: 127\.0\.0\.1:[0-9]+ has no /nothing; is it the `ready` address of a topodns, and not",
+            r"^not found: 127\.0\.0\.1:[0-9]+ has no /nothing; expected the `ready` address of a topodns, ",
         ),
         ("/bad", "no name is given"),
         ("/empty", "HTTP Error 503"),

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 TIMEOUT: Final = 5.0  # seconds until the whole reply is there
 AUDIT_TIMEOUT: Final = 60.0  # likewise, of an audit: that of a large cluster takes seconds
 MAX_BODY: Final = 16 << 20  # octets of a reply
+EXPECTED: Final = "expected the `ready` address of a topodns, which has port 8181 unless its Corefile names another"
 _MAX_PORT: Final = 65_535
 _NO_ROUTE: Final = "not found"  # what a topodns replies at its other addresses, such as that of `health`
 _PIECE: Final = 1 << 16  # octets read at once
@@ -62,11 +63,11 @@ def fetch(server: str, path: str, arguments: Mapping[str, str], timeout: float =
     except (OSError, ValueError, http.client.HTTPException) as failed:
         reason = failed.strerror if isinstance(failed, OSError) else None
         problem = one_line(reason or str(failed) or type(failed).__name__)
-        raise AdminError(f"no answer from {server}: {problem}; is it the `ready` address of a topodns?") from None
+        raise AdminError(f"no answer from {server}: {problem}; {EXPECTED}") from None
     if reply.status != http.client.OK:
         text = body.decode("utf-8", "replace").strip()
         if reply.status == http.client.NOT_FOUND and text == _NO_ROUTE:
-            text = f"not found: {server} has no {path}; is it the `ready` address of a topodns, and not an older one?"
+            text = f"not found: {server} has no {path}; {EXPECTED}, and it may not be an older one"
         raise AdminError(one_line(text or f"HTTP Error {reply.status}: {reply.reason}"))
     return body
 
@@ -112,7 +113,7 @@ def fetch_object(
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict) or key not in found:
-        raise AdminError(f"{server} does not answer {path}: is it the `ready` address of a topodns?")
+        raise AdminError(f"{server} does not answer {path}; {EXPECTED}")
     return found
 
 

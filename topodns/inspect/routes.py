@@ -17,6 +17,8 @@ from topodns.inspect.errors import Refused
 from topodns.inspect.http import MAX_WAITING, SEPARATOR, JobQueue, guarded, json_reply
 from topodns.metrics.registry import Reading
 from topodns.net.http_server.messages import HttpReply, HttpRequest, Route
+from topodns.plugins.health import PLUGIN as HEALTH
+from topodns.plugins.prometheus import PLUGIN as PROMETHEUS
 from topodns.plugins.ready import PLUGIN as READY
 from topodns.time_slices import Job
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from topodns.plugins.kubernetes.clusters import Cluster
 
 REUSED: Final = 1.0  # seconds for which the last audit answers further requests of the same what-if
+
+_PATHS: Final = ("/explain", "/who", "/audit")
 
 Changes = tuple[str, ...]
 
@@ -114,24 +118,35 @@ class Audits:
         return (yield from document_steps(subjects(self._clusters), changes))
 
 
+def _elsewhere(ready: Address) -> Route:
+    """The handler of a path that is served at the address of `ready`, at another address of this server."""
+
+    def refuse(request: HttpRequest) -> HttpReply:
+        at = f"{ready.host}:{ready.port}" if ready.host else f"port {ready.port}"
+        raise Refused(f"{request.path} is not at this address, but at that of `ready`: {at}", 404)
+
+    return guarded(refuse)
+
+
 class _Inspection:
     def __init__(self, all_counters: AllCounters) -> None:
         self._all_counters = all_counters
         self._page: TopologyPage | None = None  # None until a Corefile has the option `page`
 
     def of(self, generation: Generation) -> Iterator[tuple[Address, Mapping[str, Route]]]:
-        clusters = generation.clusters
-        for block in generation.settings.blocks:
-            if (ready := READY.settings_of(block)) is not None:
-                yield (
-                    ready.listen,
-                    {
-                        "/explain": explain_route(clusters),
-                        "/who": who_route(clusters),
-                        "/audit": audit_route(clusters),
-                    },
-                )
-        yield from self._pages(generation)
+        """The routes by address; of two for one path at the same address, the later one counts."""
+        clusters, blocks = generation.clusters, generation.settings.blocks
+        ready = [settings.listen for block in blocks if (settings := READY.settings_of(block)) is not None]
+        pages = list(self._pages(generation))
+        others = [health.listen for block in blocks if (health := HEALTH.settings_of(block)) is not None]
+        others += [metrics.listen for block in blocks if (metrics := PROMETHEUS.settings_of(block)) is not None]
+        for address in (*others, *(address for address, _ in pages)):
+            if ready:
+                yield address, dict.fromkeys(_PATHS, _elsewhere(ready[0]))
+        for address in ready:
+            routes = explain_route(clusters), who_route(clusters), audit_route(clusters)
+            yield address, dict(zip(_PATHS, routes, strict=True))
+        yield from pages
 
     def readings(self) -> Iterable[Reading]:
         yield Reading(

@@ -16,7 +16,9 @@ def name_of(found: Mapping[str, object]) -> str:
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'"name"', b"[" * 100_000, b"\xff"])
 def test_a_reply_that_is_no_such_object_is_refused(monkeypatch: pytest.MonkeyPatch, body: bytes) -> None:
     monkeypatch.setattr(admin_client, "fetch", lambda *arguments: body)
-    with pytest.raises(AdminError, match=r"^a:1 does not answer /who: is it the `ready` address of a topodns"):
+    with pytest.raises(
+        AdminError, match=r"^a:1 does not answer /who; expected the `ready` address of a topodns, which has port 8181"
+    ):
         fetch_object("a:1", "/who", {}, "name")
 
 

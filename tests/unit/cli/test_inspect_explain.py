@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from topodns.cli import main as cli
-from topodns.cli.admin_client import AdminError
+from topodns.cli.admin_client import EXPECTED, AdminError
 
 DEMO = str(Path(__file__).parents[3] / "config" / "demo" / "Corefile")
 
@@ -62,8 +62,8 @@ def test_explain_asks_the_ready_address_on_loopback_by_default(served: dict[str,
 @pytest.mark.parametrize(
     ("body", "problem"),
     [
-        (b"<html>", "127.0.0.1:8181 does not answer /explain: is it the `ready` address of a topodns?"),
-        (b"[]", "127.0.0.1:8181 does not answer /explain: is it the `ready` address of a topodns?"),
+        (b"<html>", f"127.0.0.1:8181 does not answer /explain; {EXPECTED}"),
+        (b"[]", f"127.0.0.1:8181 does not answer /explain; {EXPECTED}"),
         (AdminError("no answer from 127.0.0.1:8181: refused"), "no answer from 127.0.0.1:8181: refused"),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from topodns.cli import main as cli
-from topodns.cli.admin_client import AdminError
+from topodns.cli.admin_client import EXPECTED, AdminError
 
 DEMO = str(Path(__file__).parents[3] / "config" / "demo" / "Corefile")
 
@@ -42,6 +42,6 @@ def test_who_asks_the_ready_address_on_loopback_by_default(monkeypatch: pytest.M
     assert cli.main(["who", "--server", "10.0.0.1:80", "10.1.2.3"]) == 1
     assert capsys.readouterr().err == "no answer\n"
     assert cli.main(["who", "10.1.2.3"]) == 1
-    assert capsys.readouterr().err == "127.0.0.1:8181 does not answer /who: is it the `ready` address of a topodns?\n"
+    assert capsys.readouterr().err == f"127.0.0.1:8181 does not answer /who; {EXPECTED}\n"
     question = {"client": "10.1.2.3"}
     assert asked[:2] == [("127.0.0.1:8181", "/who", question), ("10.0.0.1:80", "/who", question)]

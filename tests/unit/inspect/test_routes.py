@@ -65,3 +65,44 @@ def test_the_rejects_of_the_page_are_a_metric_from_the_start_and_outlive_a_reloa
         admin.close()
 
     asyncio.run(story())
+
+
+ADDRESSES = """\
+a.org {
+    health :8080
+    prometheus :9153
+    ready %s
+    kubernetes a.org {
+        manifests .
+    }
+    topology {
+        page
+    }
+}
+"""
+
+
+@pytest.mark.parametrize(("ready", "at"), [(":8181", "port 8181"), ("127.0.0.1:81", "127.0.0.1:81")])
+def test_other_addresses_of_the_server_say_at_which_one_its_state_is_explained(ready: str, at: str) -> None:
+    async def story() -> None:
+        admin = Admin(Metrics(list, ()), more=inspection(list))
+        by_address = admin._routes(assembly().build(settings(ADDRESSES % ready)))
+        admin.close()
+        for port in (8080, 9153, 8182):
+            (routes,) = (each for address, each in by_address.items() if address[1] == port)
+            for path in ("/explain", "/who", "/audit"):
+                text = f"{path} is not at this address, but at that of `ready`: {at}\n"
+                assert routes[path](HttpRequest(path, {}, "127.0.0.1")) == HttpReply(404, text.encode())
+                foreign = routes[path](HttpRequest(path, {}, "10.0.0.9"))
+                assert isinstance(foreign, HttpReply)
+                assert foreign.status == 403
+
+    asyncio.run(story())
+
+
+def test_an_address_that_has_several_routes_explains_if_it_is_that_of_ready() -> None:
+    admin = Admin(Metrics(list, ()), more=inspection(list))
+    (routes,) = admin._routes(assembly().build(settings("a.org {\n health :8181\n ready :8181\n whoami\n}\n"))).values()
+    reply = routes["/who"](HttpRequest("/who", {"client": "10.0.0.1"}, "127.0.0.1"))
+    assert isinstance(reply, HttpReply)
+    assert reply.body.startswith(b"no server block has a kubernetes directive")
