@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.document_schema import faults
 from tests.support.fake_kubectl import FakeKubectl, pod
 from tests.support.server_process import READY, ROOT, Server, serving, topodns, until
 
@@ -99,7 +100,8 @@ def test_who_locates_an_address_and_a_pod(kubectl: FakeKubectl) -> None:
     address = json.loads(ran(kubectl, "who", "--json", "127.10.1.100")[1])
     assert [cluster["node"] for cluster in address["clusters"]] == ["node-a1"]
     by_pod = json.loads(ran(kubectl, "who", "--json", "default/shell-a1")[1])
-    assert by_pod == {"pod": "default/shell-a1", "node": "node-a1", "addresses": [address]}
+    assert faults(by_pod, "PodWhoDocument") == []
+    assert by_pod == {"version": 1, "pod": "default/shell-a1", "node": "node-a1", "addresses": [address]}
     assert ran(kubectl, "who", "default/shell-a1")[1].startswith(
         "pod      default/shell-a1 on node-a1, by the API server\naddress  127.10.1.100\n"
     )

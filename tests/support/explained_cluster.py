@@ -1,6 +1,6 @@
 """A small cluster whose answers are explained: three Nodes, headless Services with keys and without, one ClusterIP."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -82,7 +82,7 @@ def explained(served: Settings, service: str, qtype: str = "A", **client: str) -
     return explained_question(served, {"name": f"{service}.shop.svc.cluster.local", "type": qtype, **client})
 
 
-def explain_reply(clusters: Iterable[Cluster], question: ExplainQuestion) -> Explanation:
+def explain_reply(clusters: Collection[Cluster], question: ExplainQuestion) -> Explanation:
     return do_at_once(explanation_steps(clusters, question))
 
 

@@ -25,6 +25,7 @@ from topodns.cli.admin_client import (
 from topodns.cli.options import DEFAULT_PORT, DEFAULT_SERVER, stdin_text
 from topodns.corefile.errors import ConfigError
 from topodns.inspect.audit import AuditSubject, document_steps, subjects
+from topodns.inspect.documents import AuditDocument
 from topodns.inspect.errors import Refused
 from topodns.inspect.explain import explanation_steps, parse_question
 from topodns.inspect.sources import check_whole, listed_state, manifest_clusters, manifest_state
@@ -155,7 +156,7 @@ def _document(flags: argparse.Namespace) -> Mapping[str, object]:
         audited = _subjects(flags)
     if audited is None:
         return fetch_audit(flags.server or DEFAULT_SERVER, changes)
-    document: dict[str, object] = json.loads(do_at_once(document_steps(audited, changes)))
+    document: AuditDocument = json.loads(do_at_once(document_steps(audited, changes)))
     return document
 
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Final, NoReturn
+from typing import Final, NoReturn, cast
 
 from topodns.cli.admin_client import (
     NO_AUDIT,
@@ -34,6 +34,7 @@ from topodns.cli.server_pod import (
     why_no_forward,
 )
 from topodns.dns.addresses import packed_address
+from topodns.inspect.documents import VERSION, PodWhoDocument, WhoDocument
 from topodns.inspect.errors import Refused
 from topodns.inspect.text import explanation_text, pod_text, who_text
 
@@ -151,7 +152,9 @@ def _who(flags: argparse.Namespace) -> int:
         print(object_text(found[0], flags.json, who_text))
         return 0
     node = pod.get("spec", {}).get("nodeName")
-    print(object_text({"pod": pod_name(pod), "node": node, "addresses": found}, flags.json, pod_text))
+    replies = cast("list[WhoDocument]", found)
+    document: PodWhoDocument = {"version": VERSION, "pod": pod_name(pod), "node": node, "addresses": replies}
+    print(object_text(document, flags.json, pod_text))
     return 0
 
 

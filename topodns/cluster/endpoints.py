@@ -247,7 +247,7 @@ class Pool:
                     value = of_node[name]
                 else:
                     node = self._node_of(name) if name else None
-                    value = _label_of(node, endpoint, key)
+                    value = label_of(node, endpoint, key)
                     if node is not None:
                         of_node[name] = value
                 if value is not None:
@@ -316,7 +316,7 @@ def _everyone(segments: Sequence[Segment], distinct: bool) -> Group:
     return Group(tuple(endpoints), distinct) if endpoints else EMPTY_GROUP
 
 
-def _label_of(node: Node | None, endpoint: Endpoint, key: str) -> str | None:
+def label_of(node: Node | None, endpoint: Endpoint, key: str) -> str | None:
     """The value of a topology key at an endpoint's Node; None: absent.
 
     If there is a Node object only its label counts: the slice's copies may stay stale forever. Without a label

@@ -1,7 +1,7 @@
 """Audit of clusters: the coverage and the findings of every Service with topology keys, as it is or for a what-if.
 
-Its JSON document is described in docs/operate/audit.md; members are only added to it, never changed. The work is done
-in small steps, since a server does it between queries.
+Its JSON document is an `inspect.documents.AuditDocument`. The work is done in small steps, since a server does it
+between queries.
 """
 
 import json
@@ -10,12 +10,20 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass
 from heapq import merge
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from topodns.cluster.model import ANY_KEY, InvalidPolicy, ObjectKey, Policy
 from topodns.cluster.state import ClusterState
 from topodns.dns.name import name_text
 from topodns.inspect.coverage import free_steps, use_coverage_steps
+from topodns.inspect.documents import (
+    VERSION,
+    AuditedServiceObject,
+    ChangedServiceObject,
+    CountsObject,
+    FindingObject,
+    NumbersObject,
+)
 from topodns.inspect.errors import Refused
 from topodns.inspect.findings import coverage_finding_steps, unlocated_finding_steps, view_findings
 from topodns.inspect.model import (
@@ -35,7 +43,6 @@ from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.findings import CLUSTER, Finding, Severity, left_out_findings, notice_findings
 from topodns.topology.select import UnknownClient
 
-VERSION: Final = 1
 MAX_ROWS: Final = 5000  # Services, and findings about none of them, each; the others are counted
 MAX_OCTETS: Final = 8 << 20  # of the members of lists, in JSON
 MAX_ZONES: Final = 100  # of one Service
@@ -309,10 +316,14 @@ class _WorstFirst:
         return tuple(chain.from_iterable(self._by_rank))
 
 
-def service_object(report: ServiceReport) -> Mapping[str, object]:
+def service_object(report: ServiceReport) -> AuditedServiceObject:
     """One Service of an audit."""
+    findings = [finding_object(each) for each in report.findings]
+    return {"service": str(report.service), **_numbers(report), "findings": findings}
+
+
+def _numbers(report: ServiceReport) -> NumbersObject:
     return {
-        "service": str(report.service),
         "keys": report.keys,
         "source": report.source or None,
         "endpoints": report.endpoints,
@@ -323,26 +334,21 @@ def service_object(report: ServiceReport) -> Mapping[str, object]:
             for name, each in islice(report.zones.items(), MAX_ZONES)
         ],
         "skew": report.skew,
-        "findings": [finding_object(each) for each in report.findings],
     }
 
 
-def difference_object(change: ServiceDifference) -> Mapping[str, object]:
+def difference_object(change: ServiceDifference) -> ChangedServiceObject:
     """One Service that a what-if changes."""
-
-    def numbers(report: ServiceReport) -> Mapping[str, object]:
-        return {name: value for name, value in service_object(report).items() if name not in ("service", "findings")}
-
     return {
         "service": str(change.before.service),
-        "before": numbers(change.before),
-        "after": numbers(change.after),
+        "before": _numbers(change.before),
+        "after": _numbers(change.after),
         "gone": [finding_object(each) for each in change.gone],
         "new": [finding_object(each) for each in change.new],
     }
 
 
-def finding_object(found: Finding) -> Mapping[str, object]:
+def finding_object(found: Finding) -> FindingObject:
     """One finding as a JSON object, without members that have no value."""
     details: Mapping[str, object] = {
         "nodes": found.nodes,
@@ -353,18 +359,18 @@ def finding_object(found: Finding) -> Mapping[str, object]:
         "family": found.family,
         "ratio": found.ratio,
     }
-    return {
+    head: FindingObject = {
         "service": str(found.service) if found.service != CLUSTER else None,
         "severity": found.severity.value,
         "kind": found.kind,
         "text": found.text,
-        **{name: value for name, value in details.items() if value},
     }
+    return cast(FindingObject, {**head, **{name: value for name, value in details.items() if value}})
 
 
-def _counts(report: AuditReport) -> Mapping[str, int]:
+def _counts(report: AuditReport) -> CountsObject:
     counts = Counter(found.severity for found in report.findings)
-    return {severity.value: counts[severity] for severity in Severity}
+    return {"error": counts[Severity.ERROR], "warning": counts[Severity.WARNING], "info": counts[Severity.INFO]}
 
 
 def _json(value: object) -> bytes:

@@ -4,8 +4,8 @@ The cluster of the question is chosen, its `kubernetes` plugin is run on it, and
 """
 
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Final
 
@@ -15,11 +15,21 @@ from topodns.dns.addresses import packed_address
 from topodns.dns.dnslib_text import record_lines
 from topodns.dns.message import Edns, Query
 from topodns.dns.name import BadName, Name, is_subdomain, name_text, name_wire, parse_name
-from topodns.dns.rrtype import RRClass, parse_qtype, rcode_text, type_text
+from topodns.dns.rrtype import Rcode, RRClass, parse_qtype, rcode_text, type_text
 from topodns.dns.wire_format import MAX_MESSAGE
+from topodns.inspect.documents import VERSION, EndpointObject, ExplainDocument, TriedKeyObject
 from topodns.inspect.errors import Refused
 from topodns.inspect.model import Steps, gather_steps, policy_text
-from topodns.inspect.reasons import answer_reason, missing_object, operator_hint, unknown_node
+from topodns.inspect.reasons import (
+    answer_reason,
+    missing_object,
+    node_offer_steps,
+    operator_hint,
+    unknown_node,
+    whole_names,
+)
+from topodns.inspect.text import named
+from topodns.inspect.verdicts import tried_keys, verdict_steps
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.zone import KubernetesZone
@@ -28,7 +38,7 @@ from topodns.plugins.view.settings import View
 from topodns.query.plugin import Client, Resolution
 from topodns.topology.claim_trust import Claim
 from topodns.topology.client_locator import ClientLocator
-from topodns.topology.select import Location
+from topodns.topology.select import Location, Reason
 
 _ANY_CLIENT: Final = Client(b"\x7f\0\0\1", 53, "tcp")  # a placeholder for any client on the given Node
 
@@ -89,35 +99,43 @@ class Explanation:
     keys: tuple[str, ...]
     source: str  # where the keys come from; "" without keys
     problem: str  # of an invalid policy
-    tried: tuple[tuple[str, str, int], ...]  # key, the client's value, matches
+    tried: tuple[TriedKeyObject, ...]
     winner: str
-    reason: str  # of the selection, or of NXDOMAIN; "" for neither
+    reason: str  # of the selection, of an empty answer or of NXDOMAIN; "" for neither
     hint: str  # advice for the operator about an unlocated client; "" for none
     rcode: str
     answer: tuple[str, ...]
+    endpoints: tuple[EndpointObject, ...]  # ready ones of a headless Service, whether the client gets them or not
 
-    def as_dict(self) -> dict[str, object]:
+    def as_dict(self) -> ExplainDocument:
         """The explanation as a JSON object."""
         return {
+            "version": VERSION,
             "client": {"address": self.client or None, "node": self.node or None, "method": self.method},
             "question": {"name": self.name, "type": self.qtype},
             "policy": {"source": self.source or None, "keys": list(self.keys), "problem": self.problem or None},
-            "tried": [{"key": key, "value": value, "matches": matches} for key, value, matches in self.tried],
+            "tried": list(self.tried),
             "winner": self.winner or None,
             "reason": self.reason,
             "hint": self.hint or None,
             "rcode": self.rcode,
             "answer": list(self.answer),
+            "endpoints": list(self.endpoints),
         }
 
 
-def explanation_json_steps(clusters: Iterable[Cluster], arguments: Mapping[str, str]) -> Steps[bytes]:
-    """The explanation for the arguments of a request, as a JSON object. Raises Refused."""
+def explanation_json_steps(clusters: Collection[Cluster], arguments: Mapping[str, str]) -> Steps[bytes]:
+    """The explanation for the arguments of a request, as a JSON object, in steps. Raises Refused."""
     explanation = yield from explanation_steps(clusters, parse_question(arguments))
-    return json.dumps(explanation.as_dict()).encode()
+    document = replace(explanation, endpoints=()).as_dict()
+    endpoints = []
+    for endpoint in explanation.endpoints:  # thousands, and each takes 10 us
+        endpoints.append(json.dumps(endpoint))
+        yield
+    return f"{json.dumps(document).removesuffix('[]}')}[{', '.join(endpoints)}]}}".encode()
 
 
-def explanation_steps(clusters: Iterable[Cluster], question: ExplainQuestion) -> Steps[Explanation]:
+def explanation_steps(clusters: Collection[Cluster], question: ExplainQuestion) -> Steps[Explanation]:
     """The explanation of the reply to this question, in steps: the text of thousands of records takes as many times
     14 us. Raises Refused.
     """
@@ -126,14 +144,27 @@ def explanation_steps(clusters: Iterable[Cluster], question: ExplainQuestion) ->
     client = Client(question.address, 53, "tcp") if question.address is not None else None
     cluster = _cluster_of(clusters, query, client)
     if question.node and cluster.topology is not None and (unknown := unknown_node(cluster, question.node)):
-        raise Refused(unknown)
+        offer = yield from node_offer_steps(cluster, question.node)
+        raise Refused(f"{unknown}{offer}")
     locator = _Pinned(cluster.state, question.node) if question.node else cluster.locator
-    step = ClusterZone(KubernetesZone(cluster.kubernetes, cluster.topology, cluster.state, locator))
-    resolution = step(query, client or _ANY_CLIENT)
+    kubernetes = KubernetesZone(cluster.kubernetes, cluster.topology, cluster.state, locator)
+    resolution = ClusterZone(kubernetes)(query, client or _ANY_CLIENT)
     if not isinstance(resolution, Resolution):
         raise Refused(f"{name_text(qname)} falls through `kubernetes`: {missing_object(cluster, query)}")
     answer = yield from gather_steps(record_lines(resolution.response.answer, query.spelling))
-    return _explanation(cluster, query, client, locator, resolution, tuple(answer))
+    location = _location(resolution, client, locator)
+    ranks = resolution.selection is not None and resolution.selection.reason is Reason.RANKED
+    endpoints: tuple[EndpointObject, ...] = ()
+    if resolution.response.rcode in (Rcode.NOERROR, Rcode.REFUSED):
+        endpoints = yield from verdict_steps(cluster, kubernetes, query, location, ranks)
+    return _explanation(cluster, query, client, location, resolution, tuple(answer), endpoints)
+
+
+def _location(resolution: Resolution, client: Client | None, locator: ClientLocator | None) -> Location:
+    """The client's location, also where the answer did not depend on it."""
+    if resolution.location is not None or locator is None:
+        return resolution.location or Location()
+    return locator.locate(client.address if client is not None else b"")
 
 
 class _Pinned(ClientLocator):
@@ -151,16 +182,13 @@ def _explanation(
     cluster: Cluster,
     query: Query,
     client: Client | None,
-    locator: ClientLocator | None,
+    location: Location,
     resolution: Resolution,
     answer: tuple[str, ...],
+    endpoints: tuple[EndpointObject, ...],
 ) -> Explanation:
-    location = resolution.location
-    if location is None:  # the answer did not depend on it, but the explanation shows it
-        location = locator.locate(client.address if client is not None else b"") if locator is not None else Location()
     selection = resolution.selection
     policy = policy_text(_policy_of(cluster.state, resolution))
-    labels = location.node.labels if location.node is not None else {}
     return Explanation(
         client=str(ip_address(client.address)) if client is not None else "",
         node=location.node_name,
@@ -170,12 +198,13 @@ def _explanation(
         keys=policy.keys,
         source=policy.source,
         problem=policy.problem,
-        tried=tuple((key, labels.get(key, ""), matches) for key, matches in selection.tried) if selection else (),
+        tried=tried_keys(cluster, location, selection),
         winner=selection.key if selection is not None else "",
         reason=answer_reason(cluster, query, resolution),
         hint=operator_hint(cluster, client.address if client is not None and not location.node_name else None),
         rcode=rcode_text(resolution.response.rcode),
         answer=answer,
+        endpoints=endpoints,
     )
 
 
@@ -187,7 +216,7 @@ def _policy_of(state: ClusterState, resolution: Resolution) -> Policy | InvalidP
     return None
 
 
-def _cluster_of(clusters: Iterable[Cluster], query: Query, client: Client | None) -> Cluster:
+def _cluster_of(clusters: Collection[Cluster], query: Query, client: Client | None) -> Cluster:
     """The cluster with the longest origin at or above the name, without a view or with one that takes the query.
 
     With equal origins, the first one. Raises Refused if there is none, or a view cannot decide without an address.
@@ -197,9 +226,9 @@ def _cluster_of(clusters: Iterable[Cluster], query: Query, client: Client | None
     name = name_text(query.qname)
     if not matching:
         served = ", ".join(name_text(origin) for origin, _ in origins) or "none"
-        raise Refused(
-            f"{name} is in no zone of a kubernetes directive (there are: {served}); search domains are not added"
-        )
+        whole = named(whole_names(clusters, query.qname))
+        offer = f"did you mean {whole}?" if whole else "search domains are not added"
+        raise Refused(f"{name} is in no zone of a kubernetes directive (there are: {served}); {offer}")
     matching.sort(key=lambda match: -len(match[0]))
     for _, cluster in matching:
         if cluster.view is None or _takes(cluster.view, query, client):

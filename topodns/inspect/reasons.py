@@ -2,26 +2,37 @@
 leaves it out for NXDOMAIN, and advice for the operator.
 """
 
+from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from ipaddress import ip_address
+from itertools import islice
 from typing import Final
 
 from topodns.cluster.model import Kind, ObjectKey
 from topodns.dns.message import Query
-from topodns.dns.name import name_text
-from topodns.dns.rrtype import Rcode
+from topodns.dns.name import Name, is_reverse, name_text, name_wire
+from topodns.dns.rrtype import Rcode, RRClass, RRType, type_text
+from topodns.inspect.model import Steps
+from topodns.inspect.text import NAMED, named
 from topodns.kube.manifests.source import ManifestSource
 from topodns.plugins.kubernetes.answer import answer, name_of
 from topodns.plugins.kubernetes.clusters import Cluster
-from topodns.plugins.kubernetes.parse import NamespaceNode, PodName, ServiceName, ZonalName
+from topodns.plugins.kubernetes.handler import ClusterZone
+from topodns.plugins.kubernetes.parse import Fixed, NamespaceNode, PodName, ServiceName, ZonalName
 from topodns.plugins.kubernetes.pods import pod_address
-from topodns.plugins.kubernetes.question import Missing, NameOrAddress, question_of
+from topodns.plugins.kubernetes.question import Missing, NameOrAddress, ZoneQuestion, question_of
+from topodns.plugins.kubernetes.topology_filter import MISSES
 from topodns.plugins.kubernetes.zone import KubernetesZone, Origin
 from topodns.query.plugin import Client, Resolution
 from topodns.topology.client_locator import Method
 from topodns.topology.locator_claims import verdicts
 from topodns.topology.select import Reason
 
-_ANY_CLIENT: Final = Client(bytes(4), 0, "tcp")  # whether a name exists depends on no client
+_ANY_CLIENT: Final = Client(bytes(4), 0, "udp", limit=512)  # whether a name exists depends on no client
+_TYPES: Final = (RRType.A, RRType.AAAA, RRType.CNAME, RRType.SRV, RRType.PTR, RRType.TXT, RRType.NS, RRType.SOA)
+_OF_THE_SERVER: Final = {Fixed.APEX: (RRType.SOA, RRType.NS), Fixed.NS_DNS: (RRType.A, RRType.AAAA)}
+_LONGEST_COMPARED: Final = 63  # characters; difflib is quadratic
+_COMPARED: Final = 20  # names compared in one step
 _LOCATORS: Final = frozenset[Kind](("NodeLocator", "PodLocator"))
 
 SENTENCES: Final = {
@@ -41,18 +52,68 @@ SENTENCES: Final = {
 
 
 def answer_reason(cluster: Cluster, query: Query, resolution: Resolution) -> str:
-    """Why the response is SERVFAIL or NXDOMAIN, or else why these endpoints were selected; "" if none were selected.
+    """Why the response is SERVFAIL or NXDOMAIN, or has these endpoints, or is empty; "" if there is nothing to say.
 
     SERVFAIL: the name may exist, but the cluster's state is not complete.
     """
-    if resolution.response.rcode == Rcode.SERVFAIL:
+    rcode, selection = resolution.response.rcode, resolution.selection
+    if rcode == Rcode.SERVFAIL:
         if cluster.state.synced and resolution.response.ede is not None:
             return resolution.response.ede.text
         waiting = f": waiting for {', '.join(cluster.waiting_for())}" if not cluster.state.synced else ""
         return f"the state of the cluster is not complete{waiting}"
-    if resolution.response.rcode == Rcode.NXDOMAIN:
+    if rcode == Rcode.NXDOMAIN:
         return missing_object(cluster, query)
-    return SENTENCES[resolution.selection.reason] if resolution.selection is not None else ""
+    if not resolution.response.answer and (selection is None or selection.reason not in MISSES):
+        return _empty_text(cluster, query)
+    return SENTENCES[selection.reason] if selection is not None else _without_effect(cluster, query)
+
+
+def _without_effect(cluster: Cluster, query: Query) -> str:
+    """Why the topology keys of a Service have no effect on the answer to a query for its name or one below; "" if it
+    has none.
+    """
+    name, question = asked_name(_unfiltered(cluster), query)
+    if not isinstance(name, ServiceName | ZonalName) or question.origin.multicluster:
+        return ""
+    key = ObjectKey(name.namespace, name.service)
+    service = cluster.state.service(key)
+    if service is not None and not service.headless and key in cluster.state.policy_notices():
+        if service.external_name is not None:
+            return "keys have no effect: the Service is of type ExternalName"
+        return "keys have no effect: the Service has a ClusterIP"
+    if key not in cluster.state.policies or (isinstance(name, ServiceName) and not name.endpoint):
+        return ""
+    return f"keys have no effect: the name is that of {'one endpoint' if isinstance(name, ServiceName) else 'a zone'}"
+
+
+def _empty_text(cluster: Cluster, query: Query) -> str:
+    """The types of which the name of an answer without records has some, or why it does not exist."""
+    if missing := missing_object(cluster, query._replace(qtype=RRType.A)):  # of a query for SOA, never NXDOMAIN
+        return missing
+    name, _ = asked_name(_unfiltered(cluster), query)
+    types = _OF_THE_SERVER[name] if isinstance(name, Fixed) and name in _OF_THE_SERVER else _types(cluster, query)
+    if query.qtype in types:
+        return "the records are made of the server's own addresses, which `explain` does not know"
+    if not types:
+        return "the name exists; it has no records of any type"
+    *others, last = map(type_text, types)
+    return f"the name exists; it has {' and '.join(filter(None, (', '.join(others), last)))} only"
+
+
+def _types(cluster: Cluster, query: Query) -> Sequence[int]:
+    """The types of which the name of this query has records."""
+    ask = ClusterZone(_unfiltered(cluster))
+    return [each for each in _TYPES if _has_records(ask(query._replace(qtype=each), _ANY_CLIENT), each)]
+
+
+def _has_records(step: object, qtype: int) -> bool:
+    return isinstance(step, Resolution) and any(rrset.rtype == qtype for rrset in step.response.answer)
+
+
+def _unfiltered(cluster: Cluster) -> KubernetesZone:
+    """The names of a cluster with all their records, whatever the client."""
+    return KubernetesZone(cluster.kubernetes, None, cluster.state, None)
 
 
 def missing_object(cluster: Cluster, query: Query) -> str:
@@ -60,7 +121,7 @@ def missing_object(cluster: Cluster, query: Query) -> str:
 
     Only for names answered with NXDOMAIN, or that `fallthrough` passes on in its place.
     """
-    return name_error_text(KubernetesZone(cluster.kubernetes, None, cluster.state, None), query)
+    return name_error_text(_unfiltered(cluster), query)
 
 
 def name_error_text(kubernetes: KubernetesZone, query: Query) -> str:
@@ -68,12 +129,17 @@ def name_error_text(kubernetes: KubernetesZone, query: Query) -> str:
 
     The name is under an origin of the directive.
     """
+    name, question = asked_name(kubernetes, query)
+    missing = answer(kubernetes, name, question).missing
+    return "" if missing is None else _missing_text(kubernetes, question.origin, name, missing)
+
+
+def asked_name(kubernetes: KubernetesZone, query: Query) -> tuple[NameOrAddress, ZoneQuestion]:
+    """What the qname of this query is, which is under an origin of the directive, and the question of any client."""
     origin = kubernetes.origins.match(query.qname)
     assert origin is not None
     question = question_of(query, _ANY_CLIENT, origin)
-    name = name_of(kubernetes, question)
-    missing = answer(kubernetes, name, question).missing
-    return "" if missing is None else _missing_text(kubernetes, origin, name, missing)
+    return name_of(kubernetes, question), question
 
 
 def _missing_text(kubernetes: KubernetesZone, origin: Origin, name: NameOrAddress, missing: Missing) -> str:
@@ -149,6 +215,50 @@ def unknown_node(cluster: Cluster, name: str) -> str:
     if "Node" not in cluster.state.needed:
         return f"no NodeLocator has labels of a Node {name!r}"
     return f"Nodes cannot be read, so that no node is known: {_unread(cluster, 'Node')}"
+
+
+def node_offer_steps(cluster: Cluster, name: str) -> Steps[str]:
+    """The end of a sentence about the unknown Node `name`: the one that may be meant, or the first ones that there are.
+
+    "" if no Node is known.
+    """
+    names = sorted(cluster.state.all_nodes())
+    similar = yield from similar_steps(name, names)
+    if similar:
+        return f", did you mean {similar!r}?"
+    return f"; there are {named(map(repr, names[:NAMED]), len(names))}" if names else ""
+
+
+def similar_steps(word: str, names: Iterable[str]) -> Steps[str]:
+    """The name most similar to `word`, "" if none is similar; in steps of some 0.5 ms."""
+    found: list[str] = []
+    rest = iter(names)
+    while some := list(islice(rest, _COMPARED)):
+        found += get_close_matches(word[:_LONGEST_COMPARED], some, n=1)
+        yield
+    return next(iter(get_close_matches(word[:_LONGEST_COMPARED], found, n=1)), "")
+
+
+def whole_names(clusters: Iterable[Cluster], qname: Name) -> list[str]:
+    """The names that exist of those which search domains, or another domain of the cluster, make of this one."""
+    found: dict[str, None] = {}
+    for cluster in clusters:
+        kubernetes = _unfiltered(cluster)
+        for origin in cluster.kubernetes.origins:
+            for name in _completed(cluster, qname, origin):
+                query = Query(0, 0, name, name_wire(name), RRType.A, RRClass.IN, None, 0)
+                if not is_reverse(origin) and not name_error_text(kubernetes, query):
+                    found[name_text(name)] = None
+    return list(found)
+
+
+def _completed(cluster: Cluster, qname: Name, origin: Name) -> Iterator[Name]:
+    if len(qname) == 1:
+        services = (key for key in cluster.state.services if key[1] == qname[0])
+        yield from ((*qname, namespace, "svc", *origin) for namespace, _ in islice(services, NAMED + 1))
+        return
+    yield (*qname, "svc", *origin)
+    yield from ((*qname[: at + 1], *origin) for at, label in enumerate(qname) if label in ("svc", "pod"))
 
 
 def _unread(cluster: Cluster, kind: Kind) -> str:

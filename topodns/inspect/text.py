@@ -4,12 +4,15 @@ Without the modules of clusters: the kubectl plugin imports this one. A document
 each text raises KeyError or TypeError for one that it cannot read.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Final
 
+from topodns.logs import printable
+
 WIDTH: Final = 120  # columns of an audit
 NAMED: Final = 5  # names in one sentence
+ENDPOINTS: Final = 12  # in the text of an explanation
 
 _METHODS: Final = {
     "nodes": "an address of the node: a process there, or a masqueraded Pod",
@@ -55,15 +58,30 @@ def explanation_text(explained: Mapping[str, object]) -> str:
         lines.append(_line("policy", f"{policy['source']}: {policy['problem'] or keys}"))
     for attempt in map(mapping, items(explained["tried"])):
         wins = "  <- wins" if attempt["key"] == explained["winner"] else ""
-        value = f" = {attempt['value']}" if attempt["value"] else ""
-        lines.append(_line("tried", f"{attempt['key']}{value}: {attempt['matches']} matching{wins}"))
+        value = f" = {attempt['value']}" if attempt["value"] is not None else ""
+        absent = f", as {attempt['because']}" if attempt["because"] else ""
+        lines.append(_line("tried", f"{attempt['key']}{value}: {attempt['matches']} matching{absent}{wins}"))
     if explained["reason"]:
         lines.append(_line("because", str(explained["reason"])))
     if explained["hint"]:
         lines.append(_line("hint", str(explained["hint"])))
+    lines += _lines("ready", _endpoint_texts(list(map(mapping, items(explained["endpoints"])))))
     lines.append(_line("answer", str(explained["rcode"])))
     lines += [_line("", str(record)) for record in items(explained["answer"])]
     return "\n".join(lines)
+
+
+def _endpoint_texts(endpoints: Sequence[Mapping[str, object]]) -> Iterator[str]:
+    """The first ENDPOINTS of these with their verdicts; those first whose Node lacks a label, or is unknown."""
+    ordered = sorted(endpoints, key=lambda each: None not in mapping(each["labels"]).values())
+    for each in ordered[:ENDPOINTS]:
+        because = f": {each['because']}" if each["because"] else ""
+        verdict = "yes" if each["answered"] else "no"
+        yield f"{verdict:3} {each['address']} on {each['node'] or 'no node'}{because}"
+    if len(ordered) > ENDPOINTS:
+        rest = ordered[ENDPOINTS:]
+        answered = sum(1 for each in rest if each["answered"])
+        yield f"and {len(rest)} more, {answered} of them yes (--json has all)"
 
 
 def who_text(reply: Mapping[str, object]) -> str:
@@ -117,7 +135,8 @@ def _lines(word: str, texts: Iterator[str]) -> Iterator[str]:
 
 
 def _line(word: str, text: str) -> str:
-    return f"{word:{_LABEL}}{text}"
+    """One line, whatever names and labels are in the text."""
+    return f"{word:{_LABEL}}{printable(text)}"
 
 
 def audit_text(document: Mapping[str, object]) -> str:

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, ZONE_LABEL, Endpoint, Kind, ObjectKey, Pod, Policy
 from topodns.cluster.state import ClusterState
 from topodns.dns.name import name_text
+from topodns.inspect.documents import VERSION, LocationObject, WhoDocument
 from topodns.inspect.errors import Refused
 from topodns.inspect.explain import parse_address
 from topodns.inspect.reasons import operator_hint
@@ -51,8 +52,8 @@ class Evidence(NamedTuple):
     contradictions: tuple[str, ...]
 
 
-def who_reply(clusters: Collection[Cluster], arguments: Mapping[str, str]) -> dict[str, object]:
-    """The JSON object about the address in the argument `client`: its location in each cluster.
+def who_reply(clusters: Collection[Cluster], arguments: Mapping[str, str]) -> WhoDocument:
+    """The document about the address in the argument `client`: its location in each cluster.
 
     Raises Refused for a text that is no address, and without clusters.
     """
@@ -60,11 +61,10 @@ def who_reply(clusters: Collection[Cluster], arguments: Mapping[str, str]) -> di
     if not clusters:
         raise Refused("no server block has a kubernetes directive: nothing is known of any client's node")
     located = [_located(cluster, address) for cluster in clusters]
-    return {"address": str(ip_address(address)), "clusters": located}
+    return {"version": VERSION, "address": str(ip_address(address)), "clusters": located}
 
 
-def _located(cluster: Cluster, address: bytes) -> dict[str, object]:
-    """The JSON object about one address in one cluster; null is unknown, or not there."""
+def _located(cluster: Cluster, address: bytes) -> LocationObject:
     state, locator = cluster.state, cluster.locator
     location = locator.locate(address) if locator is not None else Location()
     evidence = gather_evidence(state, locator, location, address) if locator is not None else Evidence((), ())

@@ -5,17 +5,18 @@ from pathlib import Path
 import pytest
 
 from tests.support.corefile_settings import settings
-from tests.support.explained_cluster import explain_reply, explained
+from tests.support.explained_cluster import explain_reply, explained, explained_question, with_topology
 from tests.support.generation_builder import assembly
 from topodns.cluster.model import Replaced
 from topodns.inspect.errors import Refused
 from topodns.inspect.explain import parse_question
-from topodns.inspect.reasons import SENTENCES
+from topodns.inspect.reasons import SENTENCES, similar_steps
 from topodns.inspect.text import explanation_text
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.informer.progress import Progress, Trouble
 from topodns.plugins.block import Settings
 from topodns.plugins.kubernetes.watched_kinds import resources
+from topodns.time_slices import do_at_once
 from topodns.topology.select import Reason
 
 _KUBERNETES = "kubernetes {\n manifests cluster.yaml\n }"
@@ -116,3 +117,99 @@ def test_where_locators_are_not_installed_it_says_so_about_clients_that_they_wou
 
 def test_every_reason_of_a_selection_has_a_sentence() -> None:
     assert set(SENTENCES) == set(Reason)
+
+
+_CHOSEN_NOT = """\
+- apiVersion: v1
+  kind: Service
+  metadata: {namespace: shop, name: keyed, annotations: {topodns.io/topology-keys: "rack"}}
+  spec: {clusterIP: 10.96.0.2, clusterIPs: [10.96.0.2, "fd00::2"], ports: [{name: http, port: 80}]}
+- apiVersion: v1
+  kind: Service
+  metadata: {namespace: shop, name: away, annotations: {topodns.io/topology-keys: "rack"}}
+  spec: {type: ExternalName, externalName: web.example.org}
+"""
+
+
+@pytest.mark.parametrize(
+    ("service", "qtype", "reason"),
+    [
+        ("keyed", "A", "keys have no effect: the Service has a ClusterIP"),
+        ("away", "A", "keys have no effect: the Service is of type ExternalName"),
+        ("10-1-1-1.hard", "A", "keys have no effect: the name is that of one endpoint"),
+        ("front", "A", ""),
+        ("10-1-1-1.plain", "A", ""),
+        ("keyed", "MX", "the name exists; it has A, AAAA and SRV only"),
+        ("front", "AAAA", "the name exists; it has A and SRV only"),
+        ("soft", "AAAA", "the name exists; it has A only"),
+        ("soft", "SRV", "the name exists; it has A only"),
+        ("_tcp.front", "A", "the name exists; it has no records of any type"),
+        ("missing", "SOA", "no Service 'missing' in namespace 'shop'"),
+    ],
+)
+def test_an_answer_that_no_key_chose_and_an_empty_one_have_their_reason(
+    directory: Path, service: str, qtype: str, reason: str
+) -> None:
+    with open(directory / "cluster.yaml", "a") as manifest:
+        manifest.write(_CHOSEN_NOT)
+    explanation = explained(with_topology(directory), service, qtype, node="far")
+    assert (explanation.reason, explanation.rcode) == (reason, "NOERROR")
+    assert bool(explanation.answer) == (qtype == "A" and "exists" not in reason)
+
+
+@pytest.mark.parametrize(
+    ("name", "qtype", "reason"),
+    [
+        ("cluster.local", "MX", "the name exists; it has SOA and NS only"),
+        ("cluster.local", "NS", "the records are made of the server's own addresses, which `explain` does not know"),
+        ("ns.dns.cluster.local", "TXT", "the name exists; it has A and AAAA only"),
+        ("dns-version.cluster.local", "A", "the name exists; it has TXT only"),
+        ("shop.svc.cluster.local", "A", "the name exists; it has no records of any type"),
+    ],
+)
+def test_an_empty_answer_of_another_name_has_its_reason(served: Settings, name: str, qtype: str, reason: str) -> None:
+    assert explained_question(served, {"name": name, "type": qtype, "node": "one"}).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("name", "offer"),
+    [
+        ("soft.shop", "did you mean soft.shop.svc.cluster.local.?"),
+        ("soft", "did you mean soft.shop.svc.cluster.local.?"),
+        ("soft.shop.svc", "did you mean soft.shop.svc.cluster.local.?"),
+        ("soft.shop.svc.example.internal", "did you mean soft.shop.svc.cluster.local.?"),
+        ("10-1-1-1.soft.shop", "did you mean 10-1-1-1.soft.shop.svc.cluster.local.?"),
+        ("none.shop", "search domains are not added"),
+        ("example.org", "search domains are not added"),
+    ],
+)
+def test_a_short_name_is_refused_with_the_whole_name_if_that_exists(served: Settings, name: str, offer: str) -> None:
+    with pytest.raises(Refused) as got:
+        explained_question(served, {"name": name, "node": "one"})
+    assert str(got.value) == (f"{name}. is in no zone of a kubernetes directive (there are: cluster.local.); {offer}")
+
+
+@pytest.mark.parametrize(
+    ("node", "text"),
+    [
+        ("fra", "no Node is named 'fra', did you mean 'far'?"),
+        ("elsewhere", "no Node is named 'elsewhere'; there are 'far', 'one', 'two', 'worker-1'"),
+        ("worker-11", "no Node is named 'worker-11', did you mean 'worker-1'?"),
+        ("x" * 1000, f"no Node is named {'x' * 1000!r}; there are 'far', 'one', 'two', 'worker-1'"),
+    ],
+    ids=["fra", "elsewhere", "worker-11", "long"],
+)
+def test_an_unknown_node_is_refused_with_the_one_that_may_be_meant(directory: Path, node: str, text: str) -> None:
+    with open(directory / "cluster.yaml", "a") as manifest:
+        manifest.write("- {apiVersion: v1, kind: Node, metadata: {name: worker-1}}\n")
+    with pytest.raises(Refused) as got:
+        explained(with_topology(directory), "soft", node=node)
+    assert str(got.value) == text
+
+
+def test_a_similar_node_is_found_among_thousands_in_short_steps() -> None:
+    names = [f"node-{number:04}" for number in range(5000)]
+    steps = similar_steps("node-49990", names)
+    taken = sum(1 for _ in steps)
+    assert taken == 250
+    assert do_at_once(similar_steps("node-49990", names)) == "node-4999"

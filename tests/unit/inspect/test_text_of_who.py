@@ -2,13 +2,14 @@
 
 import pytest
 
+from topodns.inspect.documents import WhoDocument
 from topodns.inspect.sources import manifest_clusters
 from topodns.inspect.text import pod_text, who_text
 from topodns.inspect.who import who_reply
 from topodns.plugins.block import Settings
 
 
-def reply(served: Settings, address: str) -> dict[str, object]:
+def reply(served: Settings, address: str) -> WhoDocument:
     return who_reply(manifest_clusters(served), {"client": address})
 
 

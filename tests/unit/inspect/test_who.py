@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.corefile_settings import settings
 from tests.support.explained_cluster import without_topology
+from topodns.inspect.documents import WhoDocument
 from topodns.inspect.errors import Refused
 from topodns.inspect.sources import manifest_clusters
 from topodns.inspect.who import who_reply
@@ -31,7 +32,7 @@ cluster.local {
 """
 
 
-def reply(served: Settings, address: str) -> dict[str, object]:
+def reply(served: Settings, address: str) -> WhoDocument:
     return who_reply(manifest_clusters(served), {"client": address})
 
 

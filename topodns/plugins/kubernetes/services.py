@@ -188,12 +188,12 @@ def _answer_headless(
             return _with_aliases(kubernetes, name, backends, question, NO_DATA) if backends.aliases else NO_DATA
         asked = (pool,)
     elif family is not None:
-        asked = tuple(_pools(backends, (family,), ports or ()))
+        asked = tuple(pools_of(backends, (family,), ports or ()))
     elif is_srv:  # made as they are read: a Service may have thousands of ports
         srv_ports = backends.ports if ports is None else ports
-        asked = _pools(backends, FAMILIES, srv_ports)
+        asked = pools_of(backends, FAMILIES, srv_ports)
     filtered = None if service.imported else key
-    decision = decide(kubernetes, filtered, question, asked, lambda: _pools(backends, FAMILIES, ports), is_srv)
+    decision = decide(kubernetes, filtered, question, asked, lambda: pools_of(backends, FAMILIES, ports), is_srv)
     if decision.objection is not None:
         answer = decision.objection
     elif is_srv:
@@ -228,7 +228,7 @@ def _answer_srv(
     )
 
 
-def _pools(backends: Backends, families: Iterable[int], ports: Iterable[EndpointPort] | None) -> Iterator[Pool]:
+def pools_of(backends: Backends, families: Iterable[int], ports: Iterable[EndpointPort] | None) -> Iterator[Pool]:
     """The endpoints of these families, for each of these ports; with None, all of a family as one pool."""
     if ports is None:
         for family in families:
@@ -240,7 +240,7 @@ def _pools(backends: Backends, families: Iterable[int], ports: Iterable[Endpoint
 
 
 def _any_ready(backends: Backends, ports: Iterable[EndpointPort]) -> bool:
-    return any(pool.everyone.endpoints for pool in _pools(backends, FAMILIES, ports))
+    return any(pool.everyone.endpoints for pool in pools_of(backends, FAMILIES, ports))
 
 
 def answer_zonal(kubernetes: KubernetesZone, name: ZonalName, service: Service, question: ZoneQuestion) -> Answer:

@@ -54,7 +54,7 @@ class Decision(NamedTuple):
             return self.group
         if not pool.everyone.endpoints:
             return EMPTY_GROUP
-        return _selection(self.kubernetes, self.policy, pool, self.location).group
+        return selection_of(self.kubernetes, self.policy, pool, self.location).group
 
     def ranked(self, pool: Pool, priority: int) -> Group:
         """The endpoints of any pool of the same Service with this priority: see `topology.ranking.ranked`."""
@@ -108,7 +108,7 @@ def decide(
             continue  # empty for all clients: not the decision of a policy
         if varies and location is None:
             location, claimed = _located(kubernetes, question)
-        found = _selection(kubernetes, policy, pool, location)
+        found = selection_of(kubernetes, policy, pool, location)
         if found.group.endpoints:
             selection, chosen = found, pool
             break
@@ -146,7 +146,7 @@ def _miss(policy: Policy | InvalidPolicy | None, selection: Selection, location:
     return Ede(EdeCode.OTHER, f"no endpoint matches topologyKeys {tried} for node {location.node_name}")
 
 
-def _selection(
+def selection_of(
     kubernetes: KubernetesZone, policy: Policy | InvalidPolicy | None, pool: Pool, location: Location | None
 ) -> Selection:
     """The endpoints of `pool` for a client at `location`, also while RBAC denies Nodes or Pods.
@@ -200,7 +200,7 @@ def _objection(
     if not filled:
         return None, None, False
     location, claimed = _located(kubernetes, question)
-    if any(_selection(kubernetes, policy, pool, location).reason is not Reason.UNKNOWN_CLIENT for pool in filled):
+    if any(selection_of(kubernetes, policy, pool, location).reason is not Reason.UNKNOWN_CLIENT for pool in filled):
         return None, location, claimed
     selection = Selection(EMPTY_GROUP, Reason.UNKNOWN_CLIENT)
     refused = Answer(Rcode.REFUSED, selection=selection, location=location, claimed=claimed, ede=_UNLOCATED)

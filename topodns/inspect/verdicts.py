@@ -1,0 +1,187 @@
+"""The verdict on each ready endpoint of a headless Service: whether a client gets it, and why, for an explanation.
+
+For operators only: the selections of an answer are made again, and each endpoint is compared with them.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from ipaddress import ip_address
+from itertools import islice
+from typing import Final, NamedTuple
+
+from topodns.cluster.endpoints import Group, Identity, Pool, identity_of, label_of
+from topodns.cluster.model import ANY_KEY, Endpoint, InvalidPolicy, ObjectKey, Policy
+from topodns.dns.message import Query
+from topodns.dns.rrtype import RRType
+from topodns.inspect.documents import EndpointObject, TriedKeyObject
+from topodns.inspect.model import Steps
+from topodns.inspect.reasons import asked_name, similar_steps, unknown_node
+from topodns.inspect.text import named
+from topodns.plugins.kubernetes.clusters import Cluster
+from topodns.plugins.kubernetes.endpoints import FAMILIES, FAMILY_OF_TYPE, backends_of
+from topodns.plugins.kubernetes.parse import ServiceName, matching
+from topodns.plugins.kubernetes.services import pools_of
+from topodns.plugins.kubernetes.topology_filter import selection_of
+from topodns.plugins.kubernetes.zone import KubernetesZone
+from topodns.topology.ranking import rank_all, ranked
+from topodns.topology.select import Location, Reason, Selection
+
+MAX_POOLS: Final = 32  # sets of endpoints with the same ports that are compared, of one family each
+MAX_SIMILAR: Final = 5  # unknown names of Nodes for which a similar one is looked for
+
+_DIGITS: Final = re.compile("[0-9]+")
+
+
+def tried_keys(cluster: Cluster, location: Location, selection: Selection | None) -> tuple[TriedKeyObject, ...]:
+    """The keys that a selection compared, with the client's own value of each, or why it has none."""
+    found = []
+    for key, matches in selection.tried if selection is not None else ():
+        value = _value(location, key)
+        absent = key != ANY_KEY and value is None
+        because = _absence(cluster, location.node_name, key) if absent else None
+        found.append(TriedKeyObject(key=key, value=value, because=because, matches=matches))
+    return tuple(found)
+
+
+def _value(location: Location, key: str) -> str | None:
+    """The value that `topology.select.satisfying` compares for a client at this location."""
+    return label_of(location.node, Endpoint(b"", node_name=location.node_name), key)
+
+
+def _absence(cluster: Cluster, node_name: str, key: str) -> str:
+    return unknown_node(cluster, node_name) or f"node {node_name} has no label {key}"
+
+
+def verdict_steps(
+    cluster: Cluster, kubernetes: KubernetesZone, query: Query, location: Location, ranks: bool
+) -> Steps[tuple[EndpointObject, ...]]:
+    """The verdicts on the ready endpoints that an answer to this query is chosen among, in slice order.
+
+    None for other names than those of a headless Service and its ports. At most MAX_POOLS sets of ports count.
+    `ranks`: the answer has every endpoint, with a priority.
+    """
+    key, pools = _pools_asked(kubernetes, query)
+    policy = kubernetes.state.policies.get(key) if key is not None and kubernetes.topology is not None else None
+    nodes = _UnknownNodes(cluster)
+    found: dict[Identity, EndpointObject] = {}
+    for pool in pools:
+        choice = _choice(kubernetes, policy, pool, location, ranks)
+        for endpoint in pool.everyone.endpoints:
+            fault = (yield from nodes.fault_steps(endpoint.node_name)) if choice.keys else ""
+            verdict = choice.verdict(kubernetes, endpoint, fault)
+            identity = identity_of(endpoint)
+            if verdict["answered"] or identity not in found:
+                found[identity] = verdict
+            yield
+    return tuple(found.values())
+
+
+def _pools_asked(kubernetes: KubernetesZone, query: Query) -> tuple[ObjectKey | None, Iterable[Pool]]:
+    """(The Service whose policy filters, the pools of an answer to this query), without those that are empty.
+
+    No policy filters the endpoints of a ServiceImport.
+    """
+    name, question = asked_name(kubernetes, query)
+    family, is_srv = FAMILY_OF_TYPE.get(query.qtype), query.qtype == RRType.SRV
+    if not isinstance(name, ServiceName) or name.endpoint or not (family or is_srv):
+        return None, ()
+    service = kubernetes.state.service(ObjectKey(name.namespace, name.service), question.origin.multicluster)
+    if service is None or not service.headless:
+        return None, ()
+    backends = backends_of(kubernetes, service)
+    ports = matching(backends.ports, name) if name.port or name.protocol else backends.ports if is_srv else None
+    every = pools_of(backends, FAMILIES if family is None else (family,), ports)
+    distinct = {id(pool): pool for pool in every if pool.everyone.endpoints}
+    return None if service.imported else service.key, islice(distinct.values(), MAX_POOLS)
+
+
+class _Choice(NamedTuple):
+    """The endpoints of one pool that a client gets, and how they were chosen."""
+
+    keys: tuple[str, ...]  # whose values were compared, or would be for a client with a known Node; without `*`
+    reason: Reason
+    chosen: frozenset[Identity]
+    by_key: Mapping[str, frozenset[Identity]]  # the endpoints that a key chose; with priorities, in their order
+
+    def verdict(self, kubernetes: KubernetesZone, endpoint: Endpoint, fault: str) -> EndpointObject:
+        """`fault`: why the endpoint's Node is unknown; "" if it is known."""
+        node = kubernetes.state.node(endpoint.node_name)
+        labels = {key: label_of(node, endpoint, key) for key in self.keys}
+        return EndpointObject(
+            address=str(ip_address(endpoint.address)),
+            node=endpoint.node_name or None,
+            pod=endpoint.pod_name or None,
+            answered=identity_of(endpoint) in self.chosen,
+            labels=labels,
+            because="; ".join(self._clauses(endpoint, labels, fault)) or None,
+        )
+
+    def _clauses(self, endpoint: Endpoint, labels: Mapping[str, str | None], fault: str) -> Iterator[str]:
+        identity = identity_of(endpoint)
+        winner = next((at for at, (_, some) in enumerate(self.by_key.items()) if identity in some), None)
+        if winner is not None:
+            key = list(self.by_key)[winner]
+            priority = f"priority {winner}, " if self.reason is Reason.RANKED else ""
+            yield f"{priority}by {key}" if key == ANY_KEY else f"{priority}by {key} = {labels[key]}"
+            if key != ANY_KEY:
+                return
+        if self.reason is Reason.HINTED:
+            yield _hints(endpoint)
+        if fault:
+            yield fault
+        for key, value in labels.items():
+            if value is not None:
+                yield f"{key} = {value}" + (", by its EndpointSlice" if fault else "")
+            elif not fault:
+                yield f"node {endpoint.node_name} has no label {key}"
+
+
+def _choice(
+    kubernetes: KubernetesZone, policy: Policy | InvalidPolicy | None, pool: Pool, location: Location, ranks: bool
+) -> _Choice:
+    selection = selection_of(kubernetes, policy, pool, location)
+    chosen = _identities(selection.group)
+    by_key = {selection.key: chosen} if selection.key else {}
+    if ranks and isinstance(policy, Policy):
+        selection = rank_all(selection, pool, policy, location)
+        by_key = {key: _identities(ranked(pool, policy, location, at)) for at, key in enumerate(policy.keys)}
+        chosen = _identities(selection.group)
+    tried = [key for key, _ in selection.tried] or (policy.keys if isinstance(policy, Policy) else ())
+    return _Choice(tuple(key for key in tried if key != ANY_KEY), selection.reason, chosen, by_key)
+
+
+def _identities(group: Group) -> frozenset[Identity]:
+    return frozenset(map(identity_of, group.endpoints))
+
+
+def _hints(endpoint: Endpoint) -> str:
+    hints = [f"node {each}" for each in endpoint.node_hints] + [f"zone {each}" for each in endpoint.zone_hints]
+    return f"hinted for {named(hints)}" if hints else "without hints"
+
+
+class _UnknownNodes:
+    """Why the Nodes that endpoints name are unknown, with the similar name that may be meant."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._state = cluster.state
+        self._similar: dict[str, str] = {}
+
+    def fault_steps(self, name: str) -> Steps[str]:
+        """A clause about the Node of this name, "" if it is known, in steps."""
+        if not name:
+            return "it names no node"
+        if self._state.node(name) is not None:
+            return ""
+        if "Node" not in self._state.known:
+            denied = "Node" in self._state.needed
+            return f"node {name} is unknown: {'Nodes cannot be read' if denied else 'it has no NodeLocator'}"
+        similar = yield from self._similar_steps(name)
+        return f"there is no Node {name}" + (f" ({similar}?)" if similar else "")
+
+    def _similar_steps(self, name: str) -> Steps[str]:
+        """A similar name, with the same digits: numbered Nodes come and go. "" for none, or after MAX_SIMILAR names."""
+        if name not in self._similar and len(self._similar) < MAX_SIMILAR:
+            digits = _DIGITS.findall(name)
+            names = (each for each in self._state.all_nodes() if _DIGITS.findall(each) == digits)
+            self._similar[name] = yield from similar_steps(name, names)
+        return self._similar.get(name, "")
