@@ -205,4 +205,5 @@ def test_a_server_that_is_not_there_or_does_not_explain_is_named(demo: Server, e
     assert nobody.err.startswith(f"no answer from {demo.address}:1: ")
     health = explain(*question, port=5380)
     assert (health.status, health.out) == (1, "")
-    assert health.err.startswith(f"not found: {demo.address}:5380 has no /explain; ")
+    meant = f"{demo.address}:{READY}"
+    assert health.err == f"/explain is not at this address, but at that of `ready`: {meant}\n"

@@ -49,7 +49,7 @@ class EndpointObject(TypedDict):
     """A ready endpoint of a headless Service: whether the client gets it, and why.
 
     `labels`: for each key that was compared the value at the endpoint's Node, null for none. `because`: the key that
-    chose it, its values, and what is wrong with its Node; null if nothing was compared.
+    chose it, or its values. `fault`: its Node is unknown, or lacks a label. Both are null if nothing was compared.
     """
 
     address: str
@@ -58,6 +58,7 @@ class EndpointObject(TypedDict):
     answered: bool
     labels: Mapping[str, str | None]
     because: str | None
+    fault: str | None
 
 
 class ExplainDocument(TypedDict):

@@ -72,12 +72,12 @@ def explanation_text(explained: Mapping[str, object]) -> str:
 
 
 def _endpoint_texts(endpoints: Sequence[Mapping[str, object]]) -> Iterator[str]:
-    """The first ENDPOINTS of these with their verdicts; those first whose Node lacks a label, or is unknown."""
-    ordered = sorted(endpoints, key=lambda each: None not in mapping(each["labels"]).values())
+    """The first ENDPOINTS of these with their verdicts; those with a fault come before others."""
+    ordered = sorted(endpoints, key=lambda each: each["fault"] is None)
     for each in ordered[:ENDPOINTS]:
-        because = f": {each['because']}" if each["because"] else ""
+        why = "; ".join(str(each[part]) for part in ("fault", "because") if each[part])
         verdict = "yes" if each["answered"] else "no"
-        yield f"{verdict:3} {each['address']} on {each['node'] or 'no node'}{because}"
+        yield f"{verdict:3} {each['address']} on {each['node'] or 'no node'}{': ' if why else ''}{why}"
     if len(ordered) > ENDPOINTS:
         rest = ordered[ENDPOINTS:]
         answered = sum(1 for each in rest if each["answered"])

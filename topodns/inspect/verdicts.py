@@ -67,8 +67,8 @@ def verdict_steps(
     for pool in pools:
         choice = _choice(kubernetes, policy, pool, location, ranks)
         for endpoint in pool.everyone.endpoints:
-            fault = (yield from nodes.fault_steps(endpoint.node_name)) if choice.keys else ""
-            verdict = choice.verdict(kubernetes, endpoint, fault)
+            unknown = (yield from nodes.unknown_steps(endpoint.node_name)) if choice.keys else ""
+            verdict = choice.verdict(kubernetes, endpoint, unknown)
             identity = identity_of(endpoint)
             if verdict["answered"] or identity not in found:
                 found[identity] = verdict
@@ -103,37 +103,35 @@ class _Choice(NamedTuple):
     chosen: frozenset[Identity]
     by_key: Mapping[str, frozenset[Identity]]  # the endpoints that a key chose; with priorities, in their order
 
-    def verdict(self, kubernetes: KubernetesZone, endpoint: Endpoint, fault: str) -> EndpointObject:
-        """`fault`: why the endpoint's Node is unknown; "" if it is known."""
+    def verdict(self, kubernetes: KubernetesZone, endpoint: Endpoint, unknown: str) -> EndpointObject:
+        """`unknown`: why the endpoint's Node is unknown; "" if it is known."""
         node = kubernetes.state.node(endpoint.node_name)
         labels = {key: label_of(node, endpoint, key) for key in self.keys}
+        winner = next((key for key, some in self.by_key.items() if identity_of(endpoint) in some), "")
+        lacking = [f"node {endpoint.node_name} has no label {key}" for key, value in labels.items() if value is None]
+        faults = [] if winner not in ("", ANY_KEY) else [unknown] if unknown else lacking
         return EndpointObject(
             address=str(ip_address(endpoint.address)),
             node=endpoint.node_name or None,
             pod=endpoint.pod_name or None,
             answered=identity_of(endpoint) in self.chosen,
             labels=labels,
-            because="; ".join(self._clauses(endpoint, labels, fault)) or None,
+            because="; ".join(self._reasons(endpoint, winner, labels, bool(unknown))) or None,
+            fault="; ".join(faults) or None,
         )
 
-    def _clauses(self, endpoint: Endpoint, labels: Mapping[str, str | None], fault: str) -> Iterator[str]:
-        identity = identity_of(endpoint)
-        winner = next((at for at, (_, some) in enumerate(self.by_key.items()) if identity in some), None)
-        if winner is not None:
-            key = list(self.by_key)[winner]
-            priority = f"priority {winner}, " if self.reason is Reason.RANKED else ""
-            yield f"{priority}by {key}" if key == ANY_KEY else f"{priority}by {key} = {labels[key]}"
-            if key != ANY_KEY:
-                return
-        if self.reason is Reason.HINTED:
+    def _reasons(
+        self, endpoint: Endpoint, winner: str, labels: Mapping[str, str | None], of_slice: bool
+    ) -> Iterator[str]:
+        """`of_slice`: the values are copies in the endpoint's slice."""
+        if winner:
+            priority = f"priority {list(self.by_key).index(winner)}, " if self.reason is Reason.RANKED else ""
+            yield f"{priority}by {winner}" if winner == ANY_KEY else f"{priority}by {winner} = {labels[winner]}"
+        elif self.reason is Reason.HINTED:
             yield _hints(endpoint)
-        if fault:
-            yield fault
-        for key, value in labels.items():
-            if value is not None:
-                yield f"{key} = {value}" + (", by its EndpointSlice" if fault else "")
-            elif not fault:
-                yield f"node {endpoint.node_name} has no label {key}"
+        if winner in ("", ANY_KEY):
+            source = ", by its EndpointSlice" if of_slice else ""
+            yield from (f"{key} = {value}{source}" for key, value in labels.items() if value is not None)
 
 
 def _choice(
@@ -166,7 +164,7 @@ class _UnknownNodes:
         self._state = cluster.state
         self._similar: dict[str, str] = {}
 
-    def fault_steps(self, name: str) -> Steps[str]:
+    def unknown_steps(self, name: str) -> Steps[str]:
         """A clause about the Node of this name, "" if it is known, in steps."""
         if not name:
             return "it names no node"

@@ -30,24 +30,25 @@ def test_the_text_of_a_denial_has_no_records(served: Settings) -> None:
     assert text.endswith("\nanswer   NOERROR")
 
 
-def endpoint(address: str, answered: bool, **labels: str | None) -> EndpointObject:
+def endpoint(address: str, answered: bool, fault: str | None = None) -> EndpointObject:
     return {
         "address": address,
-        "node": None,
+        "node": "one",
         "pod": None,
         "answered": answered,
-        "labels": labels,
-        "because": None,
+        "labels": {"rack": "1"},
+        "because": "rack = 1",
+        "fault": fault,
     }
 
 
-def test_the_text_has_the_first_endpoints_and_those_before_whose_nodes_lack_a_label(served: Settings) -> None:
-    endpoints = [endpoint(f"10.1.2.{at}", at % 2 == 0, rack="1") for at in range(ENDPOINTS + 3)]
-    endpoints.append(endpoint("10.1.3.1", False, rack=None))
+def test_the_text_has_the_first_endpoints_those_with_a_fault_before_others(served: Settings) -> None:
+    endpoints = [endpoint(f"10.1.2.{at}", at % 2 == 0) for at in range(ENDPOINTS + 3)]
+    endpoints.append(endpoint("10.1.3.1", False, "there is no Node one"))
     document = replace(explained(served, "plain", node="two"), endpoints=tuple(endpoints)).as_dict()
     lines = explanation_text(document).splitlines()
-    first = lines.index("ready    no  10.1.3.1 on no node")
-    assert lines[first + 1] == "         yes 10.1.2.0 on no node"
+    first = lines.index("ready    no  10.1.3.1 on one: there is no Node one; rack = 1")
+    assert lines[first + 1] == "         yes 10.1.2.0 on one: rack = 1"
     assert lines[first + ENDPOINTS] == "         and 4 more, 2 of them yes (--json has all)"
     assert len(document["endpoints"]) == ENDPOINTS + 4
 

@@ -46,7 +46,11 @@ def add_node(directory: Path, name: str) -> None:
 
 
 def reasons(explanation: Explanation) -> list[tuple[str, bool, str | None]]:
-    return [(each["address"], each["answered"], each["because"]) for each in explanation.endpoints]
+    """(Address, whether it is answered, what is wrong with its Node and why) of each endpoint."""
+    return [
+        (each["address"], each["answered"], "; ".join(filter(None, (each["fault"], each["because"]))) or None)
+        for each in explanation.endpoints
+    ]
 
 
 def reason(directory: Path, keys: str, endpoint: str, node: str = "one") -> str | None:
@@ -72,6 +76,7 @@ def test_each_ready_endpoint_has_its_verdict_with_the_labels_that_were_compared(
             "answered": True,
             "labels": {"rack": "1"},
             "because": "by rack = 1",
+            "fault": None,
         },
         {
             "address": "10.1.1.2",
@@ -80,6 +85,7 @@ def test_each_ready_endpoint_has_its_verdict_with_the_labels_that_were_compared(
             "answered": False,
             "labels": {"rack": "2"},
             "because": "rack = 2",
+            "fault": None,
         },
     )
     assert reasons(explained(with_topology(directory), "mixed", node="far")) == [
@@ -163,7 +169,7 @@ def test_with_srv_priority_each_endpoint_has_its_priority_and_its_key(directory:
     ranked = with_topology(directory, "srv_priority")
     assert reasons(explained(ranked, "mixed", "SRV", node="one")) == [
         ("10.1.1.1", True, "priority 1, by hall = north"),
-        ("10.1.1.2", True, "priority 2, by *; node far has no label rack; hall = south"),
+        ("10.1.1.2", True, "node far has no label rack; priority 2, by *; hall = south"),
     ]
     assert reasons(explained(ranked, "mixed", node="one"))[1][1] is False
 
@@ -211,7 +217,7 @@ def test_while_nodes_cannot_be_read_no_endpoint_is_said_to_name_a_wrong_one() ->
     options = "kubernetes {\nendpoint http://127.0.0.1:9\n}\ntopology"
     (cluster,) = assembly().build(settings(f"cluster.local {{\n{options}\n}}\n")).clusters
     cluster.state.do_without("Node")
-    fault = do_at_once(verdicts._UnknownNodes(cluster).fault_steps("one"))
+    fault = do_at_once(verdicts._UnknownNodes(cluster).unknown_steps("one"))
     assert fault == "node one is unknown: Nodes cannot be read"
 
 
