@@ -54,7 +54,6 @@ class EndpointObject(TypedDict):
 
     address: str
     node: str | None
-    pod: str | None
     answered: bool
     labels: Mapping[str, str | None]
     because: str | None

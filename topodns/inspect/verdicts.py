@@ -113,7 +113,6 @@ class _Choice(NamedTuple):
         return EndpointObject(
             address=str(ip_address(endpoint.address)),
             node=endpoint.node_name or None,
-            pod=endpoint.pod_name or None,
             answered=identity_of(endpoint) in self.chosen,
             labels=labels,
             because="; ".join(self._reasons(endpoint, winner, labels, bool(unknown))) or None,

@@ -34,7 +34,6 @@ def endpoint(address: str, answered: bool, fault: str | None = None) -> Endpoint
     return {
         "address": address,
         "node": "one",
-        "pod": None,
         "answered": answered,
         "labels": {"rack": "1"},
         "because": "rack = 1",

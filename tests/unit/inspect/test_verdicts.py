@@ -64,7 +64,7 @@ def test_each_ready_endpoint_has_its_verdict_with_the_labels_that_were_compared(
     add(
         directory,
         "rack,hall",
-        "{addresses: [10.1.1.1], nodeName: one, targetRef: {kind: Pod, name: web-0}}",
+        "{addresses: [10.1.1.1], nodeName: one}",
         "{addresses: [10.1.1.2], nodeName: two}",
         "{addresses: [10.1.1.3], nodeName: one, conditions: {ready: false}}",
     )
@@ -72,7 +72,6 @@ def test_each_ready_endpoint_has_its_verdict_with_the_labels_that_were_compared(
         {
             "address": "10.1.1.1",
             "node": "one",
-            "pod": "web-0",
             "answered": True,
             "labels": {"rack": "1"},
             "because": "by rack = 1",
@@ -81,7 +80,6 @@ def test_each_ready_endpoint_has_its_verdict_with_the_labels_that_were_compared(
         {
             "address": "10.1.1.2",
             "node": "two",
-            "pod": None,
             "answered": False,
             "labels": {"rack": "2"},
             "because": "rack = 2",
