@@ -28,7 +28,7 @@ from topodns.inspect.reasons import (
     unknown_node,
     whole_names,
 )
-from topodns.inspect.text import named
+from topodns.inspect.text import explanation_text, named
 from topodns.inspect.verdicts import tried_keys, verdict_steps
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.kubernetes.handler import ClusterZone
@@ -39,6 +39,8 @@ from topodns.query.plugin import Client, Resolution
 from topodns.topology.claim_trust import Claim
 from topodns.topology.client_locator import ClientLocator
 from topodns.topology.select import Location, Reason
+
+SHOWN: Final = 100  # records in the text for the topology page
 
 _ANY_CLIENT: Final = Client(b"\x7f\0\0\1", 53, "tcp")  # a placeholder for any client on the given Node
 
@@ -124,15 +126,29 @@ class Explanation:
         }
 
 
-def explanation_json_steps(clusters: Collection[Cluster], arguments: Mapping[str, str]) -> Steps[bytes]:
-    """The explanation for the arguments of a request, as a JSON object, in steps. Raises Refused."""
+def explanation_json_steps(
+    clusters: Collection[Cluster], arguments: Mapping[str, str], with_text: bool = False
+) -> Steps[bytes]:
+    """The explanation for the arguments of a request, as a JSON object, in steps. Raises Refused.
+
+    `with_text`: it also has a member `text`, for readers, with at most SHOWN records.
+    """
     explanation = yield from explanation_steps(clusters, parse_question(arguments))
-    document = replace(explanation, endpoints=()).as_dict()
+    document: Mapping[str, object] = replace(explanation, endpoints=()).as_dict()
+    if with_text:
+        document = {"text": explanation_text(_shortened(explanation)), **document}
+        yield
     endpoints = []
     for endpoint in explanation.endpoints:  # thousands, and each takes 10 us
         endpoints.append(json.dumps(endpoint))
         yield
     return f"{json.dumps(document).removesuffix('[]}')}[{', '.join(endpoints)}]}}".encode()
+
+
+def _shortened(explanation: Explanation) -> Mapping[str, object]:
+    records = explanation.answer
+    more = [f"and {len(records) - SHOWN} more"] if len(records) > SHOWN else []
+    return {**explanation.as_dict(), "answer": [*records[:SHOWN], *more]}
 
 
 def explanation_steps(clusters: Collection[Cluster], question: ExplainQuestion) -> Steps[Explanation]:

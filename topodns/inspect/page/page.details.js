@@ -82,25 +82,11 @@ async function showExplanation(id, wanted, ...query) {
   explained.set(id, number);
   let shown;
   try {
-    shown = made("pre", {}, explanationText(await ask("explain", ...query)));
+    shown = made("pre", {}, (await ask("explain", ...query)).text);
   } catch (problem) {
     shown = made("p", {}, `No explanation: ${problem.message}`);
   }
   if (explained.get(id) === number && wanted()) at(id).replaceChildren(shown);
-}
-
-function explanationText(found) {
-  const lines = [
-    `client   ${found.client.address || "any"} on ${found.client.node ? "node " + found.client.node : "an unknown node"}`,
-    `name     ${found.question.name} ${found.question.type}`,
-    `policy   ${found.policy.source ? found.policy.source + ": " + (found.policy.problem || found.policy.keys.join(", ")) : "none"}`,
-  ];
-  for (const one of found.tried) {
-    lines.push(`tried    ${one.key}${one.value ? " = " + one.value : ""}: ${one.matches} matching${one.key === found.winner ? "  <- wins" : ""}`);
-  }
-  if (found.reason) lines.push(`because  ${found.reason}`);
-  if (found.hint) lines.push(`hint     ${found.hint}`);
-  return [...lines, `answer   ${found.rcode}`, ...found.answer.map((record) => `         ${record}`)].join("\n");
 }
 
 // --- what-if

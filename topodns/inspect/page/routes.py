@@ -121,7 +121,7 @@ class PageRoutes:
             raise Refused("this page explains no names: it takes the word 'queries' behind 'page'", 403)
         if "client" in arguments and not self._settings.queries:
             raise Refused("this page takes no addresses of clients: it takes the word 'queries' behind 'page'", 403)
-        return self._in_slices(explanation_json_steps([cluster], arguments))
+        return self._in_slices(explanation_json_steps([cluster], arguments, with_text=True))
 
     def _number(self, request: HttpRequest) -> int:
         """The number of the cluster asked about, from 0."""

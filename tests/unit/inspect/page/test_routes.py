@@ -101,6 +101,19 @@ def test_an_answer_of_a_service_is_explained_for_a_node() -> None:
             found = await page.json("/topology/explain", ("service", "shop/cache"), ("node", "node-b2"), ("type", "A"))
             assert (found["client"]["node"], found["winner"]) == ("node-b2", "topology.kubernetes.io/zone")
             assert found["answer"] == ["cache.shop.svc.cluster.local. 5 IN A 127.10.4.30"]
+            assert found["text"].splitlines()[-1] == "         cache.shop.svc.cluster.local. 5 IN A 127.10.4.30"
+
+    asyncio.run(story())
+
+
+def test_the_text_of_an_explanation_has_a_bounded_number_of_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("topodns.inspect.explain.SHOWN", 1)
+
+    async def story() -> None:
+        with demo_page() as page:
+            found = await page.json("/topology/explain", ("service", "shop/cache"), ("node", "node-c1"), ("type", "A"))
+            assert len(found["answer"]) == 3
+            assert found["text"].endswith("\n         and 2 more")
 
     asyncio.run(story())
 
