@@ -1,12 +1,16 @@
 """`make test` runs suites beside each other, and what has failed there once more, alone."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support import suites
 from tests.support.documents import ROOT
+from tests.support.event_loops import SLOWNESS_VARIABLE
 
 PASSES = "def test_passes():\n    pass\n"
 FAILS = "def test_fails():\n    assert False, 'as always'\n"
@@ -53,12 +57,25 @@ def test_what_fails_beside_others_and_passes_alone_is_named_and_no_failure(tmp_p
         tmp_path, files, *in_worker, "./test_one.py", "beside", "./test_two.py", "then", "./test_three.py"
     )
     assert status == 0
+    assert re.match(r"this machine now takes [\d.]+ times as long as a quiet one: tests wait up to \d+ s\n", shown)
     assert "./test_three.py: " in shown
     assert "no root here" in shown
     assert "not alone" in shown
     named = "passed alone, but failed beside other tests, which is a defect of each (`tests/README.md`):\n"
     assert named + "  test_one.py::test_flaky\n" in shown
     assert shown.endswith("s in all: passed\n")
+
+
+def test_tests_wait_as_much_longer_as_the_machine_is_slow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(suites, "QUICK", 1e-9)
+    assert suites.slowness() == suites.MOST_SLOW
+    monkeypatch.setattr(suites, "QUICK", 1e9)
+    assert suites.slowness() == 1.0
+    waits = "from tests.support.event_loops import PATIENCE\n\ndef test_waits():\n    assert PATIENCE == 270.0\n"
+    (tmp_path / "test_waits.py").write_text(waits)
+    environment = {**os.environ, SLOWNESS_VARIABLE: "3", "PYTHONPATH": str(ROOT)}
+    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_waits.py")
+    assert subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=False).returncode == 0
 
 
 def test_what_fails_alone_too_is_a_failure_of_all(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
     python -m tests.support.suites tests/unit beside -n 3 tests/stories then tests/hostile
 
+It first measures how slow this machine is now; the tests wait as much longer for what is to come (`PATIENCE`).
+
 Each suite is the arguments of one pytest; `then` begins one after the other, `beside` at the same time. A test that
 fails beside others and passes alone does not fail the run, but is named: a flake is a defect.
 """
@@ -17,11 +19,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.support.event_loops import IDLE_PATIENCE, SLOWNESS_VARIABLE
 from tests.support.progress import VARIABLE
 
 EVERY: Final = 10.0  # seconds between two lines of progress
 MOST_AGAIN: Final = 20  # failed tests of a run that are run once more; more of them are no flakes
 BESIDE, THEN = "beside", "then"
+
+QUICK: Final = 0.05  # seconds in which a quiet machine counts to COUNTED, by any of those that were measured
+COUNTED: Final = 1_000_000
+MOST_SLOW: Final = 10.0  # what tests wait for is hung at some time
 
 _LOOK: Final = 0.2  # seconds
 _FAILED: Final = 1  # pytest's exit status for failed tests; the others are no verdict about tests
@@ -89,6 +96,11 @@ class Suite:
 def main(arguments: Sequence[str]) -> int:
     """Run the suites. The exit status: 0 if all have passed, perhaps some tests alone only; else that of pytest."""
     began = time.monotonic()
+    slow = slowness()
+    os.environ[SLOWNESS_VARIABLE] = str(slow)
+    _say(
+        f"this machine now takes {slow:.1f} times as long as a quiet one: tests wait up to {IDLE_PATIENCE * slow:.0f} s"
+    )
     with tempfile.TemporaryDirectory(prefix="topodns-tests-") as folder:
         lanes = [[Suite(each, Path(folder)) for each in _split(lane, THEN)] for lane in _split(arguments, BESIDE)]
         suites = [suite for lane in lanes for suite in lane]
@@ -99,6 +111,17 @@ def main(arguments: Sequence[str]) -> int:
                 status = _again(suites, Path(folder))
     _say(f"{time.monotonic() - began:.0f} s in all: {'passed' if status == 0 else 'FAILED'}")
     return status
+
+
+def slowness() -> float:
+    """How many times as long as on a quiet machine a loop takes here now, 1 to MOST_SLOW: the longest of three."""
+    taken = []
+    for _ in range(3):
+        began = time.monotonic()
+        for _ in range(COUNTED):
+            pass
+        taken.append(time.monotonic() - began)
+    return min(MOST_SLOW, max(1.0, max(taken) / QUICK))
 
 
 def _split(words: Sequence[str], by: str) -> Iterator[list[str]]:
