@@ -21,7 +21,7 @@ from topodns.app.admin_endpoints import Admin
 from topodns.app.listeners import Listeners
 from topodns.app.load import settings_from_text
 from topodns.app.metrics import Metrics
-from topodns.app.process_metrics import Events, readings
+from topodns.app.process_metrics import Events, readings_of_each_process, readings_of_the_server
 from topodns.app.workers.pool import WorkerPool
 from topodns.cli.main import main
 from topodns.inspect.routes import inspection
@@ -151,7 +151,7 @@ def all_readings(demo: Demo, events: Events) -> list[Published]:
     of_http = Admin(Metrics(list, ()), more=inspection(list)).readings()
     of_the_locator = LocatorCounts().readings("nodelocator")
     of_workers = WorkerPool(lambda work, _: asyncio.create_task(work), list).readings()
-    of_the_server = readings(Listeners(Random(0)), events)
+    of_the_server = [*readings_of_the_server(events), *readings_of_each_process(Listeners(Random(0)))]
     return [*of_the_server, *of_plugins, *of_clusters, *of_http, *of_the_locator, *of_workers]
 
 

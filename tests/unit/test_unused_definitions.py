@@ -21,7 +21,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 CALLED_FROM_OUTSIDE: Final[Mapping[str, str]] = {
-    "app.workers.process.main": "`app.workers.pool` starts `python -m topodns.app.workers.process`",
+    "app.signals.ignore_signals": "`app.workers.link` starts a Python with it",
+    "app.workers.worker.main": "`app.workers.link` starts a Python with it",
     "locator.leader_election.FencedLock.create": "the leader election of the package kubernetes calls it",
     "logs.RateLimit.filter": "logging calls it",
     "metrics.exposition._": "takes what is not needed of a pair",

@@ -217,10 +217,13 @@ class ClusterCare:
         """End the feeds that the active generation does not use."""
         await self._feeding.keep_only(self.feeds)
 
-    def works(self) -> Iterator[tuple[str, Work]]:
-        """The background work for the active generation: (name of the task, coroutine) pairs."""
-        yield "warm", self._warmer.run()
-        yield "problems", self._problems.run()
+    def warm(self) -> Work:
+        """The warming of the active generation, until cancelled."""
+        return self._warmer.run()
+
+    def log_problems(self) -> Work:
+        """The log of the problems of the active generation, until cancelled."""
+        return self._problems.run()
 
     async def close(self) -> None:
         await self._feeding.keep_only(())

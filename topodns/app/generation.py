@@ -32,7 +32,7 @@ from topodns.query.session import PushedZones
 
 if TYPE_CHECKING:
     from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
-    from topodns.plugins.kubernetes.clusters import Cluster, ClusterMaker, Feed
+    from topodns.plugins.kubernetes.clusters import ChooseFeed, Cluster, ClusterMaker, Feed
 
 
 log = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ class _Installed(NamedTuple):
 
 
 class Assembly:
-    """Builds generations. `write_line` writes a line of a query log."""
+    """Builds generations. `write_line` writes a line of a query log; `choose_feed` as of `ClusterMaker`."""
 
     def __init__(
         self,
@@ -92,8 +92,10 @@ class Assembly:
         write_line: Callable[[str], object],
         identity: Identity | None = None,
         memory: MemoryLimits = SERVER,
+        choose_feed: "ChooseFeed | None" = None,
     ) -> None:
         self._machine = machine
+        self._choose_feed = choose_feed
         self.process = Process(
             timers=LoopTimers(),
             rng=machine.rng,
@@ -143,7 +145,7 @@ class Assembly:
 
         machine = self._machine
         replica = f"{machine.host_name}_{machine.rng.getrandbits(32):08x}"  # as client-go names a holder
-        return ClusterMaker(machine.node_name, machine.addresses, replica, machine.rng)
+        return ClusterMaker(machine.node_name, machine.addresses, replica, machine.rng, self._choose_feed)
 
     def _set_up(self, prepared: BlockSetup) -> list[_Installed]:
         """Set up the plugins of a block; returns them in the block's order.

@@ -48,10 +48,10 @@ class Events:
         return self.generation.blocks if self.generation is not None else []
 
 
-def readings(listeners: Listeners, events: Events) -> list[Published]:
-    """The metrics of every server, read at scrape time; plugins and their clusters (`plugins.kubernetes.metrics`)
+def readings_of_the_server(events: Events) -> list[Published]:
+    """The metrics that the first process of a server has; plugins and their clusters (`plugins.kubernetes.metrics`)
     have further ones."""
-    return [*_process(events), *_health(events.health), *readings_of_each_process(listeners)]
+    return [*_process(events), *_health(events.health)]
 
 
 def _process(events: Events) -> Iterator[Reading]:

@@ -4,32 +4,25 @@ import asyncio
 import gc
 import logging
 import os
-import random
-import socket
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from topodns.app.admin_endpoints import Admin
-from topodns.app.cluster_lifecycle import GARBAGE, ClusterCare, NotKnown, end_tasks, settle_memory
+from topodns.app.cluster_lifecycle import GARBAGE, NotKnown, end_tasks
 from topodns.app.event_loop import run_to_end
-from topodns.app.generation import Assembly, Generation, Machine
+from topodns.app.generation import Generation
 from topodns.app.hooks import Options, ServerHooks
-from topodns.app.listeners import Listeners, Prepared
-from topodns.app.metrics import Metrics
-from topodns.app.process_metrics import Events, readings
+from topodns.app.listeners import Prepared
+from topodns.app.process_metrics import readings_of_the_server
+from topodns.app.serving import ServingProcess
 from topodns.app.signals import handle_signals
 from topodns.corefile.errors import ConfigError
 from topodns.files.regular import write_text
-from topodns.logs import LineWriter
-from topodns.net.descriptors import raise_limit
 from topodns.net.reuseport import share, take_all_again
 from topodns.net.sockets import ListenError
-from topodns.netlink.route import own_addresses
 from topodns.plugins.block import Settings
-from topodns.plugins.debug import PLUGIN as DEBUG
-from topodns.plugins.forward.counts import ForwardShared
 from topodns.plugins.forward.setup import PLUGIN as FORWARD
 from topodns.plugins.health import PLUGIN as HEALTH
 from topodns.plugins.loop import PLUGIN as LOOP
@@ -39,7 +32,7 @@ from topodns.plugins.pprof import PLUGIN as PPROF
 from topodns.plugins.ready import unready, without_locators
 from topodns.plugins.reload import PLUGIN as RELOAD
 from topodns.plugins.reload import CorefileChecks
-from topodns.plugins.setup import FILE_ERRORS, MetricsSource
+from topodns.plugins.setup import FILE_ERRORS
 from topodns.query.counters import QueryCounters
 
 if TYPE_CHECKING:
@@ -79,49 +72,34 @@ def run(load: LoadSettings, announcement: Announcement, options: Options) -> int
     return run_to_end(Server(load, announcement, options).run())
 
 
-class Server:
+class Server(ServingProcess):
     """One run of the server process."""
 
     def __init__(self, load: LoadSettings, announcement: Announcement, options: Options) -> None:
+        super().__init__(options)
         self._load = load
         self._hooks = options.hooks
         self._hook_tasks: list[asyncio.Task[None]] = []
         self._announcement = announcement
-        self._rng = random.Random()
-        self._lines = LineWriter()
-        machine = Machine(socket.gethostname(), os.environ.get("NODE_NAME", ""), own_addresses(), self._rng)
-        self._assembly = Assembly(machine, self._lines, options.identity, options.memory)
-        descriptors = raise_limit()
-        shared = self._assembly.process.shared
-        shared.get(ForwardShared).bound_udp_sockets(descriptors.upstreams)
-        self._listeners = Listeners(
-            rng=self._rng, instance=options.instance, memory=options.memory, descriptors=descriptors, shared=shared
-        )
-        self._events = Events()
-        self._metrics = Metrics(self._listeners.all_counters, readings(self._listeners, self._events))
+        self._metrics.publish(readings_of_the_server(self._events))
         if options.readings is not None:
-            self._metrics.publish(options.readings(shared))
-        self._metrics_source = MetricsSource(shared, self._events.blocks, self._listeners.all_counters)
-        self._published: set[str] = set()  # names of the plugins whose metrics are published
+            self._metrics.publish(options.readings(self._assembly.process.shared))
         self._publish(_LABELLESS)
         self._admin = Admin(
             metrics=self._metrics,
             metrics_listen=options.metrics_listen,
             instance=options.instance,
             waits_for=self._waits_for,
-            descriptors=descriptors,
+            descriptors=self._descriptors,
             more=options.more_routes(self._page_counters) if options.more_routes is not None else None,
         )
         self._metrics.publish(self._admin.readings())
-        self._clusters = ClusterCare(self._start, self._listeners.forget)
-        self._tasks: set[asyncio.Task[None]] = set()  # only those of the active generation
         self._stop = asyncio.Event()
         self._at_once = asyncio.Event()
-        self._failed = False
+        self._has_failed = False
         self._reloads = asyncio.Event()
         self._checks = CorefileChecks(lambda: load().digest, self._reloads.set, self._events.reload_failed, self._rng)
         self._has_cluster_metrics = False
-        self._generation: Generation | None = None
         self._workers: WorkerPool | None = None  # None until a Corefile has `multisocket`
 
     async def run(self) -> int:
@@ -132,7 +110,7 @@ class Server:
         try:
             if not await self._unless_stopped(self._begin()):
                 await self._clean_up()
-                return 1 if self._failed else 0
+                return 1 if self._has_failed else 0
             self._announce()
         except BaseException:
             await self._clean_up()
@@ -142,7 +120,7 @@ class Server:
         await self._stop.wait()
         await end_tasks([reloading])
         await self._shut_down()
-        return 1 if self._failed else 0
+        return 1 if self._has_failed else 0
 
     async def _begin(self) -> None:
         hooks = self._hooks
@@ -195,18 +173,13 @@ class Server:
         except BaseException:
             await self._clusters.roll_back(generation)
             raise
-        await self._end_tasks()
-        self._clusters.activate(generation)
-        await self._listeners.commit(prepared)
-        self._close_blocks()
-        self._generation = self._events.generation = generation
+        await self._switch(prepared)
         self._start_tasks(generation)
-        await self._clusters.settle()
-        settle_memory()
         await self._follow_workers(generation)
         for line in (*unready(generation.clusters), *without_locators(generation.clusters)):
             log.warning("plugin/%s", line)
-        _apply_process_settings(generation.settings)
+        if _all(generation.settings, PPROF):
+            log.warning("plugin/pprof: There are no profiles of Go here, and nothing listens for them")
 
     async def _follow_workers(self, generation: Generation) -> None:
         """Have the workers of `multisocket` serve this generation as soon as they can: a node cache has none."""
@@ -243,22 +216,14 @@ class Server:
     def _build(self, settings: Settings) -> Generation:
         """Build a generation. Nothing has changed yet, so that even a bug (NotBuilt) leaves the old one serving."""
         try:
-            generation = self._assembly.build(settings, self._clusters.feeds)
+            generation = self._assemble(settings, self._clusters.feeds)
         except (ConfigError, *FILE_ERRORS):
             raise
         except Exception as problem:
             log.exception("bug: this Corefile could not be built")
             raise NotBuilt(f"a bug of topodns: {problem!r}") from problem
-        self._publish(self._assembly.plugins.values())
         self._publish_cluster_metrics()
         return generation
-
-    def _publish(self, plugins: Iterable[AnyPlugin]) -> None:
-        """Add the metrics of these plugins, once each."""
-        for plugin in plugins:
-            if plugin.metrics is not None and plugin.name not in self._published:
-                self._published.add(plugin.name)
-                self._metrics.publish(plugin.metrics(self._metrics_source))
 
     def _publish_cluster_metrics(self) -> None:
         """Add the metrics of clusters, from the first Corefile with a cluster on."""
@@ -275,7 +240,7 @@ class Server:
 
         At the first start the HTTP endpoints already serve during the wait.
         """
-        if self._generation is None:
+        if self._events.generation is None:
             self._admin.follow(generation)  # /health and /ready answer during the first sync
         await self._clusters.await_known(generation)
         prepared = self._listeners.prepare(generation)
@@ -287,12 +252,7 @@ class Server:
         return prepared
 
     def _start_tasks(self, generation: Generation) -> None:
-        for name, work in self._clusters.works():
-            self._start_for_generation(work, name)
-        for block in generation.blocks:
-            block.start(self._clusters.changed)
-            for source in block.sources:
-                self._start_for_generation(source.run(), "files")
+        self._start_for_generation(self._clusters.log_problems(), "problems")
         if healths := _all(generation.settings, HEALTH):
             listen = healths[0].listen
             self._start_for_generation(self._events.health.run(listen.host, listen.port), "health")
@@ -300,29 +260,11 @@ class Server:
             log.info("plugin/reload: Running configuration SHA512 = %s", generation.settings.digest)
             self._start_for_generation(self._checks.run(times, generation.settings.digest), "corefile")
 
-    def _start_for_generation(self, work: Coroutine[None, None, None], name: str) -> None:
-        """Run a background task of this generation. An exception in it is a bug and stops the program."""
-        self._tasks.add(self._start(work, name))
-
-    def _start(self, work: Coroutine[None, None, None], name: str) -> asyncio.Task[None]:
-        task = asyncio.create_task(work, name=name)
-        task.add_done_callback(self._task_ended)
-        return task
-
-    def _task_ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and task.exception() is not None:
-            log.critical("bug: task %s died", task.get_name(), exc_info=task.exception())
-            self._failed = True
-            self._at_once.set()
-            self._stop.set()
-
-    def _close_blocks(self) -> None:
-        for block in self._generation.blocks if self._generation is not None else ():
-            block.close()
-
-    async def _end_tasks(self) -> None:
-        await end_tasks(list(self._tasks))
+    def _failed(self, name: str, problem: BaseException) -> None:
+        super()._failed(name, problem)
+        self._has_failed = True
+        self._at_once.set()
+        self._stop.set()
 
     async def _reload_on_request(self) -> None:
         while True:
@@ -337,16 +279,17 @@ class Server:
             log.info("Reloading complete")
 
     def _announce(self) -> None:
-        assert self._generation is not None
+        assert self._events.generation is not None
         if self._announcement.pid_file:
             write_text(self._announcement.pid_file, f"{os.getpid()}\n")
-        self._announcement.banner(self._listeners.ports(), self._generation.settings)
+        self._announcement.banner(self._listeners.ports(), self._events.generation.settings)
 
     async def _shut_down(self) -> None:
         """Become unready, then lameduck (still answering), then drain, then close."""
         self._admin.go_lame()
         await self._stop_hooks()
-        lameduck = _lameduck(self._generation.settings) if self._generation is not None else 0.0
+        generation = self._events.generation
+        lameduck = _lameduck(generation.settings) if generation is not None else 0.0
         if lameduck and not self._at_once.is_set():
             log.info("plugin/health: Going into lameduck mode for %gs", lameduck)
             with suppress(TimeoutError):
@@ -365,13 +308,6 @@ class Server:
         if self._announcement.pid_file:
             with suppress(FileNotFoundError):
                 os.unlink(self._announcement.pid_file)
-
-
-def _apply_process_settings(settings: Settings) -> None:
-    """Apply the settings of the whole process, and warn of directives that have no effect."""
-    logging.getLogger("topodns").setLevel(logging.DEBUG if _all(settings, DEBUG) else logging.INFO)
-    if _all(settings, PPROF):
-        log.warning("plugin/pprof: There are no profiles of Go here, and nothing listens for them")
 
 
 def _lameduck(settings: Settings) -> float:

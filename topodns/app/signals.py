@@ -48,6 +48,13 @@ def block_signals() -> None:
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
 
 
+def ignore_signals() -> None:
+    """Ignore SIGNALS from now on, as a worker of `multisocket` does: the first process ends its workers."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    unblock_signals()
+
+
 def unblock_signals() -> None:
     """Unblock SIGNALS once the handlers are set: pending signals are handled now. No effect if none was blocked."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

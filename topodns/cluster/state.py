@@ -53,7 +53,7 @@ class _Table(NamedTuple):
 class Journal(Protocol):
     """Receives the changes of a state in order: with all of them a copy in another process stays equal to the original.
 
-    A Protocol, as what writes it is above this package: `app.workers.journal.FeedJournal`.
+    A Protocol, as what writes it is above this package: `app.workers.copies.FeedJournal`.
     """
 
     def taken(self, kind: Kind, changes: Sequence[Keyed], wall_seconds: int) -> None:

@@ -1,4 +1,7 @@
-"""The first process's side of one worker: starts and kills its process, sends it messages, reads its answers."""
+"""The first process's side of one worker: starts and kills its process, sends it messages, reads its answers.
+
+With the memory and CPU of each process, from /proc.
+"""
 
 import asyncio
 import json
@@ -9,7 +12,9 @@ import socket
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 from topodns.app.workers.messages import MessageType, WorkerMessage, WorkerMessageReader, message
@@ -24,8 +29,14 @@ PATIENCE: Final = 5  # checks, one a second, without an acknowledgement that is 
 START_PATIENCE: Final = 60  # the same before the first acknowledgement: the modules are loaded in this time
 
 _BOOTSTRAP: Final = (
-    "import json,sys; sys.path[:]=json.loads(sys.argv.pop(1)); from topodns.app.workers.process import main; main()"
+    "import json,sys; sys.path[:]=json.loads(sys.argv.pop(1)); from topodns.app.signals import ignore_signals; "
+    "ignore_signals(); from topodns.app.workers.worker import main; main()"
 )
+
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_PAGES_RESIDENT: Final = 1  # index of the field in /proc/PID/statm, proc_pid_statm(5)
+_USER_TICKS: Final = 11  # index of utime behind the name in /proc/PID/stat, proc_pid_stat(5); stime is next
 
 
 class WorkerLink(asyncio.Protocol):
@@ -143,21 +154,21 @@ class WorkerLink(asyncio.Protocol):
     def _take(self, found: WorkerMessage) -> None:
         match found.kind:
             case MessageType.ACKNOWLEDGED:
-                self.acknowledged = found.number
+                self.acknowledged = found.value
                 self.silent = 0
-                while self._sent_at_checks and self._sent_at_checks[0] <= found.number:
+                while self._sent_at_checks and self._sent_at_checks[0] <= self.acknowledged:
                     self._sent_at_checks.popleft()
                 self._acknowledged()
             case MessageType.SERVING:
-                self.serving = found.number
+                self.serving = found.value
                 self._acknowledged()
             case MessageType.FAMILY:
-                self._report.take(found.payload)
+                self._report.take(found.value)
             case MessageType.FAMILIES_END:
                 self.metrics = self._report
                 self._report_done()
             case MessageType.FAILED:
-                log.error("plugin/multisocket: process %d: %s", self.number, found.payload.decode())
+                log.error("plugin/multisocket: process %d: %s", self.number, found.value)
             case _:
                 raise ValueError(f"a worker sent {found.kind.name}")
 
@@ -194,3 +205,23 @@ def _spawn() -> tuple[socket.socket, subprocess.Popen[bytes]]:
         except BaseException:
             ours.close()
             raise
+
+
+def resident_bytes(pid: int) -> float:
+    """Raises OSError for a process that has ended."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[_PAGES_RESIDENT]) * _PAGE
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time. Raises OSError for a process that has ended."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[_USER_TICKS]) + int(fields[_USER_TICKS + 1])) / _TICKS
+
+
+def of_each_process(
+    links: Iterable[WorkerLink], value: Callable[[int], float]
+) -> Iterator[tuple[tuple[str, ...], float]]:
+    """(label values, value) of this process, which is number 1, and of those of the links that have not ended."""
+    for number, pid in (("1", os.getpid()), *((str(link.number), link.pid) for link in links if not link.ended.done())):
+        with suppress(OSError):
+            yield (number,), value(pid)

@@ -1,156 +1,120 @@
 """Metric families of the workers, and their sums with those of the first process."""
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby
 from operator import attrgetter
-from typing import Final, cast
+from typing import Any, Final, cast
 
-from topodns.metrics.registry import Distribution, Published, Reading
+from topodns.app.workers.messages import FamilySamples
+from topodns.metrics.registry import Distribution, Published
 from topodns.query.counters import QueryCounters, ReplyKind
 from topodns.query.histogram import Histogram
 
 Labels = tuple[str, ...]
-Numbers = dict[Labels, float]
-Histograms = dict[Labels, Histogram]
+Samples = dict[Labels, float | Histogram]
 
 _MISSES: Final = "topodns_misses"
 _SOURCES: Final = "topodns_unlocated_sources"
+_NO_KIND: Final = ReplyKind(
+    origin="",
+    qtype="",
+    rcode="",
+    plugin="",
+    dnssec_ok=False,
+    outcome="",
+    topology_key="",
+    query_bucket=0,
+    response_bucket=0,
+)
 
 
 class Families:
     """The samples of metric families by name and label values."""
 
     def __init__(self) -> None:
-        self.numbers: dict[str, Numbers] = {}
-        self.histograms: dict[str, Histograms] = {}
+        self.samples: dict[str, Samples] = {}
         self._gauges: set[str] = set()
 
-    def take(self, family: bytes) -> None:
-        """Add the samples of one `family_octets`."""
-        kind, name, rows = json.loads(family)
-        if kind == "histogram":
-            for labels, bounds, counts, total in rows:
-                counted = Histogram(bounds)
-                counted.counts, counted.sum = counts, total
-                _add_histogram(self.histograms.setdefault(name, {}), tuple(labels), counted)
-            return
-        if kind == "gauge":
-            self._gauges.add(name)
-        numbers = self.numbers.setdefault(name, {})
-        for labels, value in rows:
-            numbers[tuple(labels)] = numbers.get(tuple(labels), 0) + value
+    def take(self, family: FamilySamples) -> None:
+        """Add the samples of one `family_samples`."""
+        if family.is_gauge:
+            self._gauges.add(family.name)
+        self._add(family.name, ((labels, _read(value)) for labels, value in family.samples))
 
     def add(self, other: "Families", gauges: bool = True) -> None:
         """Add the samples of other families; `gauges`: of gauges, too."""
-        for name, found in other.numbers.items():
+        for name, samples in other.samples.items():
             if gauges or name not in other._gauges:
-                numbers = self.numbers.setdefault(name, {})
-                for labels, value in found.items():
-                    numbers[labels] = numbers.get(labels, 0) + value
-        for name, histograms in other.histograms.items():
-            for labels, counted in histograms.items():
-                _add_histogram(self.histograms.setdefault(name, {}), labels, counted)
+                self._add(name, samples.items())
+
+    def of(self, name: str) -> Samples:
+        """The samples of one family; none if it is not there."""
+        return self.samples.get(name, {})
+
+    def numbers(self, name: str) -> Iterator[tuple[Labels, float]]:
+        """The samples of one family that is no histogram; none if it is not there."""
+        return ((labels, value) for labels, value in self.of(name).items() if not isinstance(value, Histogram))
 
     def missed(self) -> QueryCounters:
         """Counters with the misses by Service and the sources of unlocated clients, for the topology page."""
         counters = QueryCounters("", "", "")
-        for (name, outcome), value in self.numbers.get(_MISSES, {}).items():
-            _count(counters, value, missed=name, outcome=outcome)
-        for (prefix,), value in self.numbers.get(_SOURCES, {}).items():
-            _count(counters, value, prefix=prefix)
+        for (missed, outcome), times in self.numbers(_MISSES):
+            counters.cell(_NO_KIND._replace(missed=missed, outcome=outcome))[0] = int(times)
+        for (prefix,), times in self.numbers(_SOURCES):
+            counters.cell(_NO_KIND._replace(prefix=prefix))[0] = int(times)
         return counters
 
-
-def _count(counters: QueryCounters, value: float, missed: str = "", outcome: str = "", prefix: str = "") -> None:
-    kind = ReplyKind(
-        origin="",
-        qtype="",
-        rcode="",
-        plugin="",
-        dnssec_ok=False,
-        outcome=outcome,
-        topology_key="",
-        query_bucket=0,
-        response_bucket=0,
-        missed=missed,
-        prefix=prefix,
-    )
-    counters.cell(kind)[0] = int(value)
+    def _add(self, name: str, samples: Iterable[tuple[Labels, float | Histogram]]) -> None:
+        _add(self.samples.setdefault(name, {}), samples)
 
 
-def _add_histogram(histograms: Histograms, labels: Labels, counted: Histogram) -> None:
-    held = histograms.get(labels)
-    if held is None or len(held.counts) != len(counted.counts):
-        held = histograms[labels] = Histogram(counted.bounds)
-    held.add(counted)
+def _add(sums: Samples, samples: Iterable[tuple[Labels, float | Histogram]]) -> None:
+    for labels, value in samples:
+        held = sums.get(labels)
+        if not isinstance(value, Histogram):
+            sums[labels] = value if held is None or isinstance(held, Histogram) else held + value
+            continue
+        if not isinstance(held, Histogram) or len(held.counts) != len(value.counts):
+            held = sums[labels] = Histogram(value.bounds)
+        held.add(value)
 
 
-def family_octets(published: Published) -> bytes | None:
+def _read(value: float | tuple[list[float], list[int], float]) -> float | Histogram:
+    if not isinstance(value, tuple):
+        return value
+    bounds, counts, total = value
+    counted = Histogram(bounds)
+    counted.counts, counted.sum = counts, total
+    return counted
+
+
+def family_samples(published: Published) -> FamilySamples | None:
     """A family, or a part of one, for `Families.take`; None if it does not add up, or has no samples."""
     if isinstance(published, Distribution):
-        rows = [(labels, list(each.bounds), each.counts, each.sum) for labels, each in published.read()]
-        return json.dumps(("histogram", published.name, rows)).encode() if rows else None
-    if not published.adds_up:
-        return None
-    numbers = list(published.read())
-    return json.dumps((published.kind, published.name, numbers)).encode() if numbers else None
+        found = [(labels, (list(each.bounds), each.counts, each.sum)) for labels, each in published.read()]
+        return FamilySamples(published.name, False, [*found]) if found else None
+    numbers = list(published.read()) if published.adds_up else []
+    return FamilySamples(published.name, published.kind == "gauge", [*numbers]) if numbers else None
 
 
 def totals(own: Iterable[Published], others: Families) -> Iterator[Published]:
     """The families of this process with the samples of `others` added.
 
-    The parts of a family come as one, after a part without samples for each, at which the consumer may pause.
+    The parts of a family come as one, after a part without samples for each, at which the consumer may pause. Their
+    samples are those of the time when the part comes.
     """
-    for name, group in groupby(own, attrgetter("name")):
-        parts: list[Published] = []
+    for _, group in groupby(own, attrgetter("name")):
+        sums: Samples = {}
         for part in group:
-            parts.append(_fixed(part))
-            yield _without_samples(part)
-        first = parts[0]
-        if isinstance(first, Distribution):
-            yield _histogram_sums(cast("list[Distribution]", parts), others.histograms.get(name, {}))
-        else:
-            yield _number_sums(cast("list[Reading]", parts), others.numbers.get(name, {}) if first.adds_up else {})
+            _add(sums, part.read())
+            yield _with(part, ())
+        if isinstance(part, Distribution) or part.adds_up:
+            _add(sums, others.of(part.name).items())
+        yield _with(part, sums.items())
 
 
-def _fixed(part: Published) -> Published:
-    """The part with the samples of now, whatever happens while the consumer pauses."""
-    if isinstance(part, Distribution):
-        histograms = [(labels, _copy(counted)) for labels, counted in part.read()]
-        return replace(part, read=lambda: histograms)
-    numbers = list(part.read())
-    return replace(part, read=lambda: numbers)
-
-
-def _copy(counted: Histogram) -> Histogram:
-    made = Histogram(counted.bounds)
-    made.add(counted)
-    return made
-
-
-def _without_samples(part: Published) -> Published:
-    return replace(part, read=_no_histograms) if isinstance(part, Distribution) else replace(part, read=_no_numbers)
-
-
-_no_histograms: Callable[[], Iterable[tuple[Labels, Histogram]]] = tuple
-_no_numbers: Callable[[], Iterable[tuple[Labels, float]]] = tuple
-
-
-def _number_sums(parts: list[Reading], added: Mapping[Labels, float]) -> Reading:
-    sums: Numbers = dict(added)
-    for part in parts:
-        for labels, value in part.read():
-            sums[labels] = sums.get(labels, 0) + value
-    return replace(parts[0], read=sums.items)
-
-
-def _histogram_sums(parts: list[Distribution], added: Mapping[Labels, Histogram]) -> Distribution:
-    sums: Histograms = {}
-    for labels, counted in added.items():
-        _add_histogram(sums, labels, counted)
-    for part in parts:
-        for labels, counted in part.read():
-            _add_histogram(sums, labels, counted)
-    return replace(parts[0], read=sums.items)
+def _with(part: Published, samples: Collection[Any]) -> Published:
+    """The part with these samples, which are of its sort."""
+    changed: Published = replace(cast(Any, part), read=lambda: samples)
+    return changed

@@ -10,11 +10,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from topodns.app.generation import Generation, ListenAt
-from topodns.app.workers.journal import FeedJournal, TurnChanges, snapshot
-from topodns.app.workers.link import WorkerLink
-from topodns.app.workers.messages import GenerationOrder, MessageType, message, numbered_message, order_message
+from topodns.app.workers.copies import FeedJournal, TurnChanges, snapshot
+from topodns.app.workers.link import WorkerLink, cpu_seconds, of_each_process, resident_bytes
+from topodns.app.workers.messages import GenerationOrder, MessageType, message
 from topodns.app.workers.metric_sums import Families, totals
-from topodns.app.workers.resources import resource_readings
 from topodns.metrics.registry import Published, Reading
 from topodns.query.counters import QueryCounters
 from topodns.time_slices import SLICE
@@ -151,7 +150,20 @@ class WorkerPool:
 
     def readings(self) -> Iterator[Reading]:
         """The metrics of the processes themselves."""
-        yield from resource_readings(self._processes)
+        yield Reading(
+            "topodns_multisocket_resident_memory_bytes",
+            "Resident memory of each process of multisocket.",
+            "gauge",
+            ("process",),
+            lambda: of_each_process(self._links(), resident_bytes),
+        )
+        yield Reading(
+            "topodns_multisocket_cpu_seconds",
+            "CPU time of each process of multisocket; a replaced one begins at 0.",
+            "counter",
+            ("process",),
+            lambda: of_each_process(self._links(), cpu_seconds),
+        )
         yield Reading(
             "topodns_multisocket_processes",
             "Processes of multisocket, this one included, by whether they serve.",
@@ -188,13 +200,10 @@ class WorkerPool:
     def _requests(self) -> Iterator[tuple[tuple[str, ...], float]]:
         yield ("1",), sum(times for counters in self._counters() for _, times in counters.kinds())
         for link in self._links():
-            yield (str(link.number),), sum(link.metrics.numbers.get(REQUESTS, {}).values())
+            yield (str(link.number),), sum(times for _, times in link.metrics.numbers(REQUESTS))
 
     def _links(self) -> Iterator[WorkerLink]:
         return (slot.link for slot in self._slots if slot.link is not None)
-
-    def _processes(self) -> Iterator[tuple[str, int]]:
-        return ((str(link.number), link.pid) for link in self._links() if not link.ended.done())
 
     def _families(self) -> Families:
         sum_of_all = Families()
@@ -285,10 +294,10 @@ class WorkerPool:
                             await asyncio.wait_for(asyncio.shield(link.ended), STOP_PATIENCE)
                     return
                 self._turn.flush()
-                link.send(order_message(order))
+                link.send(message(MessageType.GENERATION, order))
                 await self._send_snapshots(link, order, known)
                 known = set(order.feeds)
-                link.send(numbered_message(MessageType.ACTIVATE, order.number))
+                link.send(message(MessageType.ACTIVATE, order.number))
                 link.activation = link.activation or link.sent
                 await _first_of(link.ended, renewed)
         finally:

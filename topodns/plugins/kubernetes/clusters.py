@@ -264,13 +264,26 @@ def load_manifests(clusters: Iterable[Cluster]) -> None:
             cluster.source.load()
 
 
+ChooseFeed = Callable[[FeedSettings, list[Feed]], Feed]
+"""Returns the feed for these settings: one of the spare ones, which leaves their list, or another one."""
+
+
 class ClusterMaker:
     """Creates clusters. `requests` and `service_events` (by outcome) are the counters of all of them together.
 
     This process runs on the Node `own_node` ("" unknown), has `own_addresses` (packed), and holds Leases as `holder`.
     """
 
-    def __init__(self, own_node: str, own_addresses: frozenset[bytes], holder: str, rng: Random) -> None:
+    def __init__(
+        self,
+        own_node: str,
+        own_addresses: frozenset[bytes],
+        holder: str,
+        rng: Random,
+        choose_feed: ChooseFeed | None = None,
+    ) -> None:
+        """`choose_feed`: by default the first spare feed with equal settings, else a new one."""
+        self._choose_feed = choose_feed or self._spare_or_new
         self._own_node = own_node
         self._own_addresses = own_addresses
         self._holder = holder
@@ -286,12 +299,9 @@ class ClusterMaker:
         view: View | None,
         spare: list[Feed],
     ) -> Cluster:
-        """The cluster of these directives, with the first feed of `spare` of equal settings, which leaves the list.
-
-        If there is none, with a new feed and an empty state.
-        """
+        """The cluster of these directives, with a feed of `choose_feed`: one of `spare`, or one with an empty state."""
         settings = feed_settings(kubernetes, topology)
-        feed = self.feed(settings, spare)
+        feed = self._choose_feed(settings, spare)
         locator = None
         if topology is not None:
             locator = ClientLocator(
@@ -305,8 +315,7 @@ class ClusterMaker:
             kubernetes=kubernetes, topology=topology, feed=feed, locator=locator, view=view, limiters=self._limiters
         )
 
-    def feed(self, settings: FeedSettings, spare: list[Feed]) -> Feed:
-        """The first feed of `spare` with equal settings, which leaves the list; else a new one."""
+    def _spare_or_new(self, settings: FeedSettings, spare: list[Feed]) -> Feed:
         kept = next((feed for feed in spare if feed.settings == settings), None)
         if kept is not None:
             spare.remove(kept)

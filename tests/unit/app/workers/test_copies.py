@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from tests.support.corefile_settings import only_block
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, node_locator, service
 from tests.support.random_clusters import KINDS, History, histories
-from topodns.app.generation import Machine
-from topodns.app.workers.copies import Copies
-from topodns.app.workers.journal import FeedJournal, TurnChanges, snapshot
+from topodns.app.workers.copies import Copies, FeedJournal, TurnChanges, snapshot
 from topodns.app.workers.messages import MessageType, WorkerMessage, WorkerMessageReader
 from topodns.cluster.decode.packed import KINDS as ALL_KINDS
 from topodns.cluster.model import ClusterObject, Kind, ObjectKey, Replaced, Upserted, kind_of
@@ -42,9 +40,9 @@ class Pair:
         self.copied: list[object] = []
         self.turn = TurnChanges(self.sent.append, self.copied.extend)
         self.original.journal = FeedJournal(1, self.original, self.turn)
-        self.copies = Copies(Machine("", "", frozenset(), Random(0)), Random(0))
+        self.copies = Copies(Random(0))
         self.copies.expect([1])
-        self.feed = self.copies.maker.feed(given, [])
+        self.feed = self.copies.feed(given, [])
         self.published: list[frozenset[Fact]] = []
         self.feed.subscribe(self.published.append)
         self._steps: Iterator[bytes] = iter(())
@@ -69,7 +67,7 @@ class Pair:
         self.sent.clear()
         for each in found:
             assert each.kind is MessageType.CHANGES
-            self.copies.take(each.payload)
+            self.copies.take(each.value)
         return found
 
     def relist(self, kind: Kind, *objects: ClusterObject) -> None:
@@ -221,14 +219,14 @@ def test_changes_of_feeds_that_a_worker_does_not_have_are_left_out() -> None:
 
 @pytest.mark.parametrize("kept", [True, False])
 def test_a_generation_keeps_the_copies_that_it_has_in_common_with_the_one_before(kept: bool) -> None:
-    copies = Copies(Machine("", "", frozenset(), Random(0)), Random(0))
+    copies = Copies(Random(0))
     copies.expect([1])
-    first = copies.maker.feed(settings_of(), [])
+    first = copies.feed(settings_of(), [])
     copies.expect([1 if kept else 2])
-    second = copies.maker.feed(settings_of(), [])
+    second = copies.feed(settings_of(), [])
     assert (second is first) == kept
     copies.keep_only([second])
-    assert list(copies.maker.feeds.values()) == [second]
+    assert list(copies.feeds.values()) == [second]
 
 
 def test_actions_wait_for_the_changes_of_their_turn() -> None:

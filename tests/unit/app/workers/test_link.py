@@ -1,12 +1,23 @@
-"""A worker as the first process sees it: what it owes, and when it is given up."""
+"""A worker as the first process sees it: what it owes, when it is given up, and its memory and CPU."""
 
 import asyncio
+import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
-from topodns.app.workers.link import MAX_BEHIND, PATIENCE, START_PATIENCE, WorkerLink
-from topodns.app.workers.messages import MessageType, message, numbered_message
+from topodns.app.workers.link import (
+    MAX_BEHIND,
+    PATIENCE,
+    START_PATIENCE,
+    WorkerLink,
+    cpu_seconds,
+    of_each_process,
+    resident_bytes,
+)
+from topodns.app.workers.messages import FamilySamples, MessageType, message
 
 
 class Process:
@@ -51,7 +62,7 @@ class Story:
             self.link.check()
 
     def acknowledge(self, number: int) -> None:
-        self.link.data_received(numbered_message(MessageType.ACKNOWLEDGED, number))
+        self.link.data_received(message(MessageType.ACKNOWLEDGED, number))
 
 
 def run(story: Callable[[Story], None]) -> None:
@@ -157,9 +168,28 @@ def test_reports_of_metrics_are_asked_for_one_at_a_time() -> None:
         first = given.link.ask_for_metrics()
         assert given.link.ask_for_metrics() is first
         assert given.transport.written == [message(MessageType.METRICS)]
-        given.link.data_received(message(MessageType.FAMILY, b'["counter", "asked", [[["a"], 3]]]'))
-        assert (given.link.metrics.numbers, first.done()) == ({}, False)
+        given.link.data_received(message(MessageType.FAMILY, FamilySamples("asked", False, [(("a",), 3)])))
+        assert (given.link.metrics.samples, first.done()) == ({}, False)
         given.link.data_received(message(MessageType.FAMILIES_END))
-        assert (given.link.metrics.numbers, first.done()) == ({"asked": {("a",): 3}}, True)
+        assert (given.link.metrics.samples, first.done()) == ({"asked": {("a",): 3}}, True)
+
+    run(story)
+
+
+def test_memory_and_cpu_are_those_of_the_process() -> None:
+    assert resident_bytes(os.getpid()) > 1e6
+    used = os.times()
+    assert abs(cpu_seconds(os.getpid()) - used.user - used.system) < 1
+
+
+def test_a_process_that_has_ended_has_no_samples() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+
+    def story(given: Story) -> None:
+        inner: Any = given.link
+        inner._process = ended
+        for value in (resident_bytes, cpu_seconds):
+            assert [labels for labels, _ in of_each_process([given.link], value)] == [("1",)]
 
     run(story)

@@ -13,27 +13,22 @@ from topodns.app.workers.messages import (
     MessageType,
     StateChange,
     WorkerMessageReader,
-    change_octets,
-    changes_of,
     message,
-    numbered_message,
-    order_message,
-    order_of,
 )
 from topodns.dns.name import parse_name
 from topodns.nodecache.corefile import NODE_CACHE
 from topodns.plugins.cache.settings import Prefetch, Share
 from topodns.plugins.context import Context
 
-TWO = message(MessageType.CHANGES, b"abc") + numbered_message(MessageType.ACTIVATE, 7)
+TWO = message(MessageType.FAILED, "abc") + message(MessageType.ACTIVATE, 7)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 6, len(TWO)])
 def test_messages_are_complete_however_they_arrive(size: int) -> None:
     reader = WorkerMessageReader()
     found = [each for at in range(0, len(TWO), size) for each in reader.feed(TWO[at : at + size])]
-    assert [each.kind for each in found] == [MessageType.CHANGES, MessageType.ACTIVATE]
-    assert (found[0].payload, found[1].number) == (b"abc", 7)
+    assert [each.kind for each in found] == [MessageType.FAILED, MessageType.ACTIVATE]
+    assert [each.value for each in found] == ["abc", 7]
 
 
 def test_a_message_beyond_the_limit_is_refused() -> None:
@@ -53,15 +48,16 @@ def test_changes_read_back_as_they_were_written() -> None:
         StateChange(1, ChangeType.SERIAL, "Namespace", 1_800_000_001),
         StateChange(2, ChangeType.OBJECTS, "Service", -86_400, b"at a wall clock before 1970"),
     ]
-    assert list(changes_of(b"".join(map(change_octets, changes)))) == changes
+    (found,) = WorkerMessageReader().feed(message(MessageType.CHANGES, changes))
+    assert found.value == changes
 
 
 def test_an_order_reads_back_with_the_same_settings_whatever_the_files_are_by_then() -> None:
     given = settings('. {\n multisocket 2\n whoami\n}\n"b.test:{$PORT}" {\n log\n}\n', "/etc", {"PORT": "5300"})
     assert given.expanded is not None
     order = GenerationOrder(4, given.expanded, [1, 2], {("", 53): 5353, ("127.0.0.1", 0): 40_000})
-    (found,) = WorkerMessageReader().feed(order_message(order))
-    read = order_of(found.payload)
+    (found,) = WorkerMessageReader().feed(message(MessageType.GENERATION, order))
+    read = found.value
     assert (read.number, list(read.feeds), read.ports) == (4, [1, 2], order.ports)
     again = settings_from_tokens(read.corefile)
     assert (again.blocks, again.digest, list(again.files)) == (given.blocks, given.digest, list(given.files))
@@ -76,7 +72,7 @@ def test_the_workers_of_a_node_cache_have_its_defaults_of_the_cache() -> None:
     )
     given = settings_from_text(text, "Corefile", 53, {}, host=Context((), cache=own))
     assert given.expanded is not None
-    (found,) = WorkerMessageReader().feed(order_message(GenerationOrder(1, given.expanded, [], {})))
-    (block,) = settings_from_tokens(order_of(found.payload).corefile).blocks
+    (found,) = WorkerMessageReader().feed(message(MessageType.GENERATION, GenerationOrder(1, given.expanded, [], {})))
+    (block,) = settings_from_tokens(found.value.corefile).blocks
     assert block.settings["cache"] == given.blocks[0].settings["cache"]
     assert block.settings["cache"].serve_stale == NODE_CACHE.serve_stale

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from topodns.app.workers.metric_sums import Families, family_octets, totals
+from topodns.app.workers.metric_sums import Families, family_samples, totals
 from topodns.inspect.page.page import totals_of
 from topodns.metrics.registry import Distribution, Published, Reading
 from topodns.query.histogram import Histogram
@@ -27,8 +27,8 @@ def families(*published: Published) -> Families:
     """As a worker reports them."""
     found = Families()
     for each in published:
-        if (octets := family_octets(each)) is not None:
-            found.take(octets)
+        if (samples := family_samples(each)) is not None:
+            found.take(samples)
     return found
 
 
@@ -48,7 +48,7 @@ def test_counters_and_gauges_add_up_by_label_values() -> None:
 
 def test_what_does_not_add_up_is_that_of_the_first_process() -> None:
     own = [reading("when", [(("a",), 1)], "gauge", adds_up=False)]
-    assert family_octets(own[0]) is None
+    assert family_samples(own[0]) is None
     assert samples(own, families(reading("when", [(("a",), 5)], "gauge"))) == {"when": [(("a",), 1)]}
 
 
@@ -75,14 +75,20 @@ def test_a_histogram_that_only_a_worker_has_is_in_the_sum() -> None:
     assert counted.count() == 1
 
 
+def counts_of(found: Families) -> list[int]:
+    counted = found.of("took")[("a",)]
+    assert isinstance(counted, Histogram)
+    return counted.counts
+
+
 def test_of_a_worker_that_has_ended_only_counts_stay() -> None:
     past = Families()
     ended = families(reading("asked", [(("a",), 1)]), reading("held", [(("a",), 2)], "gauge"), distribution(1.5))
     past.add(ended, gauges=False)
     past.add(ended, gauges=False)
-    assert past.numbers == {"asked": {("a",): 2}}
-    assert past.histograms["took"][("a",)].counts == [0, 2, 0]
-    assert ended.histograms["took"][("a",)].counts == [0, 1, 0]
+    assert {name: past.of(name) for name in past.samples if name != "took"} == {"asked": {("a",): 2}}
+    assert counts_of(past) == [0, 2, 0]
+    assert counts_of(ended) == [0, 1, 0]
 
 
 @pytest.mark.parametrize("times", [1, 3])

@@ -10,7 +10,7 @@ import pytest
 from tests.support.model_builders import namespace
 from topodns.app.workers import pool
 from topodns.app.workers.link import PATIENCE, WorkerLink
-from topodns.app.workers.messages import MessageType, WorkerMessageReader, numbered_message
+from topodns.app.workers.messages import MessageType, WorkerMessageReader, message
 from topodns.app.workers.pool import WorkerPool
 from topodns.cluster.model import Replaced, Upserted
 from topodns.cluster.state import ClusterState
@@ -80,7 +80,7 @@ def test_a_worker_that_does_not_read_its_snapshot_does_not_keep_the_first_proces
         link = await only_link(workers)
         if served:
             link.activation = 1
-            link.data_received(numbered_message(MessageType.ACKNOWLEDGED, 1))
+            link.data_received(message(MessageType.ACKNOWLEDGED, 1))
         await asyncio.wait_for(workers.close(), SOON)
         assert link.ended.result() < 0
         assert link.why_ended == ("stuck" if served else "exited")
@@ -135,8 +135,8 @@ def test_a_worker_that_takes_changes_more_slowly_than_they_come_makes_the_server
         workers = WorkerPool(started.start, lambda: ())
         workers.follow(generation(), 2, {})
         link = await only_link(workers)
-        link.data_received(numbered_message(MessageType.SERVING, 1))
-        link.data_received(numbered_message(MessageType.ACKNOWLEDGED, link.sent))
+        link.data_received(message(MessageType.SERVING, 1))
+        link.data_received(message(MessageType.ACKNOWLEDGED, link.sent))
         assert list(workers.waits_for()) == []
         copied: list[int] = []
         for number in range(link.sent + 1, link.sent + 9):
@@ -144,10 +144,10 @@ def test_a_worker_that_takes_changes_more_slowly_than_they_come_makes_the_server
             workers._copied([partial(copied.append, number)])
             workers._send(b"change")
             link.check()
-            link.data_received(numbered_message(MessageType.ACKNOWLEDGED, number))
+            link.data_received(message(MessageType.ACKNOWLEDGED, number))
         assert list(workers.waits_for()) == ["multisocket: process 2 has not taken changes for 3s"]
         assert len(copied) == 4
-        link.data_received(numbered_message(MessageType.ACKNOWLEDGED, link.sent))
+        link.data_received(message(MessageType.ACKNOWLEDGED, link.sent))
         assert list(workers.waits_for()) == []
         assert len(copied) == 8
         await asyncio.wait_for(workers.close(), SOON)
