@@ -1,6 +1,6 @@
 """The memory of subscriptions (`push`): octets allocated for them, beside the octets that they count for the limit.
 
-Run with `python -m bench.push_memory`. The overheads in `dnsserver.push.answers` and `budget` come from here.
+Run with `python -m bench.push_memory`. The overheads in `dnsserver.push.answers` and `clients` come from here.
 Connections are not part of it.
 """
 

@@ -12,7 +12,7 @@ from topodns.cluster.model import Change
 from topodns.cluster.state import ClusterState
 from topodns.dns.name import Name, name_text, parse_name
 from topodns.dnsserver.chain import Chain, ChainLink
-from topodns.dnsserver.push.budget import PushShares
+from topodns.dnsserver.push.clients import PushClients
 from topodns.dnsserver.push.publisher import Publisher
 from topodns.dnsserver.push.session import PushSession
 from topodns.dnsserver.router import Block, BlockTable
@@ -106,6 +106,11 @@ class ClientConnection(PushedSets):
         return next((each.rcode for each in self.responses if each.ident == ident), -1)
 
 
+def known_addresses(clients: PushClients) -> int:
+    """The number of addresses with a session, a subscription or octets."""
+    return len({*clients._sessions, *clients._subscriptions, *clients.counts.memory._held})
+
+
 class PushServer:
     """A cluster and a publisher, whose time passes with `settle`."""
 
@@ -127,8 +132,8 @@ class PushServer:
         self.blocks = BlockTable([push_block(*steps, limits=limits, origins=kubernetes.origins)])
         self.timers = VirtualTimers()
         self.counts = PushCounts()
-        self.shares = PushShares()
-        self.publisher = Publisher(self.blocks, limits, 53, self.timers, Random(1), self.counts, self.shares)
+        self.clients = PushClients(self.counts)
+        self.publisher = Publisher(self.blocks, limits, 53, self.timers, Random(1), self.clients)
 
     def connect(self, address: str = "10.0.0.9") -> ClientConnection:
         return ClientConnection(self.publisher, self.timers, address)
@@ -138,6 +143,11 @@ class PushServer:
         for change in changes:
             self.publisher.touched(self.state.apply(change, NOW))
         self.settle()
+
+    @property
+    def known_addresses(self) -> int:
+        """The number of client addresses with a session, a subscription or octets."""
+        return known_addresses(self.clients)
 
     def settle(self) -> None:
         """Let time pass until there is nothing left to do."""

@@ -243,19 +243,18 @@ class Listeners:
         if limits is None:
             return None
         # Imported here, as few servers and no node cache have `push`.
-        from topodns.dnsserver.push.budget import PushShares
+        from topodns.dnsserver.push.clients import PushClients
         from topodns.dnsserver.push.publisher import Publisher
         from topodns.plugins.push import PushCounts
 
-        counts, shares = self._shared.get(PushCounts), self._shared.get(PushShares)
+        counts = self._shared.get(PushCounts)
         return Publisher(
             blocks=handler.blocks,
             limits=limits,
             local_port=handler.local_port,
             timers=LoopTimers(),
             rng=self._rng,
-            counts=counts,
-            shares=shares,
+            clients=self._shared.get(PushClients, make=lambda: PushClients(counts)),
         )
 
     def _share_descriptors(self, prepared: Prepared) -> None:

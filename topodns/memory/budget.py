@@ -1,7 +1,7 @@
-"""A memory budget that several caches share: a table may use the octets that another one does not need.
+"""Memory that several share: caches (`Budget`), clients (`FairShares`), and all parts of a process.
 
-A table compares its size with a limit of its own, and asks for another portion only at that limit, so sharing adds no
-cost to an insertion.
+A table may use the octets of a `Budget` that another one does not need. It compares its size with a limit of its own,
+and asks for another portion only at that limit, so sharing adds no cost to an insertion.
 """
 
 from dataclasses import dataclass
@@ -71,6 +71,39 @@ class Budget:
 
 def _unused(holder: Holder) -> int:
     return holder.limit - holder.octets
+
+
+class FairShares:
+    """The octets that holders have of one limit. None gets so many that nothing is left to others.
+
+    The rule: a holder may have more while `octets of the holder <= limit - octets of all`, which must be more than 0.
+    So one alone can fill half of the limit, and beside others half of what these leave.
+    """
+
+    def __init__(self) -> None:
+        self.octets = 0  # of all
+        self._held: dict[bytes, int] = {}
+
+    def of(self, holder: bytes) -> int:
+        """The octets that this holder has."""
+        return self._held.get(holder, 0)
+
+    def add(self, holder: bytes, octets: int) -> None:
+        """Add octets to those of a holder, whatever the limit is; a negative number subtracts."""
+        self.octets += octets
+        held = self.of(holder) + octets
+        if held:
+            self._held[holder] = held
+        else:
+            self._held.pop(holder, None)
+
+    def is_full(self, limit: int) -> bool:
+        """Whether nobody may have more."""
+        return self.octets >= limit
+
+    def may_grow(self, holder: bytes, limit: int) -> bool:
+        """Whether this holder may have more, where the limit is not used up."""
+        return self.of(holder) <= limit - self.octets
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,7 @@ class Admission(Generic[M]):
     incomplete one does not count. `closes_at`: the time at which the listener closes it.
 
     Connections with a DSO session are held: they count for no limit here, and none is evicted, since sessions have
-    limits of their own (`dnsserver.push.budget`). Each began as an ordinary connection, within these limits.
+    limits of their own (`dnsserver.push.clients`). Each began as an ordinary connection, within these limits.
     """
 
     def __init__(self, is_idle: Callable[[M], bool], closes_at: Callable[[M], float]) -> None:

@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import partial
-from operator import attrgetter
 from typing import Final
 
 from topodns.corefile.arguments import fold_options, no_args, once_each, only_arg, whole
 from topodns.corefile.parser import Directive
+from topodns.memory.budget import FairShares
 from topodns.metrics.registry import Published, Reading
 from topodns.plugins.compatibility import OURS, differs
 from topodns.plugins.context import Context
@@ -55,10 +54,15 @@ class PushCounts:
 
     sessions: int = 0
     subscriptions: int = 0
-    octets: int = 0
+    memory: FairShares = field(default_factory=FairShares, compare=False)  # of subscriptions and answers, by address
     pushes: int = 0  # PUSH messages
     refused: Counter[PushRefusal] = field(default_factory=Counter)
     ended: Counter[SessionEnd] = field(default_factory=Counter)
+
+    @property
+    def octets(self) -> int:
+        """The memory of all addresses."""
+        return self.memory.octets
 
 
 _MOST: Final = 1_000_000
@@ -88,22 +92,23 @@ def _setup(limits: PushLimits, block: BlockSetup) -> None:
         block.provide(PushedZones(block.cluster.kubernetes.origins, limits))
 
 
-# name, documentation, attribute of PushCounts
-_GAUGES: Final = (
-    ("topodns_push_sessions", "DSO sessions of clients.", "sessions"),
-    ("topodns_push_subscriptions", "Subscriptions of these sessions.", "subscriptions"),
-    ("topodns_push_bytes", "Memory of subscriptions, as it counts for the limit.", "octets"),
-)
-
-
-def _gauge(counts: PushCounts, value: Callable[[PushCounts], int]) -> list[tuple[tuple[str, ...], float]]:
-    return [((), value(counts))]
-
-
 def _readings(source: MetricsSource) -> Iterator[Published]:
     counts = source.shared.get(PushCounts)
-    for name, documentation, attribute in _GAUGES:
-        yield Reading(name, documentation, "gauge", (), partial(_gauge, counts, attrgetter(attribute)))
+    yield Reading("topodns_push_sessions", "DSO sessions of clients.", "gauge", (), lambda: [((), counts.sessions)])
+    yield Reading(
+        "topodns_push_subscriptions",
+        "Subscriptions of these sessions.",
+        "gauge",
+        (),
+        lambda: [((), counts.subscriptions)],
+    )
+    yield Reading(
+        "topodns_push_bytes",
+        "Memory of subscriptions, as it counts for the limit.",
+        "gauge",
+        (),
+        lambda: [((), counts.octets)],
+    )
     yield Reading("topodns_push_messages", "PUSH messages sent.", "counter", (), lambda: [((), counts.pushes)])
     yield Reading(
         "topodns_push_refused",

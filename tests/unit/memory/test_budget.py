@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from topodns.memory.budget import Budget, cluster_octets
+from topodns.memory.budget import Budget, FairShares, cluster_octets
 from topodns.plugins.cache.entry import CacheEntry, Sort
 from topodns.plugins.cache.segmented_lru import SegmentedLru
 
@@ -94,3 +94,15 @@ def test_the_objects_of_clusters_have_what_the_server_leaves_of_the_limit(
     limit: int | None, processes: int, octets: int
 ) -> None:
     assert cluster_octets(limit, processes) == octets
+
+
+def test_a_holder_may_grow_while_it_has_no_more_than_is_left() -> None:
+    shares = FairShares()
+    for holder in (b"a", b"b", b"c"):
+        while shares.may_grow(holder, 1600):
+            shares.add(holder, 1)
+    assert [shares.of(holder) for holder in (b"a", b"b", b"c")] == [801, 400, 200]
+    shares.add(b"a", 199)  # an answer that it has grows
+    assert (shares.octets, shares.is_full(1600), shares.may_grow(b"d", 1600)) == (1600, True, True)
+    shares.add(b"a", -1000)
+    assert (shares.of(b"a"), shares.octets, shares.is_full(1600)) == (0, 600, False)

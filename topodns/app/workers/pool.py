@@ -4,11 +4,12 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from topodns.app.cluster_lifecycle import Start
 from topodns.app.generation import Generation, ListenAt
 from topodns.app.workers.copies import FeedJournal, TurnChanges, snapshot
 from topodns.app.workers.link import WorkerLink, cpu_seconds, of_each_process, resident_bytes
@@ -33,8 +34,6 @@ RESTART_PAUSES: Final = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)  # seconds before 
 LASTING: Final = 60.0  # seconds of life after which the pauses begin again
 REQUESTS: Final = "coredns_dns_requests"
 REASONS: Final = ("exited", "stuck", "behind")
-
-Start = Callable[[Coroutine[Any, Any, None], str], asyncio.Task[None]]
 
 
 @dataclass(eq=False)

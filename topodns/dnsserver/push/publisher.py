@@ -6,7 +6,7 @@ the time.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from random import Random
 from typing import Final
@@ -17,14 +17,22 @@ from topodns.dns.name import is_below_any, wire_labels
 from topodns.dns.push_messages import write_push
 from topodns.dns.rrtype import Rcode, RRClass
 from topodns.dns.wire_format import MAX_MESSAGE
-from topodns.dnsserver.push.answers import AnswerTable
-from topodns.dnsserver.push.budget import PushBudget, PushShares
-from topodns.dnsserver.push.difference import WITHHELD, PushedRecords, all_changes, anew, difference, pushed_records
+from topodns.dnsserver.push.answers import (
+    WITHHELD,
+    AnswerTable,
+    PushedAnswer,
+    PushedRecords,
+    Subscriber,
+    all_changes,
+    anew,
+    difference,
+    pushed_records,
+)
+from topodns.dnsserver.push.clients import PushClients
 from topodns.dnsserver.push.schedule import PushSchedule
-from topodns.dnsserver.push.subscriber import PushedAnswer, Subscriber
 from topodns.dnsserver.router import Block, BlockTable
-from topodns.plugins.push import PushCounts, PushRefusal
-from topodns.query.deferred import Deferred, Timers, pursue
+from topodns.plugins.push import PushRefusal
+from topodns.query.deferred import Timers, pursue
 from topodns.query.plugin import Client, Dropped, Resolution, Scope
 from topodns.query.session import PushLimits
 
@@ -44,26 +52,19 @@ class Publisher:
         local_port: int,
         timers: Timers,
         rng: Random,
-        counts: PushCounts,
-        shares: PushShares,
+        clients: PushClients,
     ) -> None:
-        """`counts` and `shares` are those of the process."""
-        self.counts = counts
+        """`clients` are those of the process."""
+        self.counts = clients.counts
         self.time = timers.time
         self._blocks = blocks
         self._local_port = local_port
         self._rng = rng
-        self._budget = PushBudget(limits, counts, shares)
-        self._sessions: dict[Subscriber, None] = {}
-        self._table = AnswerTable(counts, shares)
-        self._schedule = PushSchedule(
-            timers=timers,
-            table=self._table,
-            counts=counts,
-            shares=shares,
-            make=self._make_due,
-            unsubscribe=self.unsubscribe,
-        )
+        self._limits = limits
+        self._clients = clients
+        self._sessions: dict[Subscriber, None] = {}  # of this listener
+        self._table = AnswerTable(self.counts.memory)
+        self._schedule = PushSchedule(timers, self._table, self.counts, self._make_due)
         self._changes = 0  # calls of `touched`
 
     def swap(self, blocks: BlockTable, limits: PushLimits | None) -> None:
@@ -73,7 +74,7 @@ class Publisher:
             for session in tuple(self._sessions):
                 session.finish()
             return
-        self._budget.limits = limits
+        self._limits = limits
         self._changes += 1
         self._schedule.touch_all()
 
@@ -92,16 +93,28 @@ class Publisher:
         return self._rng.randrange(_LONGEST_DELAY)
 
     def add_session(self, session: Subscriber) -> PushRefusal | None:
-        refusal = self._budget.add_session(session.connection.address, session)
-        if refusal is None:
-            self._sessions[session] = None
-        return refusal
+        """Add a session, for which another one may have to end; or a reason to refuse it."""
+        found = self._clients.room_for_session(session.connection.address, self._limits)
+        if isinstance(found, PushRefusal):
+            return found
+        if found is not None:
+            found.evict()
+        self._clients.add_session(session)
+        self._sessions[session] = None
+        return None
 
     def remove_session(self, session: Subscriber) -> None:
         """Remove a closed session now, and its subscriptions soon."""
         del self._sessions[session]
-        self._budget.remove_session(session.connection.address, session, session.end)
-        self._schedule.leave(session)
+        self._clients.remove_session(session)
+        if session.answers:
+            self._schedule.leave(self._unsubscribe_all(session))
+
+    def _unsubscribe_all(self, session: Subscriber) -> Iterator[None]:
+        while session.answers:
+            _, answer = session.answers.popitem()
+            self.unsubscribe(session, answer)
+            yield
 
     def followed(self, session: Subscriber, qname: bytes, qtype: int) -> PushedAnswer | None:
         """The answer that the session's subscription to this question follows; None without a subscription.
@@ -117,20 +130,19 @@ class Publisher:
     def subscribe(self, session: Subscriber, ident: int, qname: bytes, qtype: int) -> PushRefusal | None:
         """Add a subscription, and send the response and the present records, now or soon; or a reason to refuse it."""
         query, client = self._asked(session, qname, qtype)
-        block = self._blocks.match(query, client)
-        if block is None or block.push is None or not is_below_any(query.qname, block.push.origins):
+        block = self._block(query, client)
+        if block is None:
             return PushRefusal.NAME
         answer = None if block.client_dependent else self._table.get(qname, qtype, None)
         answer = answer or self._table.get(qname, qtype, session.viewer)
         if answer is not None and answer.withheld is not None:
             return answer.withheld
-        address = session.connection.address
-        refusal = self._budget.add_subscription(address, len(session.answers))
+        refusal = self._clients.add_subscription(session, self._limits)
         if refusal is not None:
             return refusal
         work: Callable[[], object] | None = None  # None: the answer is being made, or waits for that
         if answer is None:
-            answer = PushedAnswer(qname, qtype, session.viewer, address)
+            answer = PushedAnswer(qname, qtype, session.viewer, session.connection.address)
             self._table.add(answer)
             work = partial(self._make, answer, session)
         elif answer.records is not None:
@@ -143,7 +155,7 @@ class Publisher:
 
     def unsubscribe(self, session: Subscriber, answer: PushedAnswer) -> None:
         """Remove a subscription, which has left `session.answers`. A SUBSCRIBE without a response gets it now."""
-        self._budget.remove_subscription(session.connection.address)
+        self._clients.remove_subscription(session)
         answer.subscribers.pop(session, None)
         ident = answer.waiting.pop(session, None)
         if ident is not None:
@@ -153,9 +165,11 @@ class Publisher:
         elif answer.owner == session.connection.address:
             self._table.charge(answer, next(iter(answer.subscribers)).connection.address)
 
-    def doubt(self, answer: PushedAnswer) -> None:
-        """Make an answer anew when there is nothing more urgent (RECONFIRM)."""
-        self._schedule.doubt(answer)
+    def doubt(self, session: Subscriber, qname: bytes, qtype: int) -> None:
+        """Make the answer that this session follows anew when there is nothing more urgent (RECONFIRM)."""
+        answer = self.followed(session, qname, qtype)
+        if answer is not None:
+            self._schedule.doubt(answer)
 
     def _enrol(self, answer: PushedAnswer, session: Subscriber, ident: int) -> None:
         answer.subscribers[session] = ident
@@ -166,7 +180,7 @@ class Publisher:
         answer.waiting.pop(session, None)
         session.respond(ident)
         messages = write_push(all_changes(records, answer.qname))
-        if messages and session.answers.get(ident) is answer:
+        if messages:
             self.counts.pushes += len(messages)
             session.write(messages)
 
@@ -194,44 +208,42 @@ class Publisher:
         )
         return query, Client(address, session.connection.port, "tcp", self._local_port, limit=MAX_MESSAGE)
 
-    def _make(self, answer: PushedAnswer, session: Subscriber) -> None:
-        """Make the answer as for a query of this session, and push what differs; later, if it is deferred."""
-        query, client = self._asked(session, answer.qname, answer.qtype)
+    def _block(self, query: Query, client: Client) -> Block | None:
+        """The server block of this query, if the name can be subscribed to there."""
         block = self._blocks.match(query, client)
         if block is None or block.push is None or not is_below_any(query.qname, block.push.origins):
+            return None
+        return block
+
+    def _make(self, answer: PushedAnswer, session: Subscriber) -> None:
+        """Make the answer as for a query of this session, and push what differs; later, if it is deferred."""
+        pursue(self._make_deferred(answer, session), lambda _: None)
+
+    async def _make_deferred(self, answer: PushedAnswer, session: Subscriber) -> None:
+        """`_make`; once more after it, if dependencies may have changed after they were read."""
+        query, client = self._asked(session, answer.qname, answer.qtype)
+        block = self._block(query, client)
+        if block is None:
             self._end(answer)
             return
+        answer.pending, changes = True, self._changes
+        made: Resolution | PushRefusal
         try:
             answered = block.chain.resolve(query, client)
-        except Exception as problem:
-            self._fail(answer, problem)
-            return
-        if isinstance(answered, Resolution):
-            self._conclude(answer, answered, block)
-            return
-        answer.pending = True
-        pursue(self._make_later(answer, answered, block, self._changes), lambda _: None)
-
-    async def _make_later(
-        self, answer: PushedAnswer, deferred: Deferred[Resolution], block: Block, changes: int
-    ) -> None:
-        """The end of `_make`; once more, if dependencies may have changed after they were read."""
-        try:
-            resolution = await deferred
-        except Exception as problem:
-            answer.pending = False
-            self._fail(answer, problem)
+            made = answered if isinstance(answered, Resolution) else await answered
+        except Dropped:
+            made = PushRefusal.CLIENT
+        except Exception:
+            log.exception("bug: an answer to push")
+            made = PushRefusal.NOT_READY
+        answer.pending = False
+        if isinstance(made, PushRefusal):
+            self._refuse(answer, made)
         else:
-            answer.pending = False
-            self._conclude(answer, resolution, block)
+            self._conclude(answer, made, block)
         if answer.again or changes != self._changes:
             answer.again = False
             self._schedule.add(answer)
-
-    def _fail(self, answer: PushedAnswer, problem: Exception) -> None:
-        if not isinstance(problem, Dropped):
-            log.error("bug: an answer to push", exc_info=problem)
-        self._refuse(answer, PushRefusal.CLIENT if isinstance(problem, Dropped) else PushRefusal.NOT_READY)
 
     def _conclude(self, answer: PushedAnswer, resolution: Resolution, block: Block) -> None:
         facts = frozenset(resolution.facts)
@@ -247,7 +259,7 @@ class Publisher:
         records = pushed_records(resolution.response, answer.qname, answer.qtype)
         self._publish(answer, records, facts)
         if answer.viewer is not None and for_everyone:
-            self._share(answer)
+            self._share(answer, records)
 
     def _publish(self, answer: PushedAnswer, records: PushedRecords, facts: frozenset[Fact]) -> None:
         """Send all records to those that wait for a response, and the difference to all other subscribers."""
@@ -282,9 +294,8 @@ class Publisher:
         waiting, answer.waiting = answer.waiting, {}
         for session, ident in waiting.items():
             session.respond(ident, refusal)
-            if session.answers.get(ident) is answer:
-                del session.answers[ident]
-                self.unsubscribe(session, answer)
+            del session.answers[ident]
+            self.unsubscribe(session, answer)
         if answer.records is None:
             return
         if refusal is not PushRefusal.NOT_READY:
@@ -306,36 +317,32 @@ class Publisher:
 
     def _split(self, answer: PushedAnswer) -> None:
         """Give each viewer an answer of its own, as it is no longer the same for all; they are made anew."""
-        fresh = []
         waiting, answer.waiting = answer.waiting, {}
+        owned: dict[PushedAnswer, None] = {}
         for session, ident in self._dissolve(answer).items():
             own = self._table.get(answer.qname, answer.qtype, session.viewer)
             if own is None:
                 own = PushedAnswer(answer.qname, answer.qtype, session.viewer, session.connection.address)
                 own.records, own.withheld = answer.records, answer.withheld
                 self._table.add(own)
-                fresh.append(own)
-            elif session in waiting:
-                fresh.append(own)
+            if session in waiting:
+                own.waiting[session] = ident
             elif own.records != answer.records:
                 self._refresh(own, session)
-            if session.answers.get(ident) is answer:
-                self._enrol(own, session, ident)
-                if session in waiting:
-                    own.waiting[session] = ident
-        for own in fresh:
+            self._enrol(own, session, ident)
+            owned[own] = None
+        for own in owned:
             self._schedule.add(own)
 
-    def _share(self, answer: PushedAnswer) -> None:
+    def _share(self, answer: PushedAnswer, records: PushedRecords) -> None:
         """Let an answer of one viewer, which is the same for all now, be that of all; or join it to an equal one."""
         shared = self._table.get(answer.qname, answer.qtype, None)
         if shared is None:
             if answer.subscribers:
                 self._table.share(answer)
-        elif _are_equal(shared, answer):
+        elif shared.records is not None and not difference(shared.records, records, answer.qname, answer.qtype):
             for session, ident in self._dissolve(answer).items():
-                if session.answers.get(ident) is answer:
-                    self._enrol(shared, session, ident)
+                self._enrol(shared, session, ident)
 
     def _dissolve(self, answer: PushedAnswer) -> dict[Subscriber, int]:
         """Remove an answer from the table, and its subscribers, which are returned.
@@ -361,10 +368,3 @@ def _refusal_of(resolution: Resolution) -> PushRefusal | None:
     if resolution.scope == Scope.CLIENT and not resolution.facts:
         return PushRefusal.TYPE  # such as the SOA, which changes with any object
     return None
-
-
-def _are_equal(one: PushedAnswer, other: PushedAnswer) -> bool:
-    """Whether two answers to one question have the same records, in any order."""
-    if one.records is None or other.records is None:
-        return False
-    return not difference(one.records, other.records, one.qname, one.qtype)

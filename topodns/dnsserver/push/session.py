@@ -20,11 +20,11 @@ from topodns.dns.dso import (
     write_dso,
     write_dso_response,
 )
-from topodns.dns.push_messages import Reconfirm, Subscribe, read_reconfirm, read_subscribe, read_unsubscribe
+from topodns.dns.push_messages import Subscribe, read_reconfirm, read_subscribe, read_unsubscribe
 from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.dns.wire_reader import WireError
+from topodns.dnsserver.push.answers import MINUTE, Subscriber
 from topodns.dnsserver.push.publisher import Publisher
-from topodns.dnsserver.push.subscriber import MINUTE, Subscriber
 from topodns.plugins.push import PushRefusal, SessionEnd
 from topodns.query.session import SessionConnection
 
@@ -118,14 +118,10 @@ class PushSession(Subscriber):
                 if answer is not None:
                     self._publisher.unsubscribe(self, answer)
             else:
-                self._reconfirm(read_reconfirm(data))
+                doubted = read_reconfirm(data)
+                self._publisher.doubt(self, doubted.owner, doubted.rtype)
         except WireError:
             raise _Fatal from None
-
-    def _reconfirm(self, doubted: Reconfirm) -> None:
-        answer = self._publisher.followed(self, doubted.owner, doubted.rtype)
-        if answer is not None:
-            self._publisher.doubt(answer)
 
     def _take_request(self, ident: int, kind: int, data: bytes, additional: tuple[Tlv, ...]) -> None:
         try:

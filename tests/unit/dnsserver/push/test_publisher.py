@@ -352,7 +352,7 @@ def test_an_answer_that_was_cancelled_while_it_is_made_anew_takes_no_memory() ->
     server.settle()
     step.rcode = Rcode.SERVFAIL
     step.arrive()
-    assert (server.counts.octets, len(server.shares)) == (0, 0)
+    assert (server.counts.octets, server.known_addresses) == (0, 0)
 
 
 def test_a_client_that_cancels_while_it_waits_has_its_response_at_once() -> None:
@@ -388,7 +388,7 @@ def test_an_answer_that_joins_another_while_it_is_doubted_is_not_made_any_more()
     for one in clients:
         one.close()
     server.settle()
-    assert (server.counts.octets, len(server.shares)) == (0, 0)
+    assert (server.counts.octets, server.known_addresses) == (0, 0)
 
 
 def test_after_a_reload_answers_are_those_of_the_new_blocks() -> None:

@@ -1,6 +1,7 @@
 """The slices of a publisher's work: what is in one of them, and whose answer comes first."""
 
 from collections import Counter
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,14 +13,13 @@ from topodns.dependency import Fact, service_fact
 from topodns.dns.message import Query
 from topodns.dns.name import name_text
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.dnsserver.push.answers import AnswerTable
-from topodns.dnsserver.push.budget import PushShares
-from topodns.dnsserver.push.difference import PushedRecords
-from topodns.dnsserver.push.schedule import PAUSE, SLICE, PushSchedule
-from topodns.dnsserver.push.subscriber import PushedAnswer, Subscriber
+from topodns.dnsserver.push.answers import AnswerTable, PushedAnswer, PushedRecords
+from topodns.dnsserver.push.schedule import PAUSE, SLICE, DueAnswers, PushSchedule
+from topodns.memory.budget import FairShares
 from topodns.plugins.push import PushCounts
 from topodns.query.plugin import Client, Resolution, Scope
 
+ONE, TWO = b"\x0a\0\0\1", b"\x0a\0\0\2"
 LARGE, SMALL = service_fact("default", "large"), service_fact("default", "small")
 POPULAR = "popular.default.svc.cluster.local."
 
@@ -45,10 +45,10 @@ class Made:
     """A schedule for a table of answers, and in which slice each was made anew."""
 
     def __init__(self, answers: int) -> None:
-        self.timers, counts, shares = TickingTimers(), PushCounts(), PushShares()
-        table = AnswerTable(counts, shares)
+        self.timers, counts = TickingTimers(), PushCounts()
+        table = AnswerTable(counts.memory)
         self.slice_of: dict[bytes, int] = {}
-        self.schedule = PushSchedule(self.timers, table, counts, shares, self._make, self._never)
+        self.schedule = PushSchedule(self.timers, table, counts, self._make)
         for number in range(answers):
             self._add(table, b"\4%04d\0" % number, LARGE, b"\x0a\0\0\1")
         self._add(table, b"\5small\0", SMALL, b"\x0a\0\0\2")
@@ -61,9 +61,6 @@ class Made:
     def _make(self, answer: PushedAnswer) -> None:
         assert answer.qname not in self.slice_of
         self.slice_of[answer.qname] = self.timers.slices
-
-    def _never(self, session: Subscriber, answer: PushedAnswer) -> None:
-        raise AssertionError("there is no session")
 
     def run(self) -> None:
         while self.timers.pending:
@@ -127,12 +124,12 @@ def test_the_owner_of_an_answer_may_leave_and_the_memory_counts_for_one_that_sta
     first, second = server.connect("10.0.0.1"), server.connect("10.0.0.2")
     for each in (first, second):
         each.subscribe(POPULAR)
-    of_second = server.shares.of(second.address).octets
-    assert server.shares.of(first.address).octets > of_second
+    of_second = server.counts.memory.of(second.address)
+    assert server.counts.memory.of(first.address) > of_second
     first.close()
     server.settle()
-    assert server.shares.of(second.address).octets == server.counts.octets > of_second
-    assert len(server.shares) == 1
+    assert server.counts.memory.of(second.address) == server.counts.octets > of_second
+    assert server.known_addresses == 1
 
 
 class Costly(Scripted):
@@ -276,3 +273,52 @@ def test_one_that_waits_may_leave_before_its_turn() -> None:
     follower.close()
     server.settle()
     assert (server.counts.subscriptions, server.counts.octets) == (0, 0)
+
+
+def answer_of(name: bytes) -> PushedAnswer:
+    return PushedAnswer(name, RRType.A, None, ONE)
+
+
+def table(*answers: PushedAnswer) -> AnswerTable:
+    made = AnswerTable(FairShares())
+    for each in answers:
+        made.add(each)
+    return made
+
+
+def taken(due: DueAnswers) -> Iterator[PushedAnswer]:
+    while (found := due.take()) is not None:
+        yield found
+
+
+def test_due_answers_come_once_each_in_turns_of_their_addresses() -> None:
+    many = [answer_of(bytes([1, number]) + b"\0") for number in range(97, 101)]
+    few = [answer_of(bytes([1, number]) + b"\0") for number in range(97, 99)]
+    due = DueAnswers()
+    for address, answers in ((ONE, many), (TWO, few), (ONE, many), (TWO, many)):
+        for each in answers:
+            due.add(each, address)
+    assert [*taken(due)] == [many[0], few[0], many[1], few[1], many[2], many[3]]
+    due.add(many[0], TWO)
+    assert [*taken(due)] == [many[0]]
+
+
+def test_what_a_change_has_touched_comes_before_doubts_and_these_before_all_others() -> None:
+    touched, doubted, other = (answer_of(bytes([1, number]) + b"\0") for number in range(97, 100))
+    answers = table(other)
+    due = DueAnswers()
+    due.add_all(answers)
+    due.doubt(doubted)
+    due.add(touched, ONE)
+    assert [*taken(due)] == [touched, doubted, other]
+
+
+def test_a_second_change_of_everything_makes_all_anew_again_after_the_first() -> None:
+    one, two = answer_of(b"\1a\0"), answer_of(b"\1b\0")
+    answers = table(one, two)
+    due = DueAnswers()
+    due.add_all(answers)
+    assert due.take() is one
+    due.add_all(answers)
+    due.add_all(answers)
+    assert [*taken(due)] == [two, one, two]

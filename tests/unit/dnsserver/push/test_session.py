@@ -72,7 +72,7 @@ def test_the_closing_of_a_connection_ends_its_session_and_in_a_while_its_subscri
     one.close()
     assert server.counts.sessions == 0
     server.settle()
-    assert (server.counts.subscriptions, server.counts.octets, len(server.shares)) == (0, 0, 0)
+    assert (server.counts.subscriptions, server.counts.octets, server.known_addresses) == (0, 0, 0)
     assert server.counts.ended == {SessionEnd.CLOSED: 1}
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from topodns.dns.message import Response, RRset
 from topodns.dns.push_messages import ALL_REMOVED, MAX_PUSHED_RDATA, REMOVED, PushChange
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.dnsserver.push.difference import (
+from topodns.dnsserver.push.answers import (
     WITHHELD,
     PushedRecords,
     all_changes,
