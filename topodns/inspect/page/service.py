@@ -205,14 +205,13 @@ class _Flows:
         self.nodes = 0
         self.nowhere = 0
         self.own_node = 0.0
-        self.to: defaultdict[str | None, float] = defaultdict(
-            float
-        )  # by the zone of the endpoints; None: one without a column
+        # By the zone of the endpoints; None: one without a column.
+        self.to: defaultdict[str | None, float] = defaultdict(float)
 
-    def json(self, zone: str | None) -> Mapping[str, object]:
+    def json(self, topology_zone: str | None) -> Mapping[str, object]:
         to = [[name, round(share, 2)] for name, share in self.to.items()]
         return {
-            "zone": zone,
+            "zone": topology_zone,
             "nodes": self.nodes,
             "nowhere": self.nowhere,
             "own_node": round(self.own_node, 2),
@@ -232,14 +231,14 @@ def _flow_steps(found: Coverage, scope: RowScope) -> Steps[list[Mapping[str, obj
     asked: dict[str, int] = {}  # by the name of a Node: id() of the endpoints that its clients get
     done = 0
     for clients in found.clients:
-        zone = clients.topology_zone if clients.topology_zone in names else None
-        of_zone = flows.setdefault(zone, _Flows())
+        here = clients.topology_zone if clients.topology_zone in names else None
+        of_zone = flows.setdefault(here, _Flows())
         of_zone.nodes += clients.size
         group = next((each.group for each in clients.answers if each.family == family), EMPTY_GROUP)
         if not group.endpoints:
             of_zone.nowhere += clients.size
             continue
-        askers.setdefault(id(group), (group, Counter()))[1][zone] += clients.size
+        askers.setdefault(id(group), (group, Counter()))[1][here] += clients.size
         for node in clients.nodes:
             asked[node.name] = id(group)
             done += 1
@@ -249,17 +248,18 @@ def _flow_steps(found: Coverage, scope: RowScope) -> Steps[list[Mapping[str, obj
         share = 1 / len(group.endpoints)
         of_group: Counter[str | None] = Counter()
         for endpoint in group.endpoints:
-            zone = _zone_of(endpoint, nodes)
-            of_group[zone if zone in names else None] += 1
+            there = _zone_of(endpoint, nodes)
+            to = there if there in names else None
+            of_group[to] += 1
             if asked.get(endpoint.node_name) == number:
-                flows[zone if zone in names else None].own_node += share
+                flows[to].own_node += share
             done += 1
             if done % _GROUPS == 0:
                 yield
-        for zone_of_clients, size in clients_by_zone.items():
+        for here, size in clients_by_zone.items():
             for to, count in of_group.items():
-                flows[zone_of_clients].to[to] += size * count * share
-    return [of_zone.json(zone) for zone, of_zone in sorted(flows.items(), key=lambda each: (each[0] is None, each[0]))]
+                flows[here].to[to] += size * count * share
+    return [flows[each].json(each) for each in sorted(flows, key=lambda name: (name is None, name))]
 
 
 def _endpoint_steps(found: Coverage, nodes: Mapping[str, Node]) -> Steps[list[str]]:
