@@ -7,6 +7,7 @@ from contextlib import suppress
 from ipaddress import ip_address
 from itertools import pairwise
 from random import Random
+from typing import Any
 
 from tests.support.api_objects import service
 from tests.support.scripted_api import (
@@ -41,14 +42,18 @@ BAD = {**service("b"), "spec": {"ports": "x"}}
 
 
 class Setup:
-    """A reflector between a scripted server and a state, and the changes that the state published."""
+    """A reflector between a scripted server and a state, and the changes that the state published.
 
-    def __init__(self, resource: Resource, *replies: Body | ApiError) -> None:
+    `options` are those of SharedState.
+    """
+
+    def __init__(self, resource: Resource, *replies: Body | ApiError, **options: Any) -> None:
         self.api = ScriptedApi(deque(replies))
         self.state = ClusterState(frozenset({resource.kind}))
         self.published: list[frozenset[Fact]] = []
         writer = StateWriter(PublishingState(self.state, lambda: 1000.0, [self.published.append]))
-        self.reflector = Reflector(resource, SharedState(self.api, writer, RetryGate(), DecodeTurns(), Random(4)))
+        shared = SharedState(self.api, writer, RetryGate(), DecodeTurns(), Random(4), **options)
+        self.reflector = Reflector(resource, shared)
         self.progress = self.reflector.progress
         self._kind = resource.kind
 
@@ -77,11 +82,12 @@ def after(
     *replies: Body | ApiError,
     lists: Iterable[Body | ApiError] = (),
     verifying: bool = False,
+    **options: Any,
 ) -> Setup:
     """The world once this time has passed. `lists` are for requests to list alone, as in ScriptedApi."""
 
     async def story() -> Setup:
-        setup = Setup(resource, *replies)
+        setup = Setup(resource, *replies, **options)
         setup.api.lists.extend(lists)
         await setup.pass_time(seconds, verifying)
         return setup

@@ -10,7 +10,9 @@ and is not part of its equality.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, Literal, NamedTuple
+from typing import Final, Generic, Literal, NamedTuple, TypeVar
+
+T_co = TypeVar("T_co", covariant=True)
 
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
@@ -342,10 +344,10 @@ def kind_of(value: ClusterObject) -> Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Upserted:
+class Upserted(Generic[T_co]):
     """An object was added or modified."""
 
-    object: ClusterObject
+    object: T_co
 
 
 @dataclass(frozen=True, slots=True)
@@ -363,4 +365,4 @@ class Replaced:
     objects: tuple[ClusterObject, ...]
 
 
-Change = Upserted | Deleted | Replaced
+Change = Upserted[ClusterObject] | Deleted | Replaced

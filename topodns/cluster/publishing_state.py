@@ -49,7 +49,7 @@ class PublishingState:
         self.budget = NamespaceBudget(UNLIMITED) if budget is None else budget
         state.followers.append(_StateHolder(self.budget, self).follow)
 
-    def apply(self, change: Upserted | Deleted) -> None:
+    def apply(self, change: Upserted[ClusterObject] | Deleted) -> None:
         """Apply a change of one object."""
         if isinstance(change, Upserted):
             self._upsert(change.object)

@@ -7,7 +7,7 @@ Strings that repeat over objects (Nodes, namespaces, labels) are interned, since
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from sys import intern
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple
 
 from topodns.cluster.decode.fields import (
     MAX_LISTED,
@@ -60,6 +60,7 @@ from topodns.cluster.model import (
     Service,
     ServicePort,
     StatefulSet,
+    T_co,
     TopologyInputs,
 )
 
@@ -96,14 +97,14 @@ class DecodeError(ValueError):
         self.problem = problem
 
 
-class Decoded(NamedTuple):
-    """A decoded API object: its metadata, and its values of `cluster.model`.
+class Decoded(NamedTuple, Generic[T_co]):
+    """A decoded API object: its metadata, and its values, such as those of `cluster.model`.
 
     `left_out` says in a clause which elements of its lists cannot be read and are left out; "" for none.
     """
 
     metadata: ApiMetadata
-    objects: tuple[ClusterObject, ...]
+    objects: tuple[T_co, ...]
     left_out: str
 
     def summary(self, kind: str) -> str:
@@ -123,7 +124,7 @@ def decode_object(kind: str, source: Source, selector: Selector | None = None) -
     return decoded.objects if decoded is not None else ()
 
 
-def decode_whole(kind: str, source: Source, selector: Selector | None = None) -> Decoded | None:
+def decode_whole(kind: str, source: Source, selector: Selector | None = None) -> Decoded[ClusterObject] | None:
     """As `decode_object`, with the metadata; None for an unsupported kind or apiVersion. Raises DecodeError.
 
     A missing apiVersion is accepted: items of lists have none.

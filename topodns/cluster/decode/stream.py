@@ -1,16 +1,16 @@
 """Decoders of an API server's list and watch responses: objects, deletions, bookmarks, errors.
 
-Pure: no connection, no clock. Objects are decoded one at a time, by `objects`; a Page keeps its items undecoded.
+Pure: no connection, no clock. Objects are decoded one at a time, by a Decoder; a Page keeps its items undecoded.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from topodns.cluster.decode.fields import version_of
-from topodns.cluster.decode.objects import DecodeError, decode_whole
+from topodns.cluster.decode.objects import Decoded, DecodeError, decode_whole
 from topodns.cluster.decode.structs import (
     UNREADABLE,
     ApiBookmark,
@@ -27,7 +27,7 @@ from topodns.cluster.decode.structs import (
     StructReader,
     read_identity,
 )
-from topodns.cluster.model import ClusterObject, Deleted, Kind, ObjectKey, Upserted
+from topodns.cluster.model import Deleted, Kind, ObjectKey, T_co, Upserted
 
 _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"  # KEP-3157
 _TRIGGER_TIME: Final = "endpoints.kubernetes.io/last-change-trigger-time"
@@ -39,7 +39,7 @@ class UnreadableReply(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class Event(Generic[T_co]):
     """A change of one object. `version` is its resourceVersion, opaque; "" if it has none.
 
     `triggered`: Unix seconds of the change of the Pod or Service for which the control plane wrote this EndpointSlice
@@ -47,7 +47,7 @@ class Event:
     elements of the object's lists that cannot be read and are left out; "" for none.
     """
 
-    change: Upserted | Deleted
+    change: Upserted[T_co] | Deleted
     version: str
     triggered: float | None = None
     left_out: str = ""
@@ -82,10 +82,10 @@ class Undecodable:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class Listed(Generic[T_co]):
     """An object of a list; `left_out` as in `Event`."""
 
-    object: ClusterObject
+    object: T_co
     left_out: str = ""
 
 
@@ -116,8 +116,13 @@ _MAX_SURROGATES: Final = 1 << 16  # of one text; an API server writes none, and 
 
 T = TypeVar("T", bound=ApiStruct)
 
+Decoder = Callable[[Kind, Json], Decoded[Any] | None]
+"""Decodes an object like `objects.decode_whole`, perhaps to other values; no value counts as a deletion."""
 
-def read_watch_line(kind: Kind, line: bytes) -> Event | Bookmark | Refusal | Undecodable:
+
+def read_watch_line(
+    kind: Kind, line: bytes, decode: Decoder = decode_whole
+) -> Event[Any] | Bookmark | Refusal | Undecodable:
     """Decode one line of a watch of this kind. Raises UnreadableReply.
 
     An object without a value (a Pod that has ended or has no address yet) gives a deletion.
@@ -135,7 +140,7 @@ def read_watch_line(kind: Kind, line: bytes) -> Event | Bookmark | Refusal | Und
     if event.type == "DELETED":
         return _deletion(kind, event.object)
     if event.type in ("ADDED", "MODIFIED"):
-        return _upsert(kind, event.object)
+        return _upsert(kind, event.object, decode)
     raise UnreadableReply(f"a watch event of type '{event.type[:40]}'")
 
 
@@ -156,10 +161,10 @@ def read_page(kind: Kind, body: bytes) -> Page:
     return Page(tuple(read.items or ()), mark.resource_version, mark.continue_token or "")
 
 
-def read_listed(kind: Kind, item: Json) -> Listed | Undecodable | None:
+def read_listed(kind: Kind, item: Json, decode: Decoder = decode_whole) -> Listed[Any] | Undecodable | None:
     """Decode one object of a page; None if it has no value (as in `read_watch_line`) or an unsupported apiVersion."""
     try:
-        decoded = decode_whole(kind, item)
+        decoded = decode(kind, item)
     except DecodeError as error:
         return _undecodable(kind, error)
     if decoded is None or not decoded.objects:
@@ -225,9 +230,9 @@ def _backslashes_before(text: bytes, end: int) -> int:
     return end - start
 
 
-def _upsert(kind: Kind, source: Json) -> Event | Undecodable:
+def _upsert(kind: Kind, source: Json, decode: Decoder) -> Event[Any] | Undecodable:
     try:
-        decoded = decode_whole(kind, source)
+        decoded = decode(kind, source)
     except DecodeError as error:
         return _undecodable(kind, error)
     if decoded is None:
@@ -239,7 +244,7 @@ def _upsert(kind: Kind, source: Json) -> Event | Undecodable:
     return Event(Upserted(decoded.objects[0]), version, _trigger_time(metadata.annotations), left_out)
 
 
-def _deletion(kind: Kind, source: Json) -> Event | Undecodable:
+def _deletion(kind: Kind, source: Json) -> Event[Any] | Undecodable:
     """Only the metadata is decoded: an object with any other error can still be deleted."""
     try:
         metadata = _METADATA.read_json(source).metadata

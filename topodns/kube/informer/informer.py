@@ -13,6 +13,7 @@ from topodns.kube.informer.lister import SharedState
 from topodns.kube.informer.progress import Progress
 from topodns.kube.informer.reflector import Reflector
 from topodns.kube.informer.resources import Resource
+from topodns.kube.informer.restorer import Restorer
 from topodns.kube.informer.retry import RetryGate
 from topodns.kube.informer.state_writer import StateWriter
 from topodns.query.histogram import Histogram
@@ -55,7 +56,8 @@ class ApiSource:
                 for resource, reflector in zip(self._resources, self._reflectors, strict=True):
                     tasks.create_task(reflector.follow(), name=f"follow {resource.name}")
                     tasks.create_task(reflector.verify(), name=f"verify {resource.name}")
-                    tasks.create_task(reflector.restorer.run(), name=f"restore {resource.name}")
+                    restorer = Restorer(reflector.lister, self._writer.published)
+                    tasks.create_task(restorer.run(), name=f"restore {resource.name}")
                 tasks.create_task(self._remind(), name="remind")
         finally:
             await self.close()

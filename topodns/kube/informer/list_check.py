@@ -1,6 +1,6 @@
-"""Decides whether a complete list of one kind is plausible, so that it may replace the cluster state.
+"""Decides whether a complete list of one kind is plausible, so that it may replace what the store holds.
 
-Implausible are a list with far fewer objects than the state holds, and one with an older resourceVersion than was seen
+Implausible are a list with far fewer objects than there were, and one with an older resourceVersion than was seen
 before: a replica of the API server may lag, and a proxy may cut. The list after an implausible one is always accepted.
 """
 
@@ -8,7 +8,7 @@ from collections.abc import Sized
 from typing import Final
 
 from topodns.cluster.model import Kind
-from topodns.cluster.state import ClusterState
+from topodns.kube.informer.store import Store
 from topodns.kube.informer.sync_state import SyncState
 
 SMALL: Final = 100  # objects held: with no more than these, any shorter list is plausible
@@ -18,9 +18,9 @@ LEAST_SHARE: Final = 0.1  # of the objects held: a list with fewer is implausibl
 class ListCheck:
     """The check of the lists of one kind. `sync` has the last resourceVersion seen."""
 
-    def __init__(self, kind: Kind, state: ClusterState, sync: SyncState) -> None:
+    def __init__(self, kind: Kind, store: Store, sync: SyncState) -> None:
         self._kind = kind
-        self._state = state
+        self._store = store
         self._sync = sync
         self._confirming = False  # the last list was implausible, so the next one is accepted
 
@@ -36,7 +36,7 @@ class ListCheck:
         return problem
 
     def _shrinkage(self, listed: int) -> str:
-        held = self._state.counts()[self._kind]
+        held = self._store.count(self._kind)
         if held <= SMALL or listed >= held * LEAST_SHARE:
             return ""
         return f"it has {listed} objects where there were {held}"

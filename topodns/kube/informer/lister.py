@@ -1,43 +1,38 @@
-"""Lists one kind from an API server in pages, and replaces the cluster state with a plausible list (`list_check`)."""
+"""Lists one kind from an API server in pages, and gives the store a plausible list (`list_check`)."""
 
 import asyncio
-import logging
-from collections import Counter
-from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from topodns.cluster.decode.stream import Event, Listed, Page, Undecodable, UnreadableReply, read_listed, read_page
-from topodns.cluster.left_out import placeholder
-from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, Kind, ObjectKey, Upserted
-from topodns.cluster.namespace_budget import ObjectHolder, octets_of
-from topodns.cluster.publishing_state import PublishingState
-from topodns.cluster.slices import HELD, SliceOwner, owner_of
+from topodns.cluster.model import Deleted, ObjectKey, Upserted
 from topodns.kube.client.contract import ApiError, KubeApi
 from topodns.kube.informer.decode_turns import DecodeTurns, Turn
 from topodns.kube.informer.list_check import ListCheck
 from topodns.kube.informer.progress import Progress, Verb
+from topodns.kube.informer.reports import Reports
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import Backoff, RetryGate
-from topodns.kube.informer.state_writer import StateWriter
-from topodns.kube.informer.sync_state import SyncState, held_version
-
-log = logging.getLogger(__name__)
+from topodns.kube.informer.store import Listing, Store
+from topodns.kube.informer.sync_state import SyncState
 
 
 @dataclass(frozen=True, slots=True)
 class SharedState:
-    """Shared state of the reflectors of one API server.
-
-    That is: connection, state writer, retry spacing, time slices, random numbers.
-    """
+    """Shared state of the reflectors of one API server: connection, store, log, retry spacing, time slices."""
 
     api: KubeApi
-    writer: StateWriter
+    store: Store
     gate: RetryGate
     turns: DecodeTurns
     rng: Random
+    reports: Reports = field(default_factory=Reports)
+    consistent_lists: bool = False  # as new as all earlier writes: in pages, and not from a cache of the API server
+    checks_each_watch: bool = False  # for a rollback, at the end of each watch and not only of a lost one
+    silence: float = math.inf  # seconds without even a bookmark after which a watch counts as lost
 
 
 PAGE_SIZE: Final = 500  # objects
@@ -104,101 +99,13 @@ class Pages:
         return b"".join(pieces)
 
 
-FREED_AT_ONCE: Final = 512  # objects; about 50 us
-
-
-class Listing(ObjectHolder):
-    """The objects of a list that is being read. An unchanged one is shared with the state, so it is in memory once.
-
-    The others count in the budget of the state; those for which there is no room are left out.
-    """
-
-    def __init__(self, kind: Kind, published: PublishingState) -> None:
-        super().__init__(published.budget)
-        self._kind = kind
-        self._state = published.state
-        self._slices: Counter[SliceOwner] = Counter()  # those of each Service so far; lists are ordered by name
-        self._shared: dict[ObjectKey, ClusterObject] = {}
-        self._own: dict[ObjectKey, ClusterObject] = {}
-
-    def __len__(self) -> int:
-        return len(self._shared) + len(self._own)
-
-    def add(self, listed: ClusterObject) -> None:
-        value = self._state.interned(listed)
-        key = value.key
-        if value is not listed:
-            self._put(key, None)
-            self._shared[key] = value
-            return
-        self._shared.pop(key, None)
-        if isinstance(value, EndpointSlice):
-            owner = owner_of(value)
-            self._slices[owner] += 1
-            if self._slices[owner] > HELD:
-                self._put(key, placeholder(value, octets_of(value)))
-                return
-        self._put(key, self.budget.fitting(value, self._own.get(key)))
-        self.budget.make_room()
-
-    def apply(self, change: Upserted | Deleted) -> None:
-        """Apply one initial event of a watch: normally an addition; a deletion removes the object."""
-        match change:
-            case Upserted(value):
-                self.add(value)
-            case Deleted(_, key):
-                self._shared.pop(key, None)
-                self._put(key, None)
-
-    def keep(self, undecodable: Undecodable) -> None:
-        """Keep the last version of an object that cannot be decoded."""
-        held = held_version(undecodable, self._kind, self._state)
-        if held is not None:
-            self._put(held.key, None)
-            self._shared[held.key] = held
-
-    def objects(self) -> tuple[ClusterObject, ...]:
-        return (*self._shared.values(), *self._own.values())
-
-    def free_steps(self) -> Iterator[None]:
-        """Empty the listing, FREED_AT_ONCE objects per step: 150,000 keys in one step would delay queries by 20 ms."""
-        while self._shared or self._own:
-            for _ in range(min(FREED_AT_ONCE, len(self._shared))):
-                self._shared.popitem()
-            for _ in range(min(FREED_AT_ONCE, len(self._own))):
-                self.charge(self._kind, *self._own.popitem(), None)
-            yield
-
-    def leave_out(self, kind: Kind, key: ObjectKey) -> None:
-        self._put(key, self.budget.instead(self._own[key]))
-
-    def drop(self, namespace: str, octets: int) -> bool:
-        wanted = self.octets - octets
-        for key in [key for key in self._own if key.namespace == namespace]:
-            if self.octets <= wanted:
-                break
-            self.budget.cut.add((self._kind, namespace))
-            self.budget.times[self._kind] += 1
-            self._put(key, None)
-        return self.octets < wanted + octets
-
-    def _put(self, key: ObjectKey, value: ClusterObject | None) -> None:
-        """Set the listing's own object of a key; None: it has none."""
-        old = self._own.pop(key, None)
-        if old is None and value is None:
-            return
-        self.charge(self._kind, key, old, value)
-        if value is not None:
-            self._own[key] = value
-
-
 MAX_PAGES: Final = 20_000  # of one list: more than 8 GiB, the largest etcd, of objects so large that each has a page
 
 _FORBIDDEN: Final = 403
 
 
 class ImplausibleList(Exception):
-    """The list is complete but implausible; the cluster state was not changed."""
+    """The list is complete but implausible; the store was not changed."""
 
 
 class Lister:
@@ -210,19 +117,20 @@ class Lister:
         self.sync = sync
         self.backoff = backoff
         self.shared = shared
-        self.check = ListCheck(progress.resource.kind, shared.writer.state, sync)
+        self.check = ListCheck(progress.resource.kind, shared.store, sync)
 
     async def list(self) -> None:
-        """List and, once all pages are in, replace the state with the list. Raises ApiError, ImplausibleList."""
-        listing, version = await self.gather()
+        """List and, once all pages are in, replace what the store holds. Raises ApiError, ImplausibleList."""
+        listing = await self.gather()
         async with self.shared.turns.turn() as turn:
-            await self.accept(listing, version, turn)
+            await self.accept(listing, turn)
 
-    async def gather(self) -> tuple[Listing, str]:
-        """A complete list, read in pages, and its resourceVersion. Raises ApiError."""
+    async def gather(self) -> Listing:
+        """A complete list, read in pages. Raises ApiError."""
         listing = self.new_listing()
         pages = Pages(self.shared.api, self.path, self.progress.resource)
-        page = await self._take_page(await pages.body(self.sync.not_older_than), listing)
+        oldest = {} if self.shared.consistent_lists else self.sync.not_older_than
+        page = await self._take_page(await pages.body(oldest), listing)
         seen: set[str] = set()
         while page.next_token:
             if page.next_token in seen:
@@ -231,7 +139,8 @@ class Lister:
                 raise ApiError(0, f"the pages of the list do not end: there are more than {MAX_PAGES}")
             seen.add(page.next_token)
             page = await self._take_page(await pages.body({"continue": page.next_token}), listing)
-        return listing, page.version
+        listing.version = page.version
+        return listing
 
     async def newest_version(self) -> str:
         """The server's current resourceVersion, from a list with limit=1. Raises ApiError."""
@@ -242,47 +151,44 @@ class Lister:
             raise NoPage(str(problem)) from None
 
     def new_listing(self) -> Listing:
-        return Listing(self.progress.resource.kind, self.shared.writer.published)
+        return self.shared.store.new_listing(self.progress.resource.kind)
 
-    def collect(self, listing: Listing, item: Event | Undecodable | Listed | None) -> None:
+    def collect(self, listing: Listing, item: Event[Any] | Undecodable | Listed[Any] | None) -> None:
         """Add one item of a list to `listing`; None is an object without effect on answers (a finished Pod)."""
         match item:
             case None:
                 return
             case Undecodable():
                 self.sync.undecodable.skip(item)
-                listing.keep(item)
-            case Event(change):
-                if isinstance(change, Upserted):
-                    self.sync.undecodable.note(change.object.key, item.left_out)
-                listing.apply(change)
-            case Listed(value, left_out):
-                self.sync.undecodable.note(value.key, left_out)
+                if item.key is not None:
+                    listing.keep(item.key)
+            case Event(Upserted(value)) | Listed(value):
+                self.sync.undecodable.note(value.key, item.left_out)
                 listing.add(value)
+            case Event(Deleted() as deleted):
+                listing.remove(deleted.key)
 
-    async def accept(self, listing: Listing, version: str, turn: Turn) -> None:
-        """Replace the state with a list; the watch starts from its `version`.
+    async def accept(self, listing: Listing, turn: Turn) -> None:
+        """Replace what the store holds with a list; the watch starts from its version.
 
         Raises ImplausibleList, and logs why, if a second list must confirm it first.
         """
         self.succeeded()
-        problem = self.check.problem(listing, version)
+        problem = self.check.problem(listing, listing.version)
         if problem:
-            log.warning("plugin/kubernetes: list of %s: %s; asking again", self.progress.resource.name, problem)
+            self.progress.reports.implausible(self.progress.resource, problem)
             raise ImplausibleList
         await self.replace(listing, turn)
-        self.sync.list_applied(version)
+        self.sync.list_applied(listing.version)
         self.backoff.succeeded()
 
     async def replace(self, listing: Listing, turn: Turn, newer: Set[ObjectKey] = frozenset()) -> int:
-        """Replace the state with a list, except the objects in `newer`; returns how many objects differed.
+        """Take the steps of `Listing.replace_steps`; returns how many objects differed.
 
-        `newer` has the keys that watch events changed after the list was read. The listing is empty afterwards.
+        `newer` has the keys that watch events changed after the list was read.
         """
-        objects, differing = listing.objects(), 0
-        for _ in listing.free_steps():  # so that a large list is not in memory twice
-            await turn.pause_if_due()
-        for count in self.shared.writer.replace_steps(self.progress.resource.kind, objects, newer):
+        differing = 0
+        for count in listing.replace_steps(newer):
             differing += count
             await turn.pause_if_due()
         return differing
@@ -297,7 +203,7 @@ class Lister:
         If it ends a failure, `RetryGate.open` ends the waits of all reflectors, except patient ones.
         """
         if self.progress.succeeded(asyncio.get_running_loop().time()):
-            log.info("plugin/kubernetes: %s: the API server answers again", self.progress.resource.name)
+            self.progress.reports.recovered(self.progress.resource)
             self.shared.gate.open()
 
     async def is_denied(self, verb: Verb) -> bool:
@@ -317,6 +223,6 @@ class Lister:
                 raise ApiError(0, str(problem)) from None
             self.received()
             for item in page.items:
-                self.collect(listing, read_listed(self.progress.resource.kind, item))
+                self.collect(listing, read_listed(self.progress.resource.kind, item, self.shared.store.decode))
                 await turn.pause_if_due()
         return page

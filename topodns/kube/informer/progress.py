@@ -1,9 +1,10 @@
 """Health and counters of one kind of objects, for /ready, the log and metrics."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from topodns.kube.client.contract import ApiError
+from topodns.kube.informer.reports import Reports
 from topodns.kube.informer.resources import Resource
 
 Verb = Literal["list", "watch"]
@@ -21,10 +22,11 @@ class Trouble:
 
 @dataclass(slots=True)
 class Progress:
-    """Health and counters of one kind."""
+    """Health and counters of one kind, with the log that its reflector writes to."""
 
     resource: Resource
     last_received: float  # when data for it last arrived, in seconds of the loop's clock
+    reports: Reports = field(default_factory=Reports)
     listed: bool = False  # whether a complete list was applied at least once
     trouble: Trouble | None = None
     lists: int = 0

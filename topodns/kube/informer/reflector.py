@@ -14,16 +14,13 @@ from typing import Final
 
 from topodns.cluster.decode.stream import UnreadableReply, read_group
 from topodns.kube.client.contract import ApiError, KubeApi, read_body
-from topodns.kube.informer.lister import ONE_OBJECT_DEADLINE, ImplausibleList, Lister, Listing, NoPage, SharedState
+from topodns.kube.informer.lister import ONE_OBJECT_DEADLINE, ImplausibleList, Lister, NoPage, SharedState
 from topodns.kube.informer.progress import Progress, Verb
 from topodns.kube.informer.resources import Resource
-from topodns.kube.informer.restorer import Restorer
 from topodns.kube.informer.retry import SPACING, Backoff
+from topodns.kube.informer.store import Listing
 from topodns.kube.informer.sync_state import SyncState
 from topodns.kube.informer.watcher import NoInitialEvents, WatchRun
-
-log = logging.getLogger(__name__)
-
 
 NOT_INSTALLED_PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)  # seconds between requests for a resource that is
 # not installed; the last one repeats. The first are short, as it is often installed together with this server.
@@ -48,16 +45,15 @@ class Reflector:
     """Keeps one kind in sync with one API server. `progress` has its health and counters."""
 
     def __init__(self, resource: Resource, shared: SharedState) -> None:
-        self.progress = Progress(resource, asyncio.get_running_loop().time())
+        self.progress = Progress(resource, asyncio.get_running_loop().time(), shared.reports)
         self._resource = resource
         self._shared = shared
-        self._sync = SyncState(self.progress, shared.writer)
+        self._sync = SyncState(self.progress, shared.store)
         self._backoff = Backoff(shared.rng)
         self._list_backoff = Backoff(shared.rng, costly=True)  # for failures that require another list
-        self._lister = Lister(resource.paths[0], self.progress, self._sync, self._backoff, shared)
-        self.restorer = Restorer(self._lister)
-        self._streams_lists = True
-        self._rollback_check = RollbackCheck(self._lister)
+        self.lister = Lister(resource.paths[0], self.progress, self._sync, self._backoff, shared)
+        self._streams_lists = not shared.consistent_lists
+        self._rollback_check = RollbackCheck(self.lister)
         self._verb: Verb = "list"
         self._absences = 0  # earlier requests in a row that found the resource not installed
 
@@ -120,11 +116,11 @@ class Reflector:
             except NoInitialEvents:
                 self._streams_lists = False
         self._verb = "list"
-        await self._lister.list()
+        await self.lister.list()
 
     async def _watch(self, with_list: bool) -> None:
         self._verb = "watch"
-        await WatchRun(self._lister, with_list).run()
+        await WatchRun(self.lister, with_list).run()
 
     async def _handle_failure(self, error: ApiError) -> None:
         """Record a failed list or watch, adapt (other path, other verb, new list, do without), and back off."""
@@ -133,10 +129,8 @@ class Reflector:
         if error.status == _NOT_FOUND and self._resource.custom:
             await self._wait_for_installation()
             return
-        if self.progress.failed(self._verb, error):
-            log.warning("plugin/kubernetes: cannot %s %s: %s", self._verb, self._resource.name, error)
-            if error.status == _FORBIDDEN:
-                log.warning("plugin/kubernetes: the ClusterRole needs %s", self._resource.rule)
+        first = self.progress.failed(self._verb, error)
+        await self._shared.reports.failed(self._resource, self._verb, error, first)
         ahead = _is_ahead(error)
         invalid = ahead or error.status == _BAD_REQUEST
         if error.status in (_GONE, _NOT_FOUND) or invalid:
@@ -156,8 +150,8 @@ class Reflector:
         """
         await self._shared.gate.wait(SPACING, patient=True)
         other: Verb = "list" if self._verb == "watch" else "watch"
-        if self.progress.tried_other(other, await self._lister.is_denied(other)):
-            log.warning("plugin/kubernetes: cannot %s %s either: denied too", other, self._resource.name)
+        if self.progress.tried_other(other, await self.lister.is_denied(other)):
+            self._shared.reports.say(f"cannot {other} {self._resource.name} either: denied too")
 
     def _try_other_path(self) -> bool:
         """Switch to the resource's next path. Returns whether to try it at once.
@@ -165,14 +159,14 @@ class Reflector:
         False after the last path: the next one is then the first again, which was tried before.
         """
         paths = self._resource.paths
-        following = (paths.index(self._lister.path) + 1) % len(paths)
-        self._lister.path = paths[following]
+        following = (paths.index(self.lister.path) + 1) % len(paths)
+        self.lister.path = paths[following]
         return following > 0
 
     def _do_without(self) -> None:
         """Let answers do without this optional kind; objects held of it stay."""
         self.progress.last_received = asyncio.get_running_loop().time()
-        self._shared.writer.do_without(self._resource.kind)
+        self._shared.store.do_without(self._resource.kind)
 
     async def _wait_for_installation(self) -> None:
         """Count a custom resource that the cluster does not have as empty, say why, and wait before the next attempt.
@@ -183,11 +177,11 @@ class Reflector:
         known = self.progress.trouble
         self.progress.failed(self._verb, absent)
         if known is None or known.problem != str(absent):
-            log.warning("plugin/kubernetes: cannot %s %s: %s", self._verb, self._resource.name, absent)
+            await self._shared.reports.failed(self._resource, self._verb, absent, first=True)
         self._sync.forget_version(any_age=self._sync.version is None)
         self.progress.last_received = asyncio.get_running_loop().time()
         async with self._shared.turns.turn() as turn:
-            await self._lister.replace(self._lister.new_listing(), turn)
+            await self.lister.replace(self.lister.new_listing(), turn)
         self._absences = self._absences + 1 if known is not None else 0
         await asyncio.sleep(NOT_INSTALLED_PAUSES[min(self._absences, len(NOT_INSTALLED_PAUSES) - 1)])
 
@@ -204,7 +198,7 @@ class Reflector:
         Where lists are streamed, a missing permission to `list` shows only here and in a rollback check.
         """
         level = logging.WARNING if error.status == _FORBIDDEN else logging.INFO
-        log.log(level, "plugin/kubernetes: not verified, cannot list %s: %s", self._resource.name, error)
+        self._shared.reports.say(f"not verified, cannot list {self._resource.name}: {error}", level)
         if _is_ahead(error):
             self._sync.forget_version(any_age=True)
 
@@ -220,12 +214,12 @@ class Reflector:
             if self.progress.lists != lists or self._sync.version is None:
                 return  # a newer list has been applied, or is due
             async with self._shared.turns.turn() as turn:
-                repairs = await self._lister.replace(listing, turn, newer)
+                repairs = await self.lister.replace(listing, turn, newer)
         finally:
             self._sync.stop_recording(newer)
         self.progress.repairs += repairs
         if repairs:
-            log.warning("plugin/kubernetes: %s: %d objects were not as held; repaired", self._resource.name, repairs)
+            self._shared.reports.say(f"{self._resource.name}: {repairs} objects were not as held; repaired")
 
     async def _plausible_listing(self) -> Listing | None:
         """A plausible list to verify against; an implausible one is requested once more after CONFIRM_AFTER.
@@ -233,11 +227,11 @@ class Reflector:
         None if the list is older than the last seen resourceVersion: a new list is then forced. Raises ApiError.
         """
         while True:
-            listing, version = await self._lister.gather()
-            if self._sync.is_behind(version):
+            listing = await self.lister.gather()
+            if self._sync.is_behind(listing.version):
                 self._sync.forget_version(any_age=True)
                 return None
-            if not self._lister.check.problem(listing, version):
+            if not self.lister.check.problem(listing, listing.version):
                 return listing
             await asyncio.sleep(CONFIRM_AFTER)
 
@@ -267,8 +261,8 @@ class RollbackCheck:
         await self._keep_spacing()
         behind = self._lister.sync.is_behind(version)
         if behind:
-            name = self._lister.progress.resource.name
-            log.warning("plugin/kubernetes: the API server's %s: %s", name, self._lister.sync.lag(version))
+            progress = self._lister.progress
+            progress.reports.rolled_back(progress.resource, version, self._lister.sync.seen)
         return behind
 
     def gives_up(self, error: ApiError) -> bool:

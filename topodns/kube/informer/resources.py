@@ -23,6 +23,10 @@ class Resource:
     custom: bool = False
 
     @property
+    def plural(self) -> str:
+        return self.name.partition(".")[0]
+
+    @property
     def group(self) -> str:
         """The API group; "" is the core one."""
         return self.name.partition(".")[2]
@@ -30,5 +34,4 @@ class Resource:
     @property
     def rule(self) -> str:
         """The ClusterRole rule that it needs, in YAML flow style."""
-        plural = self.name.partition(".")[0]
-        return f'apiGroups: ["{self.group}"], resources: ["{plural}"], verbs: ["list", "watch"]'
+        return f'apiGroups: ["{self.group}"], resources: ["{self.plural}"], verbs: ["list", "watch"]'

@@ -6,6 +6,7 @@ from typing import Final
 
 from topodns.cluster.decode.stream import Listed, UnreadableReply, read_listed, read_page
 from topodns.cluster.model import ObjectKey, Upserted
+from topodns.cluster.publishing_state import PublishingState
 from topodns.kube.client.contract import ApiError
 from topodns.kube.informer.lister import Lister, Pages
 
@@ -16,11 +17,14 @@ _SHARE: Final = 16  # of the budget, that must be free for such a list
 
 
 class Restorer:
-    """Restores objects of the kind of `lister`. Only lists are requested: the ClusterRole has no `get`."""
+    """Restores objects of the kind of `lister` to a cluster's state.
 
-    def __init__(self, lister: Lister) -> None:
+    Only lists are requested: the ClusterRole has no `get`.
+    """
+
+    def __init__(self, lister: Lister, published: PublishingState) -> None:
         self._lister = lister
-        self._published = lister.shared.writer.published
+        self._published = published
         self._resource = lister.progress.resource
         self._kind = lister.progress.resource.kind
         self._cut_listed = 0.0  # time of the last list of a namespace, in seconds of the loop's clock

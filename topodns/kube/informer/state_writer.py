@@ -7,15 +7,19 @@ influence each other: their slices may belong to users who do not trust each oth
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
+from topodns.cluster.decode.objects import decode_whole
 from topodns.cluster.decode.stream import Event
+from topodns.cluster.left_out import placeholder
 from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, Kind, ObjectKey, Replaced, Upserted
+from topodns.cluster.namespace_budget import ObjectHolder, octets_of
 from topodns.cluster.publishing_state import PublishingState
-from topodns.cluster.slices import SliceOwner, has_ready, owner_of
+from topodns.cluster.slices import HELD, SliceOwner, has_ready, owner_of
 from topodns.cluster.state import ClusterState
 from topodns.kube.informer.programming_latency import ProgrammingLatency
 
@@ -23,9 +27,13 @@ MAX_HOLD: Final = 0.2  # seconds that an event is held back at most
 MAX_EVENTS: Final = 100  # of one Service that are held back: they are applied in one turn of the loop
 MAX_ENDPOINTS: Final = 10_000  # in these events; to apply so many takes about 15 ms
 
+FREED_AT_ONCE: Final = 512  # objects; about 50 us
+
 
 class StateWriter:
-    """Writes what the reflectors of one API server receive."""
+    """The `store.Store` of a cluster's state: writes what the reflectors of one API server receive."""
+
+    decode = staticmethod(decode_whole)
 
     def __init__(self, published: PublishingState) -> None:
         self.state = published.state
@@ -33,7 +41,13 @@ class StateWriter:
         self.latency = ProgrammingLatency()
         self._hold = RemovalHold(published.state, self._apply_now)
 
-    def apply(self, kind: Kind, event: Event) -> None:
+    def count(self, kind: Kind) -> int:
+        return self.state.counts()[kind]
+
+    def new_listing(self, kind: Kind) -> "StateListing":
+        return StateListing(kind, self)
+
+    def apply(self, kind: Kind, event: Event[ClusterObject]) -> None:
         """Apply one watch event; one of an EndpointSlice is perhaps held back for a moment (see RemovalHold)."""
         if kind == "EndpointSlice":
             self._hold.submit(event)
@@ -49,7 +63,7 @@ class StateWriter:
         """As `PublishingState.do_without`."""
         self.published.do_without(kind)
 
-    def _apply_now(self, event: Event) -> None:
+    def _apply_now(self, event: Event[ClusterObject]) -> None:
         self.published.apply(event.change)
         if event.triggered is not None and isinstance(event.change, Upserted):
             changed, triggered = event.change.object, event.triggered
@@ -62,6 +76,92 @@ class StateWriter:
         self.latency.observe(changed, triggered, self.state, self.published.wall_clock())
 
 
+class StateListing(ObjectHolder):
+    """The objects of a list that is being read. An unchanged one is shared with the state, so it is in memory once.
+
+    The others count in the budget of the state; those for which there is no room are left out.
+    """
+
+    def __init__(self, kind: Kind, writer: "StateWriter") -> None:
+        super().__init__(writer.published.budget)
+        self.version = ""
+        self._kind = kind
+        self._writer = writer
+        self._state = writer.state
+        self._slices: Counter[SliceOwner] = Counter()  # those of each Service so far; lists are ordered by name
+        self._shared: dict[ObjectKey, ClusterObject] = {}
+        self._own: dict[ObjectKey, ClusterObject] = {}
+
+    def __len__(self) -> int:
+        return len(self._shared) + len(self._own)
+
+    def add(self, listed: ClusterObject) -> None:
+        value = self._state.interned(listed)
+        key = value.key
+        if value is not listed:
+            self._share(value)
+            return
+        self._shared.pop(key, None)
+        if isinstance(value, EndpointSlice):
+            owner = owner_of(value)
+            self._slices[owner] += 1
+            if self._slices[owner] > HELD:
+                self._put(key, placeholder(value, octets_of(value)))
+                return
+        self._put(key, self.budget.fitting(value, self._own.get(key)))
+        self.budget.make_room()
+
+    def keep(self, key: ObjectKey) -> None:
+        held = self._state.held(self._kind, key)
+        if held is not None:
+            self._share(held)
+
+    def remove(self, key: ObjectKey) -> None:
+        self._shared.pop(key, None)
+        self._put(key, None)
+
+    def replace_steps(self, newer: Set[ObjectKey]) -> Iterator[int]:
+        objects = (*self._shared.values(), *self._own.values())
+        for _ in self._free_steps():  # so that a large list is not in memory twice
+            yield 0
+        yield from self._writer.replace_steps(self._kind, objects, newer)
+
+    def leave_out(self, kind: Kind, key: ObjectKey) -> None:
+        self._put(key, self.budget.instead(self._own[key]))
+
+    def drop(self, namespace: str, octets: int) -> bool:
+        wanted = self.octets - octets
+        for key in [key for key in self._own if key.namespace == namespace]:
+            if self.octets <= wanted:
+                break
+            self.budget.cut.add((self._kind, namespace))
+            self.budget.times[self._kind] += 1
+            self._put(key, None)
+        return self.octets < wanted + octets
+
+    def _free_steps(self) -> Iterator[None]:
+        """Empty the listing, FREED_AT_ONCE objects per step: 150,000 keys in one step would delay queries by 20 ms."""
+        while self._shared or self._own:
+            for _ in range(min(FREED_AT_ONCE, len(self._shared))):
+                self._shared.popitem()
+            for _ in range(min(FREED_AT_ONCE, len(self._own))):
+                self.charge(self._kind, *self._own.popitem(), None)
+            yield
+
+    def _share(self, held: ClusterObject) -> None:
+        self._put(held.key, None)
+        self._shared[held.key] = held
+
+    def _put(self, key: ObjectKey, value: ClusterObject | None) -> None:
+        """Set the listing's own object of a key; None: it has none."""
+        old = self._own.pop(key, None)
+        if old is None and value is None:
+            return
+        self.charge(self._kind, key, old, value)
+        if value is not None:
+            self._own[key] = value
+
+
 @dataclass(slots=True)
 class _Held:
     """The held events of one Service in order of arrival, beginning with the one that empties it."""
@@ -69,7 +169,7 @@ class _Held:
     release: asyncio.TimerHandle
     ready: int  # slices with a ready endpoint after these events
     endpoints: int = 0
-    events: list[Event] = field(default_factory=list)
+    events: list[Event[ClusterObject]] = field(default_factory=list)
     ready_after: dict[ObjectKey, bool] = field(default_factory=dict)  # of the slices in these events
 
     @property
@@ -84,13 +184,13 @@ class RemovalHold:
     An event that leaves the Service with a ready endpoint is never delayed, and releases held ones.
     """
 
-    def __init__(self, state: ClusterState, apply: Callable[[Event], None]) -> None:
+    def __init__(self, state: ClusterState, apply: Callable[[Event[ClusterObject]], None]) -> None:
         self._state = state
         self._apply = apply
         self._held: dict[SliceOwner, _Held] = {}
         self._queued: dict[ObjectKey, EndpointSlice] = {}  # the last versions in held events
 
-    def submit(self, event: Event) -> None:
+    def submit(self, event: Event[ClusterObject]) -> None:
         """Apply an event of a watch, at once or together with later ones of its Service."""
         if not self._held and _has_ready(event.change):  # most events: the slice itself has a ready endpoint
             self._apply(event)
@@ -116,7 +216,7 @@ class RemovalHold:
         for owner in list(self._held):
             self._release(owner)
 
-    def _begun(self, owner: SliceOwner, event: Event) -> _Held | None:
+    def _begun(self, owner: SliceOwner, event: Event[ClusterObject]) -> _Held | None:
         """A new hold, yet without events, if this one takes a headless Service's last ready endpoint; else None."""
         service = self._state.service(*owner)
         if service is None or not service.headless or _has_ready(event.change):
@@ -128,7 +228,7 @@ class RemovalHold:
         held = self._held[owner] = _Held(release, ready)
         return held
 
-    def _add(self, held: _Held, event: Event, versions: list[EndpointSlice]) -> None:
+    def _add(self, held: _Held, event: Event[ClusterObject], versions: list[EndpointSlice]) -> None:
         key = _key(event.change)
         before = held.ready_after.get(key)
         after = held.ready_after[key] = _has_ready(event.change)
@@ -146,7 +246,7 @@ class RemovalHold:
             self._queued.pop(_key(event.change), None)
             self._apply(event)
 
-    def _versions(self, change: Upserted | Deleted) -> list[EndpointSlice]:
+    def _versions(self, change: Upserted[ClusterObject] | Deleted) -> list[EndpointSlice]:
         """The last known version of a slice before an event, if there is one, and that in the event."""
         key = _key(change)
         before = self._queued.get(key) or self._state.held("EndpointSlice", key)
@@ -159,9 +259,9 @@ class RemovalHold:
         return isinstance(one, EndpointSlice) and has_ready(one) and self._state.slice_table.owned.counts(one)
 
 
-def _key(change: Upserted | Deleted) -> ObjectKey:
+def _key(change: Upserted[ClusterObject] | Deleted) -> ObjectKey:
     return change.object.key if isinstance(change, Upserted) else change.key
 
 
-def _has_ready(change: Upserted | Deleted) -> bool:
+def _has_ready(change: Upserted[ClusterObject] | Deleted) -> bool:
     return isinstance(change, Upserted) and isinstance(change.object, EndpointSlice) and has_ready(change.object)

@@ -6,33 +6,31 @@ stays; of one with undecodable elements the others count (`cluster.decode.unread
 neither the others their updates, nor its own clients the answers from the version before it.
 """
 
-import logging
+from typing import Any
 
 from topodns.cluster.decode.fields import parse_version
 from topodns.cluster.decode.stream import Bookmark, Event, Undecodable
-from topodns.cluster.model import ClusterObject, Kind, ObjectKey, Upserted
-from topodns.cluster.state import ClusterState
+from topodns.cluster.model import ObjectKey, Upserted
 from topodns.kube.informer.progress import Progress
-from topodns.kube.informer.state_writer import StateWriter
+from topodns.kube.informer.reports import lag
+from topodns.kube.informer.store import Store
 from topodns.logs import one_line
-
-log = logging.getLogger(__name__)
 
 
 class SyncState:
     """The resourceVersions of one kind: that to watch from, and the newest one seen; and its undecodable objects.
 
-    Events of the kind go through here to `writer`.
+    Events of the kind go through here to `store`.
     """
 
     version: str | None = None  # the resourceVersion to watch from; None: list first
 
-    def __init__(self, progress: Progress, writer: StateWriter) -> None:
+    def __init__(self, progress: Progress, store: Store) -> None:
         self._progress = progress
         self._kind = progress.resource.kind
-        self._writer = writer
-        self._seen = ""  # the last resourceVersion seen; a list must not be older
-        self._any_age = False  # the next list is the newest there is (no resourceVersion), even if older than `_seen`
+        self._store = store
+        self.seen = ""  # the last resourceVersion seen; a list must not be older
+        self._any_age = False  # the next list is the newest there is (no resourceVersion), even if older than `seen`
         self._recordings: list[set[ObjectKey]] = []  # see `record_changes`
         self.undecodable = UndecodableObjects(progress)
 
@@ -42,9 +40,9 @@ class SyncState:
 
         {}, for a list of the newest version, if no version was seen yet or the newest is requested.
         """
-        if not self._seen or self._any_age:
+        if not self.seen or self._any_age:
             return {}
-        return {"resourceVersion": self._seen, "resourceVersionMatch": "NotOlderThan"}
+        return {"resourceVersion": self.seen, "resourceVersionMatch": "NotOlderThan"}
 
     def forget_version(self, any_age: bool = False) -> None:
         """Force a list; with `any_age` it may be older than the last seen version, as after etcd was restored."""
@@ -56,19 +54,19 @@ class SyncState:
         """Request the next list as the newest there is, even if that is older than the last seen version."""
         self._any_age = True
 
-    def apply(self, item: Event | Bookmark | Undecodable) -> None:
+    def apply(self, item: Event[Any] | Bookmark | Undecodable) -> None:
         """Apply one item of a watch, in the order of the watch.
 
-        An event goes to the writer of the cluster state; then its resourceVersion is the one to watch from, unless it
+        An event goes to the store; then its resourceVersion is the one to watch from, unless it
         is older than that. A bookmark only advances the version. An undecodable object is only counted and, if its
-        problem is new, logged: its last decoded version stays in the cluster state.
+        problem is new, logged: its last decoded version stays in the store.
         """
         match item:
             case Event(change, version):
                 self._progress.events += 1
                 if item.left_out or self.undecodable.problems or self._recordings:
                     self._changed(change.object.key if isinstance(change, Upserted) else change.key, item.left_out)
-                self._writer.apply(self._kind, item)
+                self._store.apply(self._kind, item)
                 self._advance(version)
             case Bookmark(version):
                 self._advance(version)
@@ -77,17 +75,15 @@ class SyncState:
 
     def is_behind(self, version: str) -> bool:
         """Whether a version newer than this one was seen before. Versions that are not numbers have no order: False."""
-        return 0 < parse_version(version) < parse_version(self._seen)
+        return 0 < parse_version(version) < parse_version(self.seen)
 
     def lag(self, version: str) -> str:
         """`is_behind` as a clause for a log line; "" if it is not."""
-        if not self.is_behind(version):
-            return ""
-        return f"its resourceVersion {version} is older than {self._seen}, which was seen before"
+        return lag(version, self.seen) if self.is_behind(version) else ""
 
     def list_applied(self, version: str) -> None:
         """Record that a list of this version was applied: the watch starts from it."""
-        self.version = self._seen = version
+        self.version = self.seen = version
         self._any_age = False
         self._progress.lists += 1
         self._progress.listed = True
@@ -108,7 +104,7 @@ class SyncState:
     def _advance(self, version: str) -> None:
         """Move the watch position forward; an older version never moves it back."""
         if version and not self.is_behind(version):
-            self.version = self._seen = version
+            self.version = self.seen = version
 
 
 class UndecodableObjects:
@@ -138,12 +134,4 @@ class UndecodableObjects:
         problem = one_line(found)
         if self.problems.get(key) != problem:
             self.problems[key] = problem
-            log.warning("plugin/kubernetes: %s", problem)
-
-
-def held_version(item: Undecodable, kind: Kind, state: ClusterState) -> ClusterObject | None:
-    """The version of an undecodable object that the state holds; None if it holds none, or the key is unreadable.
-
-    A list keeps it: the object is in the list, so it has not been deleted.
-    """
-    return state.held(kind, item.key) if item.key is not None else None
+            self._progress.reports.say(problem)

@@ -2,16 +2,14 @@
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator, Iterator
-from typing import Final
+from typing import Any, Final
 
 from topodns.cluster.decode.stream import Bookmark, Event, Refusal, Undecodable, UnreadableReply, read_watch_line
 from topodns.kube.client.contract import ApiError
 from topodns.kube.informer.decode_turns import Turn
 from topodns.kube.informer.lister import Lister
-
-log = logging.getLogger(__name__)
-
 
 MAX_LINE: Final = 16 << 20  # octets; etcd stores objects up to 1.5 MiB, which is less than 16 MiB in any JSON encoding
 
@@ -77,10 +75,12 @@ class WatchRun:
         self._listing = lister.new_listing() if with_list else None
         self._lines = LineReader()
         self._turn = lister.shared.turns.turn()
+        self._decode = lister.shared.store.decode
         self._has_delivered = False  # whether it has delivered a new object or event
         self._seconds = lister.shared.rng.uniform(*WATCH_SECONDS)
         self._began = asyncio.get_running_loop().time()
-        self._limit = asyncio.timeout_at(self._began + self._seconds + OVERDUE)
+        self._overdue = self._began + self._seconds + OVERDUE
+        self._limit = asyncio.timeout_at(self._overdue)
 
     async def run(self) -> None:
         """Apply all items until the server ends the watch, or should have ended it OVERDUE seconds ago.
@@ -93,6 +93,8 @@ class WatchRun:
             if _is_loss(error.status):
                 self._lister.shared.gate.losses += 1
             raise
+        if self._lister.shared.checks_each_watch:
+            self._lister.shared.gate.losses += 1
 
     async def _read_to_the_end(self) -> None:
         try:
@@ -100,7 +102,10 @@ class WatchRun:
         except TimeoutError:
             if self._listing is not None:
                 raise NoInitialEvents from None
-            log.info("plugin/kubernetes: watch of %s: overdue, asking again", self._lister.progress.resource.name)
+            if asyncio.get_running_loop().time() < self._overdue:
+                raise ApiError(_NO_RESPONSE, f"the watch was silent for {self._lister.shared.silence:g} s") from None
+            progress = self._lister.progress
+            progress.reports.say(f"watch of {progress.resource.name}: overdue, asking again", logging.INFO)
             return
         except ApiError as error:
             if self._listing is not None and error.status in _REFUSALS:
@@ -148,15 +153,18 @@ class WatchRun:
         return {**self._lister.progress.resource.selectors, **times, **start}
 
     def _extend_deadline(self) -> None:
-        """Set the deadline for silence among the initial events; after them silence is normal."""
+        """Set the deadline for silence: among the initial events a short one, after them that of `SharedState`."""
         if self._listing is not None:
             silence = asyncio.get_running_loop().time() + INITIAL_SILENCE
             self._limit.reschedule(min(silence, self._began + INITIAL_DEADLINE))
+        elif self._lister.shared.silence < math.inf:
+            silence = asyncio.get_running_loop().time() + self._lister.shared.silence
+            self._limit.reschedule(min(silence, self._overdue))
 
     async def _take_piece(self, piece: bytes) -> None:
         async with self._turn as turn:
             for line in self._lines.feed(piece):
-                item = read_watch_line(self._lister.progress.resource.kind, line)
+                item = read_watch_line(self._lister.progress.resource.kind, line, self._decode)
                 if isinstance(item, Refusal):
                     if item.status == _GONE:
                         self._lister.succeeded()  # a valid answer: the version is too old, the server is healthy
@@ -175,7 +183,7 @@ class WatchRun:
         if self._listing is None:
             self._lister.succeeded()
 
-    async def _take_item(self, item: Event | Bookmark | Undecodable, turn: Turn) -> None:
+    async def _take_item(self, item: Event[Any] | Bookmark | Undecodable, turn: Turn) -> None:
         if self._listing is None:
             self._apply_item(item)
         elif not isinstance(item, Bookmark):
@@ -183,11 +191,12 @@ class WatchRun:
             self._lister.collect(self._listing, item)
         elif item.initial_events_end:
             listing, self._listing = self._listing, None
-            self._limit.reschedule(self._began + self._seconds + OVERDUE)
-            await self._lister.accept(listing, item.version, turn)
+            self._limit.reschedule(self._overdue)
+            listing.version = item.version
+            await self._lister.accept(listing, turn)
             self._has_delivered = True
 
-    def _apply_item(self, item: Event | Bookmark | Undecodable) -> None:
+    def _apply_item(self, item: Event[Any] | Bookmark | Undecodable) -> None:
         """Apply an item. Only a new event resets the backoff before SHORT_WATCH: after a bookmark or a repeated event,
         the next watch may bring nothing.
         """

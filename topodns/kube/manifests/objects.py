@@ -162,7 +162,7 @@ def _up_to_an_error(documents: Iterator[Document | None], problems: list[str]) -
         problems.append(str(error))
 
 
-def _decoded(document: Document, selector: Selector | None) -> tuple[str, Decoded | None]:
+def _decoded(document: Document, selector: Selector | None) -> tuple[str, Decoded[ClusterObject] | None]:
     """The kind of a document and what it decodes to (`decode_whole`). Raises DecodeError."""
     kind = document.object.get("kind")
     if not isinstance(kind, str):

@@ -22,7 +22,7 @@ from topodns.cluster.decode.stream import (
     read_page,
     read_watch_line,
 )
-from topodns.cluster.model import Deleted, Kind, Namespace, ObjectKey, Service, Upserted
+from topodns.cluster.model import ClusterObject, Deleted, Kind, Namespace, ObjectKey, Service, Upserted
 
 Object = dict[str, Any]
 TRIGGER = "endpoints.kubernetes.io/last-change-trigger-time"
@@ -36,7 +36,7 @@ def line(kind: str, value: Object) -> bytes:
     return json.dumps({"type": kind, "object": value}).encode()
 
 
-def read(kind: Kind, event: str, value: Object) -> Event | Bookmark | Refusal | Undecodable:
+def read(kind: Kind, event: str, value: Object) -> Event[ClusterObject] | Bookmark | Refusal | Undecodable:
     return read_watch_line(kind, line(event, value))
 
 

@@ -19,9 +19,10 @@ def checked(held: int) -> tuple[ListCheck, SyncState]:
     """The check of a state with this many Services, of which a list with resourceVersion 100 was applied last."""
     state = ClusterState(frozenset())
     state.apply(Replaced("Service", tuple(service(f"s{number}") for number in range(held))), 0)
-    sync = SyncState(Progress(SERVICES, 0.0), StateWriter(PublishingState(state, lambda: 1000.0)))
+    writer = StateWriter(PublishingState(state, lambda: 1000.0))
+    sync = SyncState(Progress(SERVICES, 0.0), writer)
     sync.list_applied("100")
-    return ListCheck("Service", state, sync), sync
+    return ListCheck("Service", writer, sync), sync
 
 
 @pytest.mark.parametrize(

@@ -59,6 +59,16 @@ def test_where_the_server_refuses_to_stream_it_the_list_comes_in_pages_and_no_ti
     assert setup.names == "abc"
 
 
+def test_consistent_lists_come_in_pages_and_from_no_cache() -> None:
+    pages = (listed("a", token="next"), listed("b"), GONE, listed("c", version=120))
+    setup = after(3, SERVICES, *pages, watch(), consistent_lists=True)
+    lists = [request.parameters for request in setup.api.requests if not request.is_watch]
+    selected = {"limit": "500", "labelSelector": "app=web"}
+    assert lists == [selected, {**selected, "continue": "next"}, selected]
+    assert not any(request.streams_list for request in setup.api.requests)
+    assert setup.names == "c"
+
+
 def test_a_server_that_ignores_the_wish_is_asked_for_pages_after_a_silence() -> None:
     setup = after(6, SERVICES, watch(*added("a", "b"), 1000.0), listed("a", "b"))
     assert [request.is_watch for request in setup.api.requests] == [True, False, True]

@@ -17,7 +17,7 @@ SLICE = endpoint_slice("web", endpoint("10.0.0.1"))
 CLUSTER_IP = service("web", cluster_ips=["10.96.0.1"])
 
 
-def measured(event: Event, *services: ClusterObject) -> dict[str, list[float]]:
+def measured(event: Event[ClusterObject], *services: ClusterObject) -> dict[str, list[float]]:
     """The upper bounds of the buckets that were hit, by service kind. It is second 1000 now."""
 
     async def story() -> StateWriter:
@@ -56,7 +56,7 @@ def test_services_with_a_cluster_ip_are_counted_apart() -> None:
         pytest.param(Event(Deleted("EndpointSlice", SLICE.key), "1"), [service("web")], id="a deletion"),
     ],
 )
-def test_nothing_else_is(event: Event, services: list[ClusterObject]) -> None:
+def test_nothing_else_is(event: Event[ClusterObject], services: list[ClusterObject]) -> None:
     assert measured(event, *services) == {}
 
 

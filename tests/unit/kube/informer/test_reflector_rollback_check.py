@@ -57,6 +57,12 @@ def test_k24_a_watch_that_the_server_ends_in_time_raises_no_question() -> None:
     assert questions(setup) == []
 
 
+def test_on_request_every_watch_that_ends_is_followed_by_one_question() -> None:
+    in_time = [watch(70.0, ends=True)] * 3
+    setup = after(300, SERVICES, BEGUN, *in_time, lists=[listed(version=100)] * 4, checks_each_watch=True)
+    assert [request.at for request in questions(setup)] == [2.0, 72.0, 142.0, 212.0]
+
+
 def test_k24_a_list_answers_the_question_about_an_outage_before_it() -> None:
     setup = after(60, SERVICES, REFUSED, REFUSED, BEGUN, watch(2.0, ends=True), watch(*added("b", version=101)))
     assert setup.names == "ab"

@@ -30,8 +30,8 @@ from tests.support.scripted_api import (
     page,
     watch,
 )
-from topodns.cluster.decode.stream import Event, read_watch_line
-from topodns.cluster.model import Kind
+from topodns.cluster.decode.stream import Decoder, Event, read_watch_line
+from topodns.cluster.model import ClusterObject, Kind
 from topodns.kube.informer import decode_turns, watcher
 from topodns.kube.informer.state_writer import StateWriter
 
@@ -57,12 +57,12 @@ def test_others_work_between_a_long_decoding_of_an_event_and_its_effect(monkeypa
     order: list[str] = []
     apply = StateWriter.apply
 
-    def read(kind: Kind, line: bytes) -> object:
+    def read(kind: Kind, line: bytes, decode: Decoder) -> object:
         order.append("read")
         asyncio.get_running_loop().call_soon(order.append, "others")
-        return read_watch_line(kind, line)
+        return read_watch_line(kind, line, decode)
 
-    def applied(writer: StateWriter, kind: Kind, found: Event) -> None:
+    def applied(writer: StateWriter, kind: Kind, found: Event[ClusterObject]) -> None:
         order.append("applied")
         apply(writer, kind, found)
 
@@ -133,6 +133,17 @@ def test_a_watch_that_is_granted_and_silent_ends_the_trouble() -> None:
     setup = after(5, SERVICES, watch(*streamed("a"), 2.0, ends=True), REFUSED, listed("a"), watch())
     assert len(setup.api.requests) == 4
     assert setup.progress.trouble is None
+
+
+def test_with_a_limit_a_watch_without_even_a_bookmark_is_lost_and_goes_on_from_where_it_was() -> None:
+    silent = watch(*streamed("a"), 30.0, bookmark(101))
+    setup = after(80.5, SERVICES, silent, silence=50.0)
+    assert setup.progress.trouble is not None
+    assert setup.progress.trouble.problem == "the watch was silent for 50 s"
+    setup = after(90, SERVICES, silent, watch(), lists=[listed("a", version=101)], silence=50.0)
+    resumed = [(request.is_watch, request.parameters.get("resourceVersion")) for request in setup.api.requests[1:]]
+    assert resumed == [(False, None), (True, "101")], "the version of the server, then the watch"
+    assert 80.0 <= setup.api.times[1] <= 82.0
 
 
 def test_k06_a_silent_watch_is_ended_ten_seconds_after_the_server_should_have() -> None:

@@ -32,3 +32,14 @@ def test_a_list_comes_after_the_events_that_are_held_back() -> None:
         return held, differing
 
     assert run_virtually(story()) == (1, 0)
+
+
+def test_a_list_keeps_the_last_version_of_what_it_has_undecodable() -> None:
+    state = ClusterState(frozenset({"Service"}))
+    state.apply(Upserted(WEB), 0)
+    listing = StateWriter(PublishingState(state, lambda: 1000.0)).new_listing("Service")
+    listing.keep(WEB.key)
+    listing.keep(ObjectKey("shop", "unknown"))
+    assert len(listing) == 1
+    assert sum(listing.replace_steps(frozenset())) == 0
+    assert state.held("Service", WEB.key) is WEB

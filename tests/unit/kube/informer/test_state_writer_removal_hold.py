@@ -144,7 +144,7 @@ def test_a_slice_that_goes_to_another_service_does_not_wait() -> None:
     ],
     ids=["relabelled", "unknown", "of another Service", "unknown in the namespace"],
 )
-def test_slices_of_others_that_come_and_go_end_no_hold(elsewhere: Upserted | Deleted) -> None:
+def test_slices_of_others_that_come_and_go_end_no_hold(elsewhere: Upserted[EndpointSlice] | Deleted) -> None:
     async def story(setup: Setup) -> None:
         for name in ("x", "other"):
             setup.put(endpoint_slice(name, ONE, name=f"{name}-1", namespace="evil" if name == "x" else "default"))

@@ -2,13 +2,11 @@
 
 import pytest
 
-from tests.support.model_builders import service
 from topodns.cluster.decode.stream import Undecodable
-from topodns.cluster.model import ObjectKey, Upserted
-from topodns.cluster.state import ClusterState
+from topodns.cluster.model import ObjectKey
 from topodns.kube.informer.progress import Progress
 from topodns.kube.informer.resources import Resource
-from topodns.kube.informer.sync_state import UndecodableObjects, held_version
+from topodns.kube.informer.sync_state import UndecodableObjects
 
 SERVICES = Resource("Service", "services", ("/api/v1/services",))
 DB = ObjectKey("shop", "db")
@@ -48,12 +46,3 @@ def test_elements_left_out_are_counted_each_time_and_logged_once(caplog: pytest.
         "plugin/kubernetes: Service shop/db: left out a port",
         "plugin/kubernetes: Service shop/db: again",
     ]
-
-
-def test_the_last_version_is_that_of_the_state() -> None:
-    state = ClusterState(frozenset({"Service"}))
-    held = service("db", "shop")
-    state.apply(Upserted(held), 0)
-    assert held_version(Undecodable(DB, "no ports"), "Service", state) == held
-    assert held_version(Undecodable(ObjectKey("shop", "web"), "no ports"), "Service", state) is None
-    assert held_version(Undecodable(None, "no metadata"), "Service", state) is None
