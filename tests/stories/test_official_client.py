@@ -1,9 +1,9 @@
-"""The client of the kubernetes package against a real server over HTTP: lists, watches, writes, and their faults."""
+"""The client of the kubernetes package against a real server over HTTP: reads, writes, and their faults."""
 
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -11,21 +11,16 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.support.certificates import SERVER_NAME, Certificates, make_certificates, needs_openssl
-from tests.support.event_loops import either_loop, eventually, run
+from tests.support.event_loops import either_loop, run
 from tests.support.scripted_http_server import Answer, Seen, Served, replies, server_side, serving, text_response
 from topodns.kube.client.contract import ApiError
 from topodns.kube.client.credentials import ServiceAccount
 from topodns.kube.client.kubeconfig import connect
 from topodns.kube.client.official_client import (
-    PAGE,
-    Json,
     OfficialClient,
     delete,
-    list_all,
-    list_pages,
     read_object,
     server_side_apply,
-    watch,
 )
 
 pytestmark = either_loop
@@ -47,21 +42,12 @@ def refused(code: int, message: str, **headers: str) -> bytes:
     return text_response(code, status(code, message), **headers)
 
 
-def line(kind: str, value: Json) -> str:
-    return json.dumps({"type": kind, "object": value}) + "\n"
-
-
 def query(seen: Seen) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(seen.line.split()[1]).query).items()}
 
 
 def path(seen: Seen) -> str:
     return urlsplit(seen.line.split()[1]).path
-
-
-def name_of(value: Json) -> str:
-    name: str = value["metadata"]["name"]
-    return name
 
 
 @asynccontextmanager
@@ -90,37 +76,6 @@ def played(loop_name: str, directory: Path, answer: Answer, story: Story) -> Non
             await story(client, served)
 
     run(loop_name, play())
-
-
-def test_a_list_comes_in_pages(loop_name: str, tmp_path: Path) -> None:
-    async def story(client: OfficialClient, served: Served) -> None:
-        pages = [page async for page in list_pages(client, PODS, {"fieldSelector": "spec.nodeName!="})]
-        assert [[name_of(item) for item in page["items"]] for page in pages] == [["a", "b"], ["c"]]
-        asked = {"fieldSelector": "spec.nodeName!=", "limit": str(PAGE)}
-        assert [query(seen) for seen in served.seen] == [asked, asked | {"continue": "next"}]
-
-    played(loop_name, tmp_path, replies(page("ab", "next"), page("c")), story)
-
-
-def test_a_list_that_expires_between_two_pages_begins_anew(loop_name: str, tmp_path: Path) -> None:
-    responses = replies(page("ab", "next"), refused(410, "too old"), page("bc", "next"), page("d", version="9"))
-
-    async def story(client: OfficialClient, _: Served) -> None:
-        assert await list_all(client, PODS, None, name_of) == (["b", "c", "d"], "9")
-
-    played(loop_name, tmp_path, responses, story)
-
-
-def test_a_list_that_always_expires_fails(loop_name: str, tmp_path: Path) -> None:
-    async def answer(seen: Seen, writer: asyncio.StreamWriter) -> None:
-        writer.write(refused(410, "too old") if "continue" in query(seen) else page("a", "next"))
-
-    async def story(client: OfficialClient, served: Served) -> None:
-        with pytest.raises(ApiError, match="410: too old"):
-            await list_all(client, PODS, None, name_of)
-        assert len(served.seen) == 6
-
-    played(loop_name, tmp_path, answer, story)
 
 
 @pytest.mark.parametrize(
@@ -166,58 +121,6 @@ def test_an_unreachable_server_is_an_api_error(loop_name: str, tmp_path: Path) -
                 await read_object(client, PODS)
 
     run(loop_name, story())
-
-
-def test_a_watch_gives_the_events_and_the_bookmarks_and_ends_with_the_response(loop_name: str, tmp_path: Path) -> None:
-    added, mark = {"metadata": {"name": "a", "resourceVersion": "8"}}, {"metadata": {"resourceVersion": "9"}}
-
-    async def story(client: OfficialClient, served: Served) -> None:
-        got = [(event["type"], event["object"]) async for event in watch(client, PODS, "7", {"labelSelector": "x"})]
-        assert got == [("ADDED", added), ("BOOKMARK", mark)]
-        asked = query(served.seen[0])
-        assert asked.pop("timeoutSeconds") == "290"
-        assert asked == {
-            "labelSelector": "x", "watch": "true", "resourceVersion": "7", "allowWatchBookmarks": "true"
-        }  # fmt: skip
-
-    played(loop_name, tmp_path, replies(text_response(200, line("ADDED", added) + line("BOOKMARK", mark))), story)
-
-
-@pytest.mark.parametrize(
-    ("response", "code", "problem"),
-    [
-        (text_response(200, line("ERROR", json.loads(status(410, "too old resource version")))), 410, "too old"),
-        (refused(403, "pods is forbidden"), 403, "pods is forbidden"),
-        (text_response(200, "not JSON\n"), 0, "a line that is no event"),
-        (text_response(200, "[]\n"), 0, "an unreadable response"),
-        (text_response(200, '{"type": "ADDED", "object": 1}\n'), 0, "a line that is no event"),
-        (text_response(200, '{"type": "ERROR", "object": {}}\n'), 0, "an unreadable response"),
-        (text_response(200, '{"type": "BOOKMARK", "object": {}}\n'), 0, "an unreadable response"),
-    ],
-)
-def test_a_watch_that_fails_is_an_api_error(
-    loop_name: str, tmp_path: Path, response: bytes, code: int, problem: str
-) -> None:
-    async def story(client: OfficialClient, _: Served) -> None:
-        with pytest.raises(ApiError, match=problem) as raised:
-            async for _event in watch(client, PODS, "7"):
-                pass
-        assert raised.value.status == code
-
-    played(loop_name, tmp_path, replies(response), story)
-
-
-def test_a_watch_that_is_left_closes_its_connection(loop_name: str, tmp_path: Path) -> None:
-    async def answer(_: Seen, writer: asyncio.StreamWriter) -> None:
-        value = line("ADDED", {"metadata": {"name": "a"}})
-        writer.write(f"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n{len(value):x}\r\n{value}\r\n".encode())
-
-    async def story(client: OfficialClient, served: Served) -> None:
-        async with aclosing(watch(client, PODS, "7")) as events:
-            assert (await anext(events))["type"] == "ADDED"
-        await eventually(lambda: served.closed == 1)
-
-    played(loop_name, tmp_path, answer, story)
 
 
 def test_an_object_is_applied_by_its_field_manager(loop_name: str, tmp_path: Path) -> None:

@@ -48,8 +48,16 @@ LISTS: Mapping[str, Any] = {
 }
 
 
-def page(items: object) -> bytes:
-    return text_response(200, json.dumps({"metadata": {"resourceVersion": "7"}, "items": items}))
+KINDS = {
+    "namespaces": "Namespace", "nodes": "Node", "services": "Service", "endpointslices": "EndpointSlice",
+    "pods": "Pod", "statefulsets": "StatefulSet",
+}  # fmt: skip
+
+
+def page(path: str, items: object, token: str = "") -> bytes:
+    metadata = {"resourceVersion": "7", "continue": token}
+    kind = f"{KINDS[path.rpartition('/')[2]]}List"
+    return text_response(200, json.dumps({"kind": kind, "metadata": metadata, "items": items}))
 
 
 def refused(code: int) -> bytes:
@@ -57,18 +65,23 @@ def refused(code: int) -> bytes:
 
 
 def state_of(
-    loop_name: str, directory: Path, refusals: Mapping[str, int], lists: Mapping[str, object] = LISTS
-) -> tuple[ClusterState, list[str], list[str]]:
-    """The state, the warnings, and the paths asked for, where the API server refuses some paths."""
+    loop_name: str, directory: Path, refusals: Mapping[str, int], lists: Mapping[str, Any] = LISTS, expiring: int = 0
+) -> tuple[ClusterState, list[str]]:
+    """The state, and the paths asked for, where the API server refuses some paths.
+
+    The first lists of Nodes, `expiring` of them, come in two pages of which the second one expires.
+    """
     found: list[ClusterState] = []
-    warnings: list[str] = []
     asked: list[str] = []
 
     async def answer(seen: Seen, writer: asyncio.StreamWriter) -> None:
         path = urlsplit(seen.line.split()[1]).path
         asked.append(path)
         status = refusals.get(path, 200 if path in lists else 404)
-        writer.write(page(lists[path]) if status == 200 else refused(status))
+        if path == "/api/v1/nodes" and asked.count(path) <= 2 * expiring:
+            writer.write(refused(410) if "continue=next" in seen.line else page(path, lists[path][:1], "next"))
+        else:
+            writer.write(page(path, lists[path]) if status == 200 else refused(status))
 
     async def story() -> None:
         async with serving(answer) as served:
@@ -76,37 +89,41 @@ def state_of(
             clusters = [{"name": "c", "cluster": {"server": served.url}}]
             contexts = [{"name": "c", "context": {"cluster": "c"}}]
             file.write_text(json.dumps({"contexts": contexts, "clusters": clusters}))
-            found.append(await listed_state(str(file), "c", TopologySettings(), warnings.append))
+            found.append(await listed_state(str(file), "c", TopologySettings()))
 
     run(loop_name, story())
-    return found[0], warnings, asked
+    return found[0], asked
 
 
-def test_a_cluster_is_listed_once_and_is_then_known_whole(loop_name: str, tmp_path: Path) -> None:
-    state, warnings, asked = state_of(loop_name, tmp_path, {})
+def test_a_cluster_is_listed_once_and_is_then_known_whole(
+    loop_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    state, asked = state_of(loop_name, tmp_path, {})
     assert sorted(asked) == sorted(LISTS)
     assert (state.synced, state.knows_all_pods, state.denied) == (True, True, set())
     assert sorted(state.nodes.by_name) == ["n1", "n2"]
     assert [str(key.name) for key in state.policies] == ["db"]
     assert state.governing_services() == {("shop", "db")}
     assert state.backends(ObjectKey("shop", "db")).has_ready
-    assert len(warnings) == 1
-    assert "odd" in warnings[0]  # a Service that cannot be decoded
+    assert len(caplog.messages) == 1
+    assert "odd" in caplog.messages[0]  # a Service that cannot be decoded
 
 
-def test_kinds_that_an_audit_can_do_without_may_be_denied(loop_name: str, tmp_path: Path) -> None:
+def test_kinds_that_an_audit_can_do_without_may_be_denied(
+    loop_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     denied = {"/api/v1/pods": 403, "/api/v1/nodes": 403, "/apis/apps/v1/statefulsets": 404}
-    state, warnings, _ = state_of(loop_name, tmp_path, denied)
+    state, _ = state_of(loop_name, tmp_path, denied)
     assert (state.synced, state.denied) == (True, {"Node", "Pod", "StatefulSet"})
     rule = 'the role needs apiGroups: [""], resources: ["pods"], verbs: ["list", "watch"]'
-    assert f"list pods: 403: code 403; {rule}" in warnings
+    assert f"list pods: 403: code 403; {rule}" in caplog.messages
 
 
 def test_the_older_version_of_slices_is_read_where_there_is_no_other(loop_name: str, tmp_path: Path) -> None:
     v1, beta = (f"/apis/discovery.k8s.io/{version}/endpointslices" for version in ("v1", "v1beta1"))
     older = [{**LISTS[v1][0], "endpoints": [{"addresses": ["10.0.0.1"]}]}]
     lists = {path: items for path, items in LISTS.items() if path != v1} | {beta: older}
-    state, _, asked = state_of(loop_name, tmp_path, {}, lists)
+    state, asked = state_of(loop_name, tmp_path, {}, lists)
     assert asked.index(v1) < asked.index(beta)
     assert state.backends(ObjectKey("shop", "db")).has_ready
     with pytest.raises(ApiError, match=r"list endpointslices\.discovery\.k8s\.io: 404: code 404"):
@@ -117,3 +134,14 @@ def test_the_older_version_of_slices_is_read_where_there_is_no_other(loop_name: 
 def test_other_refusals_end_the_audit(loop_name: str, tmp_path: Path, path: str, status: int) -> None:
     with pytest.raises(ApiError, match=f"list {path.rpartition('/')[2]}: {status}: code {status}"):
         state_of(loop_name, tmp_path, {path: status})
+
+
+def test_a_list_that_expires_between_two_pages_begins_anew(loop_name: str, tmp_path: Path) -> None:
+    state, asked = state_of(loop_name, tmp_path, {}, expiring=2)
+    assert sorted(state.nodes.by_name) == ["n1", "n2"]
+    assert asked.count("/api/v1/nodes") == 5
+
+
+def test_a_list_that_always_expires_ends_the_audit(loop_name: str, tmp_path: Path) -> None:
+    with pytest.raises(ApiError, match="list nodes: 410: code 410"):
+        state_of(loop_name, tmp_path, {}, expiring=100)

@@ -82,7 +82,7 @@ async def leading(api: FakeApi, directory: Path, kind: str = "nodelocator") -> A
     )
     run = Run(api, kind)
     async with connect(str(file)) as client:
-        refusals = Refusals(KINDS[kind], run.counts)
+        refusals = Refusals(KINDS[kind], run.counts, client)
         controller = LocatorController(client, KINDS[kind], LABELS, WINDOW, run.fence, run.counts, refusals, Random(1))
         task = asyncio.create_task(controller.run())
         try:

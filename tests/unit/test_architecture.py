@@ -202,9 +202,10 @@ def test_a_short_module_has_several_importers() -> None:
     assert short == SHORT_WITH_ONE_IMPORTER.keys()
 
 
-def test_the_locator_takes_two_helpers_of_the_informer_and_not_its_reflector() -> None:
-    """The controller lists and watches with the `kubernetes` package, as any other one: not with our informer."""
-    imported = {name for path in (PACKAGE / "locator").rglob("*.py") for name in imports_of(path)}
-    taken = {".".join(name.split(".")[:3]) for name in imported if f"{name}.".startswith("kube.informer.")}
-    assert taken <= {"kube.informer.list_check", "kube.informer.retry"}
-    assert "kube.client.official_client" in imported
+def test_the_locator_lists_and_watches_by_the_informer_and_writes_by_the_kubernetes_package() -> None:
+    """There is one reflector. The package reads kubeconfigs, and is the client of nothing but the controller."""
+    users = {name for name, path in named_modules().items() if "kube.client.official_client" in set(imports_of(path))}
+    assert {name.partition(".")[0] for name in users - {"kube.client.kubeconfig"}} == {"locator"}
+    assert "kube.informer.reflector" in set(imports_of(PACKAGE / "locator" / "controller.py"))
+    text = (PACKAGE / "kube" / "client" / "official_client.py").read_text(encoding="utf-8")
+    assert not re.search(r"kubernetes\.aio\.(watch|informer)", text)

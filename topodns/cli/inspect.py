@@ -6,7 +6,6 @@ Loaded for these commands only: the one that serves does without.
 import argparse
 import asyncio
 import json
-import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -38,8 +37,6 @@ from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.setup import FILE_ERRORS
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.time_slices import do_at_once
-
-log = logging.getLogger(__name__)
 
 
 def explain(arguments: Sequence[str]) -> int:
@@ -170,7 +167,7 @@ def _subjects(flags: argparse.Namespace) -> list[AuditSubject] | None:
     if flags.manifests:
         return [AuditSubject(manifest_state(flags.manifests, defaults), defaults)]
     if flags.kubeconfig is not None:
-        state = asyncio.run(listed_state(flags.kubeconfig or "", flags.context, defaults, log.warning))
+        state = asyncio.run(listed_state(flags.kubeconfig or "", flags.context, defaults))
         return [AuditSubject(state, defaults)]
     return None
 

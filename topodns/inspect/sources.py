@@ -1,18 +1,25 @@
 """Clusters for commands that ask no server: of manifests, or by a list of each kind at the API server."""
 
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Final
 
 from topodns.app.generation import Assembly, Machine
-from topodns.cluster.decode.objects import DecodeError, decode_whole
-from topodns.cluster.model import ClusterObject, Kind, Replaced
+from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.state import ClusterState
 from topodns.inspect.errors import Refused
 from topodns.inspect.text import counted
 from topodns.kube.client.contract import ApiError
 from topodns.kube.client.credentials import package_needed
+from topodns.kube.informer.decode_turns import DecodeTurns
+from topodns.kube.informer.lister import Lister, SharedState
+from topodns.kube.informer.progress import Progress
+from topodns.kube.informer.reports import Reports
 from topodns.kube.informer.resources import Resource
+from topodns.kube.informer.retry import Backoff, RetryGate
+from topodns.kube.informer.state_writer import StateWriter
+from topodns.kube.informer.sync_state import SyncState
 from topodns.kube.manifests.source import ManifestSource
 from topodns.plugins.block import Settings
 from topodns.plugins.kubernetes.clusters import Cluster, load_manifests
@@ -22,9 +29,13 @@ from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.keys import key_reader
 
+log = logging.getLogger(__name__)
+
 _STATEFUL_SETS: Final = Resource("StatefulSet", "statefulsets.apps", ("/apis/apps/v1/statefulsets",), optional=True)
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
+_EXPIRED: Final = 410
+AGAIN: Final = 2  # times that a list of a kind which expired is begun anew
 _REFUSED: Final = (_FORBIDDEN, _NOT_FOUND)
 
 
@@ -62,46 +73,14 @@ def check_whole(sources: Iterable[object]) -> None:
         raise Refused(f"nothing to audit: {counted(bad, 'manifest file')} cannot be read")
 
 
-async def listed_state(
-    kubeconfig: str, context: str, topology: TopologySettings, warn: Callable[[str], None]
-) -> ClusterState:
+async def listed_state(kubeconfig: str, context: str, topology: TopologySettings) -> ClusterState:
     """The cluster of this kubeconfig and context (see `kubeconfig.connect`), complete.
 
-    `warn` is called with a line for each object that cannot be read, wholly or in part, and for each kind that the
-    caller may not list and an audit can do without: Nodes, Pods and StatefulSets. Raises ApiError for all other
-    failures.
+    A line is logged for each object that cannot be read, wholly or in part, and for each kind that the caller may not
+    list and an audit can do without: Nodes, Pods and StatefulSets. Raises ApiError for all other failures.
     """
     with package_needed("`audit --kubeconfig`"):
         from topodns.kube.client.kubeconfig import connect
-        from topodns.kube.client.official_client import OfficialClient, list_all
-
-    def objects(kind: Kind) -> Callable[[dict[str, object]], tuple[ClusterObject, ...]]:
-        def decoded(item: dict[str, object]) -> tuple[ClusterObject, ...]:
-            try:
-                found = decode_whole(kind, item)
-            except DecodeError as problem:
-                warn(str(problem))
-                return ()
-            if found is not None and found.left_out:
-                warn(found.summary(kind))
-            return found.objects if found is not None else ()
-
-        return decoded
-
-    async def listed(client: OfficialClient, resource: Resource) -> tuple[ClusterObject, ...]:
-        missing: ApiError | None = None
-        for path in resource.paths:
-            try:
-                found, _ = await list_all(client, path, resource.selectors, objects(resource.kind))
-            except ApiError as problem:
-                if problem.status != _NOT_FOUND:
-                    raise
-                missing = problem
-                continue
-            return tuple(each for some in found for each in some)
-        assert missing is not None
-        raise missing
-
     kinds = [*resources(KubernetesSettings(()), topology), _STATEFUL_SETS]
     state = ClusterState(
         frozenset(resource.kind for resource in kinds),
@@ -109,13 +88,32 @@ async def listed_state(
         topology.terminating_fallback,
         all_pods=True,
     )
+    writer = StateWriter(PublishingState(state, lambda: 0.0))
     async with connect(kubeconfig, context) as client:
+        shared = SharedState(client.reader, writer, RetryGate(), DecodeTurns(), Random(), Reports("audit"))
         for resource in kinds:
             try:
-                state.apply(Replaced(resource.kind, await listed(client, resource)), 0)
+                await _list(resource, shared)
             except ApiError as problem:
                 if not resource.optional or problem.status not in _REFUSED:
                     raise ApiError(problem.status, f"list {resource.name}: {problem}") from None
-                warn(f"list {resource.name}: {problem}; the role needs {resource.rule}")
+                log.warning("list %s: %s; the role needs %s", resource.name, problem, resource.rule)
                 state.do_without(resource.kind)
     return state
+
+
+async def _list(resource: Resource, shared: SharedState) -> None:
+    """List one kind, once; a list that expires between two pages begins anew. Raises ApiError."""
+    progress = Progress(resource, 0.0, shared.reports)
+    lister = Lister(resource.paths[0], progress, SyncState(progress, shared.store), Backoff(shared.rng), shared)
+    others, again = list(resource.paths[1:]), AGAIN
+    while True:
+        try:
+            return await lister.list()
+        except ApiError as problem:
+            if problem.status == _NOT_FOUND and others:
+                lister.path = others.pop(0)
+            elif problem.status == _EXPIRED and again:
+                again -= 1
+            else:
+                raise

@@ -97,7 +97,7 @@ class LeaseApi:
     name: str
 
     async def read(self) -> LeaseRecord:
-        return lease_record(await read_object(self.client, f"{self._collection}/{self.name}", None, REQUEST_SECONDS))
+        return lease_record(await read_object(self.client, f"{self._collection}/{self.name}", REQUEST_SECONDS))
 
     async def create(self, lease: dict[str, Any]) -> None:
         await create(self.client, self._collection, lease, deadline=REQUEST_SECONDS)

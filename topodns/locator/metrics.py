@@ -7,8 +7,7 @@ from typing import Final
 
 from topodns.cluster.model import ObjectKey
 from topodns.locator.objects import KINDS
-from topodns.locator.pending import PendingWrites
-from topodns.locator.projection import Projection
+from topodns.locator.store import LocatorStore, resources
 from topodns.metrics.registry import Published, Reading
 
 RESULTS: Final = ("applied", "deleted", "conflict", "refused", "failed")
@@ -17,22 +16,19 @@ REASONS: Final = ("rbac", "crd", "refused", "api")
 
 @dataclass(slots=True)
 class LocatorCounts:
-    """Counters of the controller, over all its terms as leader; `follow` sets the present term, for gauges."""
+    """Counters of the controller, over all its terms as leader; `follow` sets the present one, for gauges."""
 
     writes: Counter[tuple[str, str]] = field(default_factory=Counter)  # by word of the kind, and result
-    restarts: Counter[str] = field(default_factory=Counter)  # by collection: watches that ended in a fault
+    restarts: Counter[str] = field(default_factory=Counter)  # by collection: watches and lists that ended in a fault
     refusals: Counter[str] = field(default_factory=Counter)  # by one of REASONS
     terms: int = 0  # how often it became the leader
     is_leader: Callable[[], bool] = lambda: False
     _left_out: dict[ObjectKey, int] = field(default_factory=dict)
-    _term: tuple[PendingWrites, Projection, Callable[[], float]] | None = None
+    _term: LocatorStore | None = None
 
-    def follow(self, pending: PendingWrites, projection: Projection, now: Callable[[], float]) -> None:
-        self._term = (pending, projection, now)
-        self._left_out.clear()
-
-    def unfollow(self) -> None:
-        self._term = None
+    def follow(self, term: LocatorStore | None) -> None:
+        """Read the gauges from the store of this term; None: this replica does not lead."""
+        self._term = term
         self._left_out.clear()
 
     def set_left_out(self, key: ObjectKey, addresses: int) -> bool:
@@ -63,10 +59,10 @@ class LocatorCounts:
         )
         yield Reading(
             "topodns_locator_watch_restarts",
-            "Watches that ended in a fault, after which the collection is listed anew.",
+            "Watches and lists that ended in a fault.",
             "counter",
             ("resource",),
-            lambda: [((resource,), float(self.restarts[resource])) for resource in _watched(kind)],
+            lambda: [((each.plural,), float(self.restarts[each.plural])) for each in resources(KINDS[kind])],
         )
         yield Reading(
             "topodns_locator_refusals",
@@ -89,21 +85,15 @@ class LocatorCounts:
         )
 
     def _pending(self) -> int:
-        return len(self._term[0]) if self._term is not None else 0
+        return len(self._term.pending) if self._term is not None else 0
 
     def _lag(self) -> float:
-        return self._term[0].lag(self._term[2]()) if self._term is not None else 0.0
+        return self._term.pending.lag(self._term.clock()) if self._term is not None else 0.0
 
     def _objects(self, kind: str) -> list[tuple[tuple[str, ...], float]]:
         if self._term is None:
             return []
-        pending, projection, _ = self._term
-        known = {"pods": projection.pods, "nodes": projection.nodes, KINDS[kind].plural: pending.stored}
-        return [((resource,), float(known[resource])) for resource in _watched(kind)]
-
-
-def _watched(kind: str) -> tuple[str, ...]:
-    return ("pods", KINDS[kind].plural) if KINDS[kind].namespaced else ("nodes", "pods", KINDS[kind].plural)
+        return [((each.plural,), float(len(self._term.values(each.kind)))) for each in resources(KINDS[kind])]
 
 
 def _gauge(name: str, documentation: str, read: Callable[[], float]) -> Reading:

@@ -6,9 +6,11 @@ from ipaddress import ip_address
 from typing import Any, Final
 
 from topodns.cluster.decode.fields import parse_address
-from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION, ObjectKey
+from topodns.cluster.decode.structs import ApiWritten, Source, StructReader
+from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION, Kind, ObjectKey
 
 FIELD_MANAGER: Final = "topodns-locator"
+_WRITTEN: Final = StructReader(ApiWritten)
 
 Json = dict[str, Any]
 
@@ -18,7 +20,7 @@ class LocatorKind:
     """One of the two kinds, and the kind of the objects that own its objects."""
 
     word: str  # of the flag --kind
-    kind: str
+    kind: Kind
     plural: str
     owner: str
     ips: str  # the field of `spec` with the addresses of Pods
@@ -88,27 +90,26 @@ def locator_object(kind: LocatorKind, locator: LocatorContent, stored: StoredLoc
     return {"apiVersion": version, "kind": kind.kind, "metadata": metadata, "spec": _spec(kind, locator)}
 
 
-def read_locator(kind: LocatorKind, item: Mapping[str, Any]) -> tuple[ObjectKey, StoredLocator]:
-    """The key of a locator, parsed from JSON as the API server sends it, and the locator as stored there.
+def read_locator(kind: LocatorKind, source: Source) -> StoredLocator:
+    """A locator as the API server has it.
 
     Other programs can write such objects. So any `spec` is accepted, addresses that cannot be parsed are left out, and
-    `content` is None unless the object is exactly as this program writes it. Raises KeyError without a name.
+    `content` is None unless the object is exactly as this program writes it. Raises one of UNREADABLE.
     """
-    metadata, spec = item["metadata"], item.get("spec")
-    key = ObjectKey(metadata.get("namespace", ""), metadata["name"])
-    spec = spec if isinstance(spec, dict) else {}
+    read = _WRITTEN.read(source)
+    metadata, spec = read.metadata, read.spec if isinstance(read.spec, dict) else {}
+    owner_uids = [str(owner.get("uid", "")) for owner in _dicts(metadata.owner_references)]
     found = LocatorContent(
-        key,
-        next((str(owner.get("uid", "")) for owner in _dicts(metadata.get("ownerReferences"))), ""),
+        ObjectKey(metadata.namespace or "", metadata.name),
+        next(iter(owner_uids), ""),
         _readable(spec.get(kind.ips)),
         str(spec.get("nodeName", "")),
         _readable(spec.get("addresses")),
         _labels(spec.get("labels")),
     )
-    ours = spec == _spec(kind, found) and metadata.get("ownerReferences") == [_owner(kind, found)]
-    uid, version = str(metadata.get("uid", "")), str(metadata.get("resourceVersion", ""))
-    owner_uids = frozenset(str(owner.get("uid", "")) for owner in _dicts(metadata.get("ownerReferences")))
-    return key, StoredLocator(uid, version, found.ips, found if ours else None, owner_uids)
+    ours = spec == _spec(kind, found) and metadata.owner_references == [_owner(kind, found)]
+    uid, version = metadata.uid or "", metadata.resource_version or ""
+    return StoredLocator(uid, version, found.ips, found if ours else None, frozenset(owner_uids))
 
 
 def is_older(version: str, known: str) -> bool:

@@ -8,7 +8,7 @@ change waits for it, for a window at most.
 import heapq
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from topodns.cluster.address_index import AddressIndex
@@ -55,7 +55,7 @@ class PendingWrites:
     def __init__(self, window: float, desired: Callable[[ObjectKey], LocatorContent | None]) -> None:
         self._window = window  # seconds
         self._desired = desired
-        self._stored: dict[ObjectKey, StoredLocator] = {}
+        self.stored: dict[ObjectKey, StoredLocator] = {}  # the locators at the API server
         self._pending: dict[ObjectKey, _Pending] = {}
         self._order: list[tuple[float, ObjectKey]] = []  # a heap; an entry whose time is not `due` is outdated
         self._in_flight: dict[ObjectKey, LocatorWrite] = {}
@@ -73,14 +73,9 @@ class PendingWrites:
         return len(self._pending)
 
     @property
-    def stored(self) -> int:
-        """The number of locators at the API server."""
-        return len(self._stored)
-
-    @property
     def stored_addresses(self) -> int:
-        """The number of addresses of Pods in them."""
-        return sum(len(stored.ips) for stored in self._stored.values())
+        """The number of addresses of Pods in the locators at the API server."""
+        return sum(len(stored.ips) for stored in self.stored.values())
 
     def lag(self, now: float) -> float:
         """The age of the oldest change that is not written; 0.0 for none."""
@@ -98,21 +93,11 @@ class PendingWrites:
     @property
     def newest(self) -> int:
         """The newest resourceVersion that is known of a locator, 0 for none."""
-        return max((int(each.version) for each in self._stored.values() if each.version.isdecimal()), default=0)
+        return max((int(each.version) for each in self.stored.values() if each.version.isdecimal()), default=0)
 
-    def replace_stored(
-        self, listed: Mapping[ObjectKey, StoredLocator], version: str, now: float, newest: int = 0
-    ) -> None:
-        """A complete list of the locators at the API server, as of this resourceVersion.
-
-        `newest` was known before the list was requested: a list that is older is of an etcd that was restored.
-        """
-        if version.isdecimal() and int(version) < newest:
-            self._stored = {key: replace(each, version="") for key, each in self._stored.items()}
-        for key in [key for key in self._stored if key not in listed]:
-            self.see(key, None, version, now)
-        for key, stored in listed.items():
-            self.see(key, stored, stored.version, now)
+    def forget_versions(self) -> None:
+        """Accept older versions again, as etcd was restored: what is seen next of a locator is what is stored."""
+        self.stored = {key: replace(each, version="") for key, each in self.stored.items()}
 
     def see(self, key: ObjectKey, stored: StoredLocator | None, version: str, now: float) -> None:
         """The locator is this at the API server since this resourceVersion; None: it was deleted.
@@ -120,15 +105,15 @@ class PendingWrites:
         What is older than the known object, of which the response to a write came first, counts no more: so its
         addresses stay held where the deletion of the object before it is late.
         """
-        known = self._stored.get(key)
+        known = self.stored.get(key)
         if known is not None:
             late = is_older(version, known.version) if stored is None else not is_newer(version, known.version)
             if late:
                 return
         if stored is None:
-            self._stored.pop(key, None)
+            self.stored.pop(key, None)
         else:
-            self._stored[key] = stored
+            self.stored[key] = stored
         ips = stored.ips if stored is not None else ()
         if (write := self._in_flight.get(key)) is not None:
             if stored is None:
@@ -166,13 +151,13 @@ class PendingWrites:
         deleted = self._deleted.pop(key, "")
         if stored is not None and deleted and not is_newer(stored.version, deleted):
             stored = None
-        known = self._stored.get(key)
+        known = self.stored.get(key)
         if stored is None:
             if known is None or write.stored is None or known.uid == write.stored.uid:
-                self._stored.pop(key, None)
+                self.stored.pop(key, None)
         elif known is None or is_newer(stored.version, known.version):
-            self._stored[key] = stored
-        present = self._stored.get(key)
+            self.stored[key] = stored
+        present = self.stored.get(key)
         self._hold(key, present.ips if present is not None else (), now)
         pending = self._pending[key]
         pending.refusals = 0
@@ -186,7 +171,7 @@ class PendingWrites:
     def refused(self, write: LocatorWrite, now: float) -> None:
         """The API server has refused the write, so nothing has changed there. It is repeated, ever later."""
         if write.key not in self._uncertain:
-            present = self._stored.get(write.key)
+            present = self.stored.get(write.key)
             self._hold(write.key, present.ips if present is not None else (), now)
         self._repeat(write, now)
 
@@ -211,7 +196,7 @@ class PendingWrites:
 
     def _next_write(self, key: ObjectKey, now: float) -> LocatorWrite | None:
         """The write that brings this locator nearer to what it should be; None for none, or none yet."""
-        pending, stored, desired = self._pending[key], self._stored.get(key), self._desired(key)
+        pending, stored, desired = self._pending[key], self.stored.get(key), self._desired(key)
         certain = key not in self._uncertain
         if desired is not None:
             taken = [ip for ip in desired.ips if any(holder != key for holder in self._holders.keys(ip))]

@@ -63,7 +63,7 @@ async def _campaign_forever(client: OfficialClient, flags: LocatorFlags, counts:
     """Take part in the election until cancelled; each time that it is won, lead until the Lease is lost."""
     identity = f"{socket.gethostname()}_{uuid.uuid4()}"
     lease, rng = f"Lease {flags.lease.namespace}/{flags.lease.name}", Random()
-    refusals = Refusals(flags.kind, counts)
+    refusals = Refusals(flags.kind, counts, client)
     fence = Fence(boot_clock)
     counts.is_leader = lambda: fence.is_open
 

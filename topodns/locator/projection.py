@@ -4,13 +4,14 @@ Of a Pod only what locates it is kept, some 400 octets. A Pod counts until it is
 also while it terminates, since it still sends queries; a hostNetwork Pod does not count: its address is the Node's.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from sys import intern
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable
+from itertools import filterfalse
+from typing import Final, NamedTuple
 
 from topodns.cluster.address_index import AddressIndex
 from topodns.cluster.decode.locators import MAX_ADDRESSES, MAX_IPS, MAX_POD_IPS, address_fault
-from topodns.cluster.decode.objects import DecodeError, decode_object
+from topodns.cluster.decode.objects import decode_object
+from topodns.cluster.decode.structs import Source
 from topodns.cluster.model import Node, ObjectKey, Pod
 from topodns.locator.objects import LocatorContent, LocatorKind, ordered
 
@@ -38,43 +39,23 @@ class PlacedNode(NamedTuple):
     labels: tuple[tuple[str, str], ...]
 
 
-def key_of(item: Mapping[str, Any]) -> ObjectKey:
-    """The key of an API object. Raises KeyError for one without a name."""
-    metadata = item["metadata"]
-    return ObjectKey(intern(metadata.get("namespace", "")), metadata["name"])
-
-
-def placed_pod(item: Mapping[str, Any]) -> PlacedPod | None:
-    """The place of a Pod as the API sends it; None for one that no locator has, and for one that cannot be read."""
-    pod = _decoded("Pod", item)
+def placed_pod(uid: str, source: Source) -> PlacedPod | None:
+    """The place of a Pod as the API sends it; None for one that no locator has. Raises DecodeError."""
+    pod = next(iter(decode_object("Pod", source)), None)
     if not isinstance(pod, Pod) or pod.host_network or not pod.node_name:
         return None
-    ips = tuple(filter(_is_placeable, dict.fromkeys(pod.ips)))
-    uid = str(item["metadata"].get("uid", ""))
+    ips = tuple(filterfalse(address_fault, dict.fromkeys(pod.ips)))
     return PlacedPod(uid, pod.node_name, ips, (not pod.terminating, pod.started)) if ips and uid else None
 
 
-def placed_node(item: Mapping[str, Any], label_keys: Iterable[str] = LABELS) -> PlacedNode | None:
-    """The place of a Node as the API sends it, with those of its labels; None for one that cannot be read."""
-    node, uid = _decoded("Node", item), str(item["metadata"].get("uid", ""))
+def placed_node(uid: str, source: Source, label_keys: Iterable[str] = LABELS) -> PlacedNode | None:
+    """The place of a Node as the API sends it, with those of its labels; None without a UID. Raises DecodeError."""
+    node = next(iter(decode_object("Node", source)), None)
     if not isinstance(node, Node) or not uid:
         return None
-    addresses = ordered(filter(_is_placeable, (*node.addresses, *node.tunnel_addresses)))
+    addresses = ordered(filterfalse(address_fault, (*node.addresses, *node.tunnel_addresses)))
     labels = tuple(sorted((key, node.labels[key]) for key in set(label_keys) if key in node.labels))
     return PlacedNode(uid, addresses, labels)
-
-
-def _decoded(kind: str, item: Mapping[str, Any]) -> object:
-    try:
-        found = decode_object(kind, item)
-    except DecodeError:
-        return None
-    return found[0] if found else None
-
-
-def _is_placeable(address: bytes) -> bool:
-    """Whether the schema of locators accepts it."""
-    return not address_fault(address)
 
 
 class Projection:
@@ -82,22 +63,14 @@ class Projection:
 
     def __init__(self, kind: LocatorKind) -> None:
         self._of_pods = kind.namespaced
-        self._pods: dict[ObjectKey, PlacedPod] = {}
-        self._nodes: dict[str, PlacedNode] = {}
+        self.pods: dict[ObjectKey, PlacedPod] = {}
+        self.nodes: dict[ObjectKey, PlacedNode] = {}
         self._pods_of_node: dict[str, set[ObjectKey]] = {}
         self._claims: AddressIndex[ObjectKey] = AddressIndex()
 
-    @property
-    def pods(self) -> int:
-        return len(self._pods)
-
-    @property
-    def nodes(self) -> int:
-        return len(self._nodes)
-
     def set_pod(self, key: ObjectKey, place: PlacedPod | None) -> set[ObjectKey]:
         """A Pod was added or changed, or with None has gone or no longer counts."""
-        old = self._pods.get(key)
+        old = self.pods.get(key)
         if old == place:
             return set()
         touched = self._affected(key, old)
@@ -106,52 +79,38 @@ class Projection:
         if old is not None:
             self._leave(key, old.node)
         if place is None:
-            self._pods.pop(key, None)
+            self.pods.pop(key, None)
         else:
-            self._pods[key] = place
+            self.pods[key] = place
             self._pods_of_node.setdefault(place.node, set()).add(key)
         return touched | self._affected(key, place)
 
-    def set_node(self, name: str, place: PlacedNode | None) -> set[ObjectKey]:
+    def set_node(self, key: ObjectKey, place: PlacedNode | None) -> set[ObjectKey]:
         """A Node was added or changed, or with None was deleted."""
-        if self._nodes.get(name) == place:
+        if self.nodes.get(key) == place:
             return set()
         if place is None:
-            del self._nodes[name]
+            del self.nodes[key]
         else:
-            self._nodes[name] = place
-        return {ObjectKey("", name)}
-
-    def replace_pods(self, listed: Mapping[ObjectKey, PlacedPod]) -> Iterator[set[ObjectKey]]:
-        """The Pods of a complete list, in steps."""
-        for key in [key for key in self._pods if key not in listed]:
-            yield self.set_pod(key, None)
-        for key, place in listed.items():
-            yield self.set_pod(key, place)
-
-    def replace_nodes(self, listed: Mapping[str, PlacedNode]) -> Iterator[set[ObjectKey]]:
-        """The Nodes of a complete list, in steps."""
-        for name in [name for name in self._nodes if name not in listed]:
-            yield self.set_node(name, None)
-        for name, place in listed.items():
-            yield self.set_node(name, place)
+            self.nodes[key] = place
+        return {key}
 
     def locator(self, key: ObjectKey) -> LocatorContent | None:
         """The locator with this key as it should be; None if there should be none."""
-        return self._of_pod(key) if self._of_pods else self._of_node(key.name)
+        return self._of_pod(key) if self._of_pods else self._of_node(key)
 
-    def _of_node(self, name: str) -> LocatorContent | None:
-        node = self._nodes.get(name)
+    def _of_node(self, key: ObjectKey) -> LocatorContent | None:
+        node, name = self.nodes.get(key), key.name
         if node is None:
             return None
         pods = self._pods_of_node.get(name, _NONE)
-        ips = ordered(ip for key in pods for ip in self._pods[key].ips if self._pods[self._winner(ip)].node == name)
+        ips = ordered(ip for pod in pods for ip in self.pods[pod].ips if self.pods[self._winner(ip)].node == name)
         left_out = max(0, len(ips) - MAX_POD_IPS) + max(0, len(node.addresses) - MAX_ADDRESSES)
         kept, addresses = ips[:MAX_POD_IPS], node.addresses[:MAX_ADDRESSES]
-        return LocatorContent(ObjectKey("", name), node.uid, kept, "", addresses, node.labels, left_out)
+        return LocatorContent(key, node.uid, kept, "", addresses, node.labels, left_out)
 
     def _of_pod(self, key: ObjectKey) -> LocatorContent | None:
-        pod = self._pods.get(key)
+        pod = self.pods.get(key)
         if pod is None:
             return None
         ips = ordered(ip for ip in pod.ips if self._winner(ip) == key)
@@ -160,16 +119,16 @@ class Projection:
 
     def _winner(self, address: bytes) -> ObjectKey:
         """Of the Pods with this address, of which there is one at least, the one that has it."""
-        return max(self._claims.keys(address), key=lambda key: (self._pods[key].rank, key))
+        return max(self._claims.keys(address), key=lambda key: (self.pods[key].rank, key))
 
     def _affected(self, key: ObjectKey, place: PlacedPod | None) -> set[ObjectKey]:
         """The keys of the locators that this Pod and the others with its addresses are in."""
         if place is None:
             return set()
-        others = {other for ip in place.ips for other in self._claims.keys(ip) if other in self._pods}
+        others = {other for ip in place.ips for other in self._claims.keys(ip) if other in self.pods}
         if self._of_pods:
             return {key, *others}
-        return {ObjectKey("", node) for node in (place.node, *(self._pods[other].node for other in others))}
+        return {ObjectKey("", node) for node in (place.node, *(self.pods[other].node for other in others))}
 
     def _leave(self, key: ObjectKey, node: str) -> None:
         pods = self._pods_of_node[node]

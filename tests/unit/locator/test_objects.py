@@ -52,7 +52,7 @@ def test_an_object_that_is_there_is_changed_only_as_it_was_seen() -> None:
 def test_all_owners_of_an_object_are_read() -> None:
     item = locator_object(NODE_LOCATORS, OF_NODE, STORED)
     item["metadata"]["ownerReferences"].append({"kind": "ConfigMap", "uid": "other"})
-    _, stored = read_locator(NODE_LOCATORS, item)
+    stored = read_locator(NODE_LOCATORS, item)
     assert (stored.owner_uids, stored.content) == (frozenset({OF_NODE.owner_uid, "other"}), None)
 
 
@@ -68,7 +68,7 @@ def test_what_was_written_is_read_back(kind: Any, locator: LocatorContent) -> No
     item = locator_object(kind, locator, None)
     item["metadata"] |= {"uid": "u", "resourceVersion": "9", "managedFields": []}
     owners = frozenset({locator.owner_uid})
-    assert read_locator(kind, item) == (locator.key, StoredLocator("u", "9", locator.ips, locator, owners))
+    assert read_locator(kind, item) == StoredLocator("u", "9", locator.ips, locator, owners)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_what_was_written_is_read_back(kind: Any, locator: LocatorContent) -> No
 def test_what_others_wrote_is_read_as_far_as_it_can_be(spec: Any) -> None:
     item = locator_object(NODE_LOCATORS, OF_NODE, None)
     item["spec"] = spec
-    _, stored = read_locator(NODE_LOCATORS, item)
+    stored = read_locator(NODE_LOCATORS, item)
     assert stored.content is None
     assert set(stored.ips) <= {TEN, SIX}
 
@@ -92,7 +92,7 @@ def test_what_others_wrote_is_read_as_far_as_it_can_be(spec: Any) -> None:
 def test_an_object_with_another_owner_is_not_as_written() -> None:
     item = locator_object(NODE_LOCATORS, OF_NODE, None)
     item["metadata"]["ownerReferences"].append({"kind": "Pod", "uid": "x"})
-    assert read_locator(NODE_LOCATORS, item)[1].content is None
+    assert read_locator(NODE_LOCATORS, item).content is None
 
 
 def test_addresses_are_ordered_by_family_and_number() -> None:

@@ -8,8 +8,10 @@ from random import Random
 import pytest
 
 from topodns.cluster.model import ObjectKey
-from topodns.locator.objects import LocatorContent, StoredLocator, ordered
+from topodns.locator.objects import NODE_LOCATORS, LocatorContent, StoredLocator, ordered
 from topodns.locator.pending import FIRST_RETRY, LAST_RETRY, LocatorWrite, PendingWrites
+from topodns.locator.projection import Projection
+from topodns.locator.store import KeyedValue, LocatorListing, LocatorStore
 
 WINDOW = 0.5
 
@@ -30,6 +32,10 @@ class Play:
         self.pending = PendingWrites(WINDOW, lambda key: self.desired.get(key.name))
         self.now = 100.0
         self.version = 10
+        projection = Projection(NODE_LOCATORS)
+        self.store = LocatorStore(
+            NODE_LOCATORS, (), projection, self.pending, lambda: self.now, lambda: None, lambda _kind, _objects: None
+        )
 
     def want(self, name: str, *addresses: str, node: str = "") -> None:
         self.desired[name] = locator(name, *addresses, node=node)
@@ -45,6 +51,17 @@ class Play:
     def stored(self, content: LocatorContent) -> StoredLocator:
         self.version += 1
         return StoredLocator(f"uid-{content.key.name}", str(self.version), content.ips, content)
+
+    def take_list(
+        self, listed: dict[ObjectKey, StoredLocator], version: str, listing: LocatorListing | None = None
+    ) -> None:
+        """The API server has these locators, as of this resourceVersion; `listing` was requested before."""
+        listing = listing if listing is not None else self.store.new_listing("NodeLocator")
+        for each, stored in listed.items():
+            listing.add(KeyedValue(each, stored))
+        listing.version = version
+        for _ in listing.replace_steps(frozenset()):
+            pass
 
     def done(self, write: LocatorWrite | None) -> None:
         assert write is not None
@@ -114,7 +131,7 @@ def test_a_locator_that_should_not_be_is_deleted_as_it_was_seen(play: Play) -> N
     assert write.stored is not None
     assert (said(write), write.stored.version) == ("a deleted", "11")
     play.done(write)
-    assert (play.pending.stored, len(play.pending)) == (0, 0)
+    assert (len(play.pending.stored), len(play.pending)) == (0, 0)
 
 
 def test_an_address_leaves_the_old_locator_before_it_is_added_to_the_new_one(play: Play) -> None:
@@ -266,11 +283,11 @@ def test_a_late_deletion_of_the_object_before_frees_no_address(play: Play) -> No
     play.want("a", "10.0.0.1")
     assert play.write() == "a: 10.0.0.1"
     play.pending.see(key("a"), None, str(play.version - 1), play.now)
-    assert (play.pending.stored, play.after(WINDOW)) == (1, "")
+    assert (len(play.pending.stored), play.after(WINDOW)) == (1, "")
     play.want("b", "10.0.0.1")
     assert play.after(5 * WINDOW) == "b:"
     play.pending.see(key("a"), None, str(play.version + 1), play.now)  # this one is of the object that is there
-    assert play.pending.stored == 1
+    assert len(play.pending.stored) == 1
     assert play.write() == "a: 10.0.0.1"
 
 
@@ -304,14 +321,15 @@ def test_a_list_of_the_stored_ones_finds_orphans_and_what_is_missing(play: Play)
     play.now += WINDOW
     orphan = locator("c", "10.0.0.3")
     listed = {key("a"): play.stored(play.desired["a"]), key("c"): play.stored(orphan)}
-    play.pending.replace_stored(listed, "99", play.now)
+    play.take_list(listed, "99")
     assert play.write() == "b: 10.0.0.2; c deleted"
 
 
 def test_a_list_that_is_older_than_a_write_does_not_take_it_back(play: Play) -> None:
     play.want("a", "10.0.0.1")
+    requested = play.store.new_listing("NodeLocator")
     play.write()  # version 11
-    play.pending.replace_stored({}, "10", play.now)
+    play.take_list({}, "10", requested)
     assert play.after(WINDOW) == ""
 
 
@@ -320,10 +338,9 @@ def test_a_list_of_a_restored_etcd_counts_though_it_is_older(play: Play) -> None
     play.want("b", "10.0.0.2")
     play.write()  # versions 11 and 12
     play.now += WINDOW
-    newest = play.pending.newest
-    assert newest == 12
+    assert play.pending.newest == 12
     restored = StoredLocator("uid-a", "3", (), locator("a"))
-    play.pending.replace_stored({key("a"): restored}, "4", play.now, newest)
+    play.take_list({key("a"): restored}, "4")
     write = play.take()
     assert write is not None
     assert write.stored == restored

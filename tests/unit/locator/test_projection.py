@@ -8,7 +8,7 @@ import pytest
 from topodns.cluster.decode.locators import MAX_ADDRESSES, MAX_POD_IPS
 from topodns.cluster.model import ObjectKey
 from topodns.locator.objects import NODE_LOCATORS, POD_LOCATORS, LocatorContent
-from topodns.locator.projection import Projection, key_of, placed_node, placed_pod
+from topodns.locator.projection import LABELS, PlacedNode, PlacedPod, Projection, placed_node, placed_pod
 
 Json = dict[str, Any]
 RACK = "example.com/rack"
@@ -50,6 +50,18 @@ def texts(locator: LocatorContent | None) -> list[str]:
     return [str(ip_address(ip)) for ip in locator.ips]
 
 
+def place_of_pod(item: Json) -> PlacedPod | None:
+    return placed_pod(item["metadata"]["uid"], item)
+
+
+def place_of_node(item: Json, label_keys: tuple[str, ...] = LABELS) -> PlacedNode | None:
+    return placed_node(item["metadata"]["uid"], item, label_keys)
+
+
+def key_of(item: Json) -> ObjectKey:
+    return ObjectKey(item["metadata"].get("namespace", ""), item["metadata"]["name"])
+
+
 class Cluster:
     """A projection that is changed in the objects of the API."""
 
@@ -61,15 +73,15 @@ class Cluster:
         touched: set[ObjectKey] = set()
         for item in items:
             if "spec" in item:
-                touched |= self.projection.set_pod(key_of(item), placed_pod(item))
+                touched |= self.projection.set_pod(key_of(item), place_of_pod(item))
             else:
-                touched |= self.projection.set_node(item["metadata"]["name"], placed_node(item))
+                touched |= self.projection.set_node(key_of(item), place_of_node(item))
         return {key.name for key in touched}
 
     def delete(self, item: Json) -> set[str]:
         if "spec" in item:
             return {key.name for key in self.projection.set_pod(key_of(item), None)}
-        return {key.name for key in self.projection.set_node(item["metadata"]["name"], None)}
+        return {key.name for key in self.projection.set_node(key_of(item), None)}
 
     def node(self, name: str) -> LocatorContent | None:
         return self.projection.locator(ObjectKey("", name))
@@ -93,7 +105,7 @@ def test_a_nodelocator_has_the_addresses_of_its_pods_in_order_and_those_of_its_n
 
 
 def test_labels_named_by_the_operator_are_copied_too() -> None:
-    place = placed_node(node("n1", labels={RACK: "r1", "other": "x"}), (RACK, "absent"))
+    place = place_of_node(node("n1", labels={RACK: "r1", "other": "x"}), (RACK, "absent"))
     assert place is not None
     assert place.labels == ((RACK, "r1"),)
 
@@ -111,15 +123,15 @@ def test_labels_named_by_the_operator_are_copied_too() -> None:
     ids=["hostNetwork", "unscheduled", "without an address", "succeeded", "failed", "unreadable"],
 )
 def test_a_pod_that_no_query_comes_from_is_in_no_locator(unplaced: Json) -> None:
-    assert placed_pod(unplaced) is None
+    assert place_of_pod(unplaced) is None
 
 
 @pytest.mark.parametrize(
     "address", ["127.0.0.1", "::1", "169.254.1.1", "fe80::1", "224.0.0.1", "ff02::1", "0.0.0.0", "::"]
 )
 def test_addresses_that_the_schema_refuses_are_left_out(address: str) -> None:
-    assert placed_pod(pod("p", "n1", address)) is None
-    place = placed_node(node("n1", address, "192.0.2.1"))
+    assert place_of_pod(pod("p", "n1", address)) is None
+    place = place_of_node(node("n1", address, "192.0.2.1"))
     assert place is not None
     assert len(place.addresses) == 1
 
@@ -205,16 +217,3 @@ def test_of_two_pods_with_one_address_only_the_newer_one_has_a_podlocator_for_it
     assert (texts(cluster.pod("old")), texts(cluster.pod("new"))) == (["fd00::1"], ["10.1.0.1"])
     cluster.add(pod("newest", "n2", "fd00::1", start=3))
     assert cluster.pod("old") is None
-
-
-def test_a_list_replaces_what_was_seen() -> None:
-    cluster = Cluster()
-    cluster.add(node("n1"), node("n2"), pod("p", "n1", "10.1.0.1"), pod("q", "n1", "10.1.0.2"))
-    listed = [pod("q", "n1", "10.1.0.2"), pod("r", "n2", "10.1.0.1")]
-    places = {key_of(item): place for item in listed if (place := placed_pod(item))}
-    assert set().union(*cluster.projection.replace_pods(places)) == {ObjectKey("", "n1"), ObjectKey("", "n2")}
-    assert (texts(cluster.node("n1")), texts(cluster.node("n2"))) == (["10.1.0.2"], ["10.1.0.1"])
-    second = placed_node(node("n2"))
-    assert second is not None
-    assert set().union(*cluster.projection.replace_nodes({"n2": second})) == {ObjectKey("", "n1")}
-    assert (cluster.projection.nodes, cluster.projection.pods) == (1, 2)

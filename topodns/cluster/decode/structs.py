@@ -36,6 +36,23 @@ class ApiObject(ApiStruct):
     api_version: str | None = None
 
 
+class ApiOwnedMetadata(ApiMetadata):
+    uid: str | None = None
+    owner_references: Any = None
+
+
+class ApiOwned(ApiStruct):
+    """The metadata of an object that owns others or has an owner, for a program that writes such objects."""
+
+    metadata: ApiOwnedMetadata
+
+
+class ApiWritten(ApiOwned):
+    """An object that such a program wrote, with its spec as it is."""
+
+    spec: Any = None
+
+
 class ApiNamed(ApiStruct):
     name: str | None = None
 

@@ -1,7 +1,7 @@
-"""The client of the kubernetes package, for command-line tools and controllers; only this module imports the package.
+"""The client of the kubernetes package, for the writes of controllers; only this module imports the package.
 
-A DNS server uses `kube.client.http` instead, and loads this module only to read a kubeconfig. Not in the image for
-Pods, which lacks the package: an importer wraps the import in `kube.client.credentials.package_needed`.
+Lists and watches use `kube.client.http` instead; a DNS server loads this module only to read a kubeconfig. Not in the
+image for Pods, which lacks the package: an importer wraps the import in `kube.client.credentials.package_needed`.
 
 Login, TLS and the text of errors are those of the server's own client, for a reason each:
 
@@ -16,10 +16,10 @@ Requests go through the package's dynamic client, without its discovery, which k
 import json
 import sys
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from kubernetes.aio.client import ApiClient, ApiException, Configuration
 from kubernetes.aio.config import ConfigException
@@ -28,11 +28,11 @@ from kubernetes.aio.dynamic import DynamicClient
 from kubernetes.aio.leaderelection.electionconfig import Config as ElectionConfig
 from kubernetes.aio.leaderelection.leaderelection import LeaderElection
 from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
-from kubernetes.aio.watch import Watch
 
 from topodns import __version__
 from topodns.files.regular import read_regular
-from topodns.kube.client.contract import DEADLINES, ApiError
+from topodns.kube.client.contract import DEADLINES, ApiError, KubeApi
+from topodns.kube.client.counters import RequestCounters
 from topodns.kube.client.credentials import (
     MAX_FILE,
     Access,
@@ -40,7 +40,7 @@ from topodns.kube.client.credentials import (
     tls_context,
 )
 from topodns.kube.client.error_responses import MAX_BODY, api_error
-from topodns.kube.client.http import TRANSPORT_ERRORS
+from topodns.kube.client.http import TRANSPORT_ERRORS, ApiConnection
 
 # For the modules that need them, since only this one imports the package.
 __all__ = [
@@ -53,24 +53,22 @@ __all__ = [
     "LeaderElectionRecord",
 ]
 
-PAGE: Final = 500  # objects of a list in one response, client-go's size
-WATCH_SECONDS: Final = 290  # timeoutSeconds of a watch
-OVERDUE: Final = 10.0  # seconds past it after which the client ends the watch
 APPLY: Final = "application/apply-patch+yaml"
 
-_EXPIRED: Final = 410
 _UNAUTHORIZED: Final = 401
-_MAX_LISTS: Final = 3  # lists whose continue token expired, after which `list_all` gives up
 
 Json = dict[str, Any]
-T = TypeVar("T")
 
 
 class OfficialClient:
-    """A connection to one API server by the client of the kubernetes package; made by `connect`."""
+    """A connection to one API server by the client of the kubernetes package; made by `connect`.
+
+    `reader` lists and watches, with the same login.
+    """
 
     def __init__(self, login: Login) -> None:
         self._login = login
+        self.reader: KubeApi = ApiConnection(login, DEADLINES, RequestCounters())
         self._access: Access | None = None
         self._peer: tuple[object, ...] = ()
         configuration = Configuration()
@@ -88,8 +86,8 @@ class OfficialClient:
         body: Json | None = None,
         content_type: str = "application/json",
         deadline: float = DEADLINES.response,
-    ) -> Any:
-        """The 2xx response, an aiohttp.ClientResponse with its body unread; `deadline` in seconds includes the body.
+    ) -> Json:
+        """The object of a 2xx response; `deadline` in seconds includes its body.
 
         After a 401 the credentials are read again, and the request is repeated once if they are new. Raises ApiError.
         """
@@ -97,8 +95,8 @@ class OfficialClient:
             access = await self._login.access()
             await self._use(access)
             try:
-                with translated():
-                    return await self._dynamic.request(
+                with _translated():
+                    response = await self._dynamic.request(
                         method,
                         path,
                         body=body,
@@ -107,18 +105,24 @@ class OfficialClient:
                         serialize=False,
                         _request_timeout=deadline,
                     )
+                    content = json.loads(await response.read())
             except ApiError as refused:
                 if refused.status != _UNAUTHORIZED or await self._login.renew(access) == access:
                     raise
+                continue
+            if not isinstance(content, dict):
+                raise ApiError(0, "the response is no JSON object")
+            return content
         raise ApiError(_UNAUTHORIZED, "the API server refuses new credentials too")
 
     async def close(self) -> None:
+        await self.reader.close()
         await self._api.close()
 
     async def _use(self, access: Access) -> None:
         """Set address and credentials of the following requests.
 
-        Connections and watches stay where only the token is new, as every hour in a Pod; else they are closed.
+        Connections stay where only the token is new, as every hour in a Pod; else they are closed.
         """
         if access is self._access:
             return
@@ -136,89 +140,16 @@ class OfficialClient:
             await old.close()
 
 
-async def list_pages(client: OfficialClient, path: str, query: Mapping[str, str] | None = None) -> AsyncIterator[Json]:
-    """The pages of a list as the API sends them, with at most PAGE `items` each.
-
-    Raises ApiError; its status is 410 where the list expired between two pages, so that it must begin anew: `list_all`
-    does.
-    """
-    following: Json = {}
-    while True:
-        page = await read_object(client, path, {**(query or {}), "limit": str(PAGE), **following})
-        yield page
-        token = page.get("metadata", {}).get("continue", "")
-        if not token:
-            return
-        following = {"continue": token}
-
-
-async def list_all(
-    client: OfficialClient, path: str, query: Mapping[str, str] | None, project: Callable[[Json], T | None]
-) -> tuple[list[T], str]:
-    """(The projections of all objects of a list, the resourceVersion of the list).
-
-    `project` returns the part of an object to keep, None to leave it out. A list that expires between two pages begins
-    anew, at most three times in all. Raises ApiError.
-    """
-    for attempt in range(1, _MAX_LISTS + 1):
-        found: list[T] = []
-        version = ""
-        try:
-            async for page in list_pages(client, path, query):
-                found += [each for item in page.get("items") or [] if (each := project(item)) is not None]
-                version = page.get("metadata", {}).get("resourceVersion", "")
-            return found, version
-        except ApiError as problem:
-            if problem.status != _EXPIRED or attempt == _MAX_LISTS:
-                raise
-    raise AssertionError("unreachable")
-
-
-async def watch(
-    client: OfficialClient, path: str, resource_version: str, query: Mapping[str, str] | None = None
-) -> AsyncGenerator[Json, None]:
-    """The events of one watch from this resourceVersion on, as the API sends them: `type` and `object`.
-
-    They include those of type BOOKMARK. It ends when the server ends it, after WATCH_SECONDS at most. Raises ApiError;
-    410 means that a new list is needed. The caller closes the iterator (`contextlib.aclosing`).
-    """
-    parameters = {
-        **(query or {}),
-        "watch": "true",
-        "resourceVersion": resource_version,
-        "allowWatchBookmarks": "true",
-        "timeoutSeconds": str(WATCH_SECONDS),
-    }
-
-    async def opened(**_: Any) -> Any:
-        return await client.request("get", path, parameters, deadline=WATCH_SECONDS + OVERDUE)
-
-    # Without `timeout_seconds` the package repeats a watch for ever, without a pause between attempts.
-    stream = Watch().stream(opened, timeout_seconds=WATCH_SECONDS)
-    try:
-        while True:
-            try:
-                with translated():
-                    event = await anext(stream)
-            except StopAsyncIteration:
-                return
-            if not isinstance(event, dict) or not isinstance(event.get("raw_object"), dict):
-                raise ApiError(0, f"the watch of {path} has a line that is no event")  # the package returns it as text
-            yield {"type": event["type"], "object": event["raw_object"]}
-    finally:
-        await stream.close()
-
-
 async def server_side_apply(
-    client: OfficialClient, path: str, body: Json, field_manager: str, force: bool = True, deadline: float = 10.0
+    client: OfficialClient, path: str, body: Json, field_manager: str, deadline: float = 10.0
 ) -> Json:
-    """Apply an object (PATCH, server-side apply); returns it as stored. `path` is that of the object.
+    """Apply an object by force (PATCH, server-side apply); returns it as stored. `path` is that of the object.
 
     It creates an object that does not exist. With a `metadata.resourceVersion` it is refused with 409 unless that is
     the stored one; with a `metadata.uid` also where there is none. Raises ApiError.
     """
-    query = {"fieldManager": field_manager, "force": "true" if force else "false"}
-    return await _read(await client.request("patch", path, query, body, APPLY, deadline))
+    query = {"fieldManager": field_manager, "force": "true"}
+    return await client.request("patch", path, query, body, APPLY, deadline)
 
 
 async def create(
@@ -229,12 +160,12 @@ async def create(
     Without `field_manager` the API server takes the name from the User-Agent.
     """
     query = {"fieldManager": field_manager} if field_manager else None
-    return await _read(await client.request("post", collection, query, body, deadline=deadline))
+    return await client.request("post", collection, query, body, deadline=deadline)
 
 
 async def replace_object(client: OfficialClient, path: str, body: Json, deadline: float = 10.0) -> Json:
     """Replace an object (PUT); returns it as stored. Raises ApiError, 409 where `body` has an older version."""
-    return await _read(await client.request("put", path, None, body, deadline=deadline))
+    return await client.request("put", path, None, body, deadline=deadline)
 
 
 async def delete(
@@ -250,18 +181,16 @@ async def delete(
         "kind": "DeleteOptions",
         "preconditions": {name: value for name, value in conditions.items() if value},
     }
-    await _read(await client.request("delete", path, None, body, deadline=deadline))
+    await client.request("delete", path, None, body, deadline=deadline)
 
 
-async def read_object(
-    client: OfficialClient, path: str, query: Mapping[str, str] | None = None, deadline: float = DEADLINES.response
-) -> Json:
+async def read_object(client: OfficialClient, path: str, deadline: float = DEADLINES.response) -> Json:
     """GET: the object of the response. Raises ApiError."""
-    return await _read(await client.request("get", path, query, deadline=deadline))
+    return await client.request("get", path, deadline=deadline)
 
 
 @contextmanager
-def translated() -> Iterator[None]:
+def _translated() -> Iterator[None]:
     """Turn the errors of the package and of its connections into an ApiError."""
     try:
         yield
@@ -271,18 +200,12 @@ def translated() -> Iterator[None]:
         raise ApiError(0, f"the API server: {problem or type(problem).__name__}") from problem
     except (ValueError, TypeError, KeyError, AttributeError) as problem:  # from the package, for what is no JSON object
         raise ApiError(0, f"an unreadable response: {problem!r}") from None
-    except Exception as problem:
-        if type(problem) is not Exception:
-            raise
-        raise ApiError(0, f"an unreadable response: {problem}") from None  # so the package's watch for other objects
 
 
 def _refused(problem: Any) -> ApiError:
-    """The error of an ApiException. Where it comes from a watch, its reason is the Status, and it has no body."""
+    """The error of an ApiException."""
     status = problem.status if isinstance(problem.status, int) else 0
     body = (problem.body or "").encode() if isinstance(problem.body or "", str) else b""
-    if not body and problem.reason:
-        return ApiError(status, str(problem.reason))
     headers = problem.headers or {}
     return api_error(status, headers.get("Retry-After", ""), body[:MAX_BODY], time.time())
 
@@ -292,12 +215,3 @@ def _peer(access: Access) -> tuple[object, ...]:
     files = (access.ca, access.certificate, access.key)
     digests = (sha256(read_regular(path, MAX_FILE)).digest() if path else b"" for path in files)
     return (access.server, access.server_name, access.proxy, access.verified, *digests)
-
-
-async def _read(response: Any) -> Json:
-    """The object of a response. Raises ApiError."""
-    with translated():
-        content = json.loads(await response.read())
-    if not isinstance(content, dict):
-        raise ApiError(0, "the response is no JSON object")
-    return content
