@@ -154,7 +154,7 @@ def test_an_invalid_policy_is_ignored_and_logged_in_one_line_with_service_and_ru
 
 def test_two_annotations_with_keys_are_logged_once_with_the_one_that_wins(ignoring: Server, tmp_path: Path) -> None:
     line = ignoring.wait_for_line("shop/both")
-    assert line.startswith("[WARNING] plugin/topology: Service shop/both: both topodns.io/topology-keys and ")
+    assert line.startswith("[INFO] plugin/topology: Service shop/both: both topodns.io/topology-keys and ")
     assert line.endswith("; `annotation` is first in `keys`, and wins")
     (tmp_path / "cluster.yaml").write_text(CLUSTER + BOTH + BOTH.replace("name: both", "name: both-too"))
     ignoring.wait_for_line("shop/both-too")  # by when all have been looked at again

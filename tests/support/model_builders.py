@@ -64,7 +64,7 @@ def service(
     imported: bool = False,
     external_ips: Sequence[str] = (),
     external_hostnames: Sequence[str] = (),
-    **topology: str | tuple[str, ...] | None,
+    **topology: str | tuple[object, ...] | None,
 ) -> Service:
     """A Service: headless unless it has `cluster_ips` or an `external_name`. `topology` is TopologyInputs' fields."""
     return Service(

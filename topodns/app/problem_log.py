@@ -57,7 +57,7 @@ class ProblemLog:
             for found in cluster.findings():
                 if found is not None:
                     findings.append(found)
-                    self._note(str(found))
+                    self._note(str(found), logging.INFO if found.severity == "info" else logging.WARNING)
                 yield
             for line in cluster.notices():
                 self._note(line)
@@ -66,9 +66,9 @@ class ProblemLog:
                 cluster.feed.event_recorder.report(findings)
         yield from self._forget_the_fixed()
 
-    def _note(self, line: str) -> None:
+    def _note(self, line: str, level: int = logging.WARNING) -> None:
         if line not in self._lines:
-            log.warning("plugin/topology: %s", line)
+            log.log(level, "plugin/topology: %s", line)
         self._lines[line] = self._checks
 
     def _forget_the_fixed(self) -> Iterator[None]:

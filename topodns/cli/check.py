@@ -99,8 +99,9 @@ def check_manifests(settings: Settings) -> str:
         if isinstance(cluster.source, ManifestSource):
             files += cluster.source.files_bad
             objects += cluster.source.objects_skipped
-        for finding in filter(None, cluster.findings()):
-            log.warning("plugin/topology: %s", finding)
+        for finding in cluster.findings():
+            if finding is not None and finding.severity != "info":
+                log.warning("plugin/topology: %s", finding)
     counts = ((files, "manifest file"), (objects, "object"))
     bad = " and ".join(counted(count, what) for count, what in counts if count)
     return f"{bad} cannot be read" if bad else ""

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
+from topodns.cluster.annotations import BadAnnotation
+
 T_co = TypeVar("T_co", covariant=True)
 
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
@@ -99,6 +101,7 @@ class TopologyInputs:
     traffic_distribution: str | None = None
     internal_traffic_policy: str | None = None
     ttl: str | None = None  # annotation topodns.io/ttl
+    bad: tuple[BadAnnotation, ...] = ()  # annotations without effect
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,11 +169,19 @@ class InvalidPolicy:
     problem: str  # the rule, and the value found
 
 
+class Notice(NamedTuple):
+    """A problem of a Service's annotations that is no part of its policy: a finding of this kind and severity."""
+
+    kind: str
+    severity: Literal["error", "warning", "info"]
+    text: str
+
+
 class ServiceKeys(NamedTuple):
-    """The topology keys of one Service, read: its policy (None: no filtering), and a warning about ignored keys."""
+    """The topology keys of one Service, read: its policy (None: no filtering), and notices about its annotations."""
 
     policy: Policy | InvalidPolicy | None
-    notice: str | None
+    notices: tuple[Notice, ...]
 
 
 KeyReader = Callable[[Service], ServiceKeys]
@@ -256,6 +267,13 @@ class Pod:
     @property
     def key(self) -> ObjectKey:
         return ObjectKey(self.namespace, self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class MisannotatedPod(Pod):
+    """A Pod with annotations that only a Service can have: of 150,000 Pods only these have room for them."""
+
+    bad: tuple[BadAnnotation, ...] = ()
 
 
 class RefusedAddresses(NamedTuple):

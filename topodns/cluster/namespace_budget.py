@@ -21,6 +21,7 @@ from topodns.cluster.model import (
     EndpointSlice,
     Keyed,
     Kind,
+    MisannotatedPod,
     Node,
     NodeLocator,
     ObjectKey,
@@ -59,7 +60,8 @@ def octets_of(value: ClusterObject) -> int:
     if isinstance(value, Service):
         return _STAND_IN if value.left_out else _service_octets(value)
     if isinstance(value, Pod):
-        return _OTHER + _ADDRESS * max(0, len(value.ips) - 2)
+        names = sum(len(each.name) for each in value.bad) if isinstance(value, MisannotatedPod) else 0
+        return _OTHER + _ADDRESS * max(0, len(value.ips) - 2) + names
     return _NODE if isinstance(value, (Node, NodeLocator)) else _OTHER
 
 
@@ -82,8 +84,8 @@ def _alias_octets(alias: Alias) -> int:
 
 def _service_octets(service: Service) -> int:
     addresses = len(service.cluster_ips) + len(service.external_ips)
-    texts = [*service.external_hostnames, service.external_name or ""]
     inputs = service.topology
+    texts = [*service.external_hostnames, service.external_name or "", *(each.name for each in inputs.bad)]
     lists = (inputs.annotation or "", inputs.superedge or "", *(inputs.field or ()))
     size = sum(map(len, texts)) + 2 * sum(map(len, lists))  # as written, and parsed
     return _SERVICE + _PORT * len(service.ports) + _ADDRESS * addresses + size

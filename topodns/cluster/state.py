@@ -3,7 +3,9 @@
 One writer (`apply`), synchronous, a few microseconds a change. Returned values are frozen.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -23,8 +25,10 @@ from topodns.cluster.model import (
     Keyed,
     KeyReader,
     Kind,
+    MisannotatedPod,
     Namespace,
     Node,
+    Notice,
     ObjectKey,
     Pod,
     Policy,
@@ -35,6 +39,7 @@ from topodns.cluster.model import (
     kind_of,
 )
 from topodns.cluster.node_index import NodeIndex, facts_of_change
+from topodns.cluster.node_labels import NodeLabels
 from topodns.cluster.slices import HELD, SliceOwner, SliceTable
 from topodns.cluster.soa_serial import counts_in_serial
 from topodns.dependency import EVERYTHING, Fact, address_facts, namespace_fact, node_fact, service_fact
@@ -68,7 +73,9 @@ class Journal(Protocol):
 
 Follower = Callable[[Kind, Sequence[Keyed]], object]
 _ALL: Final = frozenset((EVERYTHING,))
-_NO_KEYS: Final = ServiceKeys(None, None)
+_NO_KEYS: Final = ServiceKeys(None, ())
+MOST_MISANNOTATED: Final = 1000  # Pods that are kept for warnings
+_hostname: Final = attrgetter("hostname")
 _SMALL: Final = 100  # endpoints; building so many takes about 0.3 ms
 
 
@@ -120,7 +127,8 @@ class ClusterState:
         self._cluster_ips: AddressIndex[ObjectKey] = AddressIndex()
         self._pod_ips: AddressIndex[ObjectKey] = AddressIndex()
         self._policies: dict[ObjectKey, Policy | InvalidPolicy] = {}  # of headless Services, parsed when applied
-        self._notices: dict[ObjectKey, str] = {}
+        self._notices: dict[ObjectKey, tuple[Notice, ...]] = {}
+        self._governed: Counter[ObjectKey] = Counter()  # StatefulSets by their governing Service; no zeros
         self._backends = BackendsTable(self.slice_table, self.node, terminating_fallback, pod_names)
         self._built = self._backends.built
         self._unbuilt: set[ObjectKey] = set()  # Services with a policy whose Backends are outdated and not built again
@@ -129,6 +137,9 @@ class ClusterState:
         self.imports: Mapping[tuple[str, str], Service] = MappingProxyType(self._imports)
         self.pods: Mapping[tuple[str, str], Pod] = MappingProxyType(self._pods)
         self.policies: Mapping[ObjectKey, Policy | InvalidPolicy] = MappingProxyType(self._policies)
+        self.notices: Mapping[ObjectKey, tuple[Notice, ...]] = MappingProxyType(self._notices)
+        self.node_labels = NodeLabels()
+        self.misannotated_pods: dict[ObjectKey, MisannotatedPod] = {}  # at most MOST_MISANNOTATED
         self._tables: dict[Kind, _Table] = {
             "Namespace": _Table(self._namespaces, lambda key, _, __: {namespace_fact(key.name)}),
             "Node": _Table(self._nodes, self._take_node),
@@ -138,7 +149,7 @@ class ClusterState:
             "Pod": _Table(self._pods, self._take_pod),
             "NodeLocator": _Table(self.locators.node_locators, self._take_locator),
             "PodLocator": _Table(self.locators.pod_locators, self._take_locator),
-            "StatefulSet": _Table(self._stateful_sets, lambda *_: ()),  # in no answer, only in warnings
+            "StatefulSet": _Table(self._stateful_sets, self._take_stateful_set),
         }
 
     def apply(self, change: Change, wall_seconds: int) -> frozenset[Fact]:
@@ -263,10 +274,6 @@ class ClusterState:
     def service(self, key: ObjectKey, imported: bool = False) -> Service | None:
         return (self._imports if imported else self._services).get(key)
 
-    def policy_notices(self) -> Mapping[ObjectKey, str]:
-        """Warnings about Services with topology keys that have no effect, or from two sources. A live view."""
-        return MappingProxyType(self._notices)
-
     def backends(self, key: ObjectKey, imported: bool = False) -> Backends:
         """The endpoints of a Service or, if `imported`, of the ServiceImport of this key; empty if there are none.
 
@@ -315,10 +322,15 @@ class ClusterState:
         """All Pods with this address, including hostNetwork and terminating ones."""
         return tuple(self._pods[key] for key in self._pod_ips.keys(address))
 
-    def governing_services(self) -> frozenset[ObjectKey]:
-        """The Services named in the spec.serviceName of a StatefulSet, whether they exist or not."""
-        named = (each for each in self._stateful_sets.values() if each.service_name)
-        return frozenset(ObjectKey(each.namespace, each.service_name) for each in named)
+    def governs(self, key: ObjectKey) -> bool:
+        """Whether this is the governing Service of a StatefulSet: one names it, or an endpoint has its Pod's name.
+
+        Of a Pod with a hostname and a subdomain the EndpointSlice controller writes the hostname into slices of the
+        Service with the subdomain's name only; the hostname of a StatefulSet's Pod is its name, and the subdomain
+        spec.serviceName.
+        """
+        slices = self.slice_table.owned.counted(SliceOwner(key))
+        return key in self._governed or any(map(_has_members, slices))
 
     def take_all(self, kind: Kind, changes: Sequence[Keyed], wall_seconds: int) -> frozenset[Fact]:
         """Apply changes of objects of one kind, whatever their versions, and return the dependencies touched.
@@ -377,6 +389,8 @@ class ClusterState:
 
     def _take_node(self, key: ObjectKey, old: Node | None, new: Node | None) -> Collection[Fact]:
         self.nodes.replace(old, new)
+        by_locator = self.locators.nodes.get(key.name)
+        self.node_labels.move(old or by_locator, new or by_locator)
         facts = facts_of_change(old, new)
         addresses = {each for node in (old, new) if node for each in (*node.addresses, *node.tunnel_addresses)}
         self.locators.recheck(addresses)
@@ -408,7 +422,7 @@ class ClusterState:
         self._cluster_ips.move(key, old_ips, new_ips)
         keys = self._read_keys(new) if new is not None and self._read_keys is not None else _NO_KEYS
         _put(self._policies, key, keys.policy)
-        _put(self._notices, key, keys.notice)
+        _put(self._notices, key, keys.notices or None)
         self._invalidate(key)
         fact = service_fact(*key) if key.name != FURTHER else namespace_fact(key.namespace)
         return {fact, *address_facts((*old_ips, *new_ips))}
@@ -429,6 +443,11 @@ class ClusterState:
         return change.facts
 
     def _take_pod(self, key: ObjectKey, old: Pod | None, new: Pod | None) -> Collection[Fact]:
+        if isinstance(new, MisannotatedPod):
+            if key in self.misannotated_pods or len(self.misannotated_pods) < MOST_MISANNOTATED:
+                self.misannotated_pods[key] = new
+        elif self.misannotated_pods:
+            self.misannotated_pods.pop(key, None)
         old_ips, new_ips = (pod.ips if pod is not None else () for pod in (old, new))
         self._pod_ips.move(key, old_ips, new_ips)
         self.unchecked_slices.update(self.slice_table.some_with({*old_ips, *new_ips}))
@@ -438,9 +457,27 @@ class ClusterState:
     def _take_locator(self, key: ObjectKey, old: AnyLocator | None, new: AnyLocator | None) -> Collection[Fact]:
         before = self.node(key.name)
         facts = self.locators.take(key, old, new)
-        if not key.namespace and before != self.node(key.name):
+        if not key.namespace and before != (after := self.node(key.name)):
+            self.node_labels.move(before, after)
             facts.update((node_fact(key.name), *self._moved_services(key.name)))
         return facts
+
+    def _take_stateful_set(self, _: ObjectKey, old: StatefulSet | None, new: StatefulSet | None) -> Collection[Fact]:
+        """No answer depends on a StatefulSet, only warnings do."""
+        for one, number in ((old, -1), (new, 1)):
+            if one is not None:
+                service = ObjectKey(one.namespace, one.service_name)
+                self._governed[service] += number
+                if not self._governed[service]:
+                    del self._governed[service]
+        return ()
+
+
+def _has_members(one: EndpointSlice) -> bool:
+    """Whether an endpoint of this slice is a Pod with its own name as its hostname."""
+    return any(map(_hostname, one.endpoints)) and any(
+        each.hostname and each.hostname == each.pod_name for each in one.endpoints
+    )
 
 
 def _put(values: dict[ObjectKey, T], key: ObjectKey, value: T | None) -> None:

@@ -215,11 +215,10 @@ def audit_steps(
     scenario = (yield from scenario_steps(state, nodes.nodes, changes)) if changes else None
     after_nodes = NodeGroups(scenario.nodes) if scenario is not None else nodes
     yield
-    governing = state.governing_services()
     before, after = _WorstFirst(), _WorstFirst()
     keys = {*state.policies, *(scenario.services if scenario is not None else ())}
     for key in (yield from _order_steps(keys, lambda key: key)):
-        view = service_view(state, key, governing)
+        view = service_view(state, key)
         if view is None:
             continue
         yield
@@ -271,7 +270,7 @@ def _difference(before: ServiceReport, after: ServiceReport) -> ServiceDifferenc
 
 def _service_steps(view: ServiceView, nodes: NodeGroups, topology: TopologySettings) -> Steps[ServiceReport]:
     def report_steps(found: Coverage) -> Steps[ServiceReport]:
-        findings = chain(view_findings(view, topology), coverage_finding_steps(found, nodes))
+        findings = chain(view_findings(view, topology, nodes), coverage_finding_steps(found, nodes))
         ranked = _ranked((yield from gather_steps(findings)))
         text = policy_text(view.policy)
         return ServiceReport(

@@ -64,7 +64,8 @@ class ExplainDocument(TypedDict):
     """`topodns explain --json` and /explain: the decisions behind one answer.
 
     `tried`: the keys in their order; `winner`: the one that chose the endpoints. `reason`: of the answer, "" for none.
-    `hint`: advice for the operator. `answer`: the records. `endpoints`: of the address families of the query, in the
+    `hint`: advice for the operator. `findings`: about the keys and annotations of the Service, as of an audit.
+    `answer`: the records. `endpoints`: of the address families of the query, in the
     order of the EndpointSlices.
     """
 
@@ -76,6 +77,7 @@ class ExplainDocument(TypedDict):
     winner: str | None
     reason: str
     hint: str | None
+    findings: Sequence[str]
     rcode: str
     answer: Sequence[str]
     endpoints: Sequence[EndpointObject]

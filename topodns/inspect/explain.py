@@ -4,12 +4,12 @@ The cluster of the question is chosen, its `kubernetes` plugin is run on it, and
 """
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Final
 
-from topodns.cluster.model import InvalidPolicy, ObjectKey, Policy
+from topodns.cluster.model import ObjectKey
 from topodns.cluster.state import ClusterState
 from topodns.dns.addresses import packed_address
 from topodns.dns.dnslib_text import record_lines
@@ -38,7 +38,8 @@ from topodns.plugins.view.settings import View
 from topodns.query.plugin import Client, Resolution
 from topodns.topology.claim_trust import Claim
 from topodns.topology.client_locator import ClientLocator
-from topodns.topology.select import Location, Reason
+from topodns.topology.findings import Finding, service_findings
+from topodns.topology.select import Location, OnInvalid, Reason
 
 SHOWN: Final = 100  # records in the text for the topology page
 
@@ -105,6 +106,7 @@ class Explanation:
     winner: str
     reason: str  # of the selection, of an empty answer or of NXDOMAIN; "" for neither
     hint: str  # advice for the operator about an unlocated client; "" for none
+    findings: tuple[str, ...]  # about the keys and annotations of the Service (`topology.findings`)
     rcode: str
     answer: tuple[str, ...]
     endpoints: tuple[EndpointObject, ...]  # ready ones of a headless Service, whether the client gets them or not
@@ -120,6 +122,7 @@ class Explanation:
             "winner": self.winner or None,
             "reason": self.reason,
             "hint": self.hint or None,
+            "findings": list(self.findings),
             "rcode": self.rcode,
             "answer": list(self.answer),
             "endpoints": list(self.endpoints),
@@ -173,7 +176,9 @@ def explanation_steps(clusters: Collection[Cluster], question: ExplainQuestion) 
     endpoints: tuple[EndpointObject, ...] = ()
     if resolution.response.rcode in (Rcode.NOERROR, Rcode.REFUSED):
         endpoints = yield from verdict_steps(cluster, kubernetes, query, location, ranks)
-    return _explanation(cluster, query, client, location, resolution, tuple(answer), endpoints)
+    findings = yield from gather_steps(_findings(cluster, resolution))
+    texts = tuple(found.text for found in findings)
+    return _explanation(cluster, query, client, location, resolution, tuple(answer), endpoints, texts)
 
 
 def _location(resolution: Resolution, client: Client | None, locator: ClientLocator | None) -> Location:
@@ -202,9 +207,11 @@ def _explanation(
     resolution: Resolution,
     answer: tuple[str, ...],
     endpoints: tuple[EndpointObject, ...],
+    findings: tuple[str, ...],
 ) -> Explanation:
     selection = resolution.selection
-    policy = policy_text(_policy_of(cluster.state, resolution))
+    service = _service_of(resolution)
+    policy = policy_text(cluster.state.policies.get(service) if service is not None else None)
     return Explanation(
         client=str(ip_address(client.address)) if client is not None else "",
         node=location.node_name,
@@ -218,18 +225,26 @@ def _explanation(
         winner=selection.key if selection is not None else "",
         reason=answer_reason(cluster, query, resolution),
         hint=operator_hint(cluster, client.address if client is not None and not location.node_name else None),
+        findings=findings,
         rcode=rcode_text(resolution.response.rcode),
         answer=answer,
         endpoints=endpoints,
     )
 
 
-def _policy_of(state: ClusterState, resolution: Resolution) -> Policy | InvalidPolicy | None:
-    """The policy of the first Service among the answer's facts (dependencies); None if it has none, or no Service."""
+def _service_of(resolution: Resolution) -> ObjectKey | None:
+    """The first Service among the answer's facts (dependencies); None if there is none."""
     for fact in resolution.facts:
         if fact.kind == "service" and isinstance(fact.name, str):
-            return state.policies.get(ObjectKey(fact.namespace, fact.name))
+            return ObjectKey(fact.namespace, fact.name)
     return None
+
+
+def _findings(cluster: Cluster, resolution: Resolution) -> Iterator[Finding | None]:
+    """The findings about the keys and annotations of the Service asked for, in steps; none without `topology`."""
+    service = _service_of(resolution)
+    if service is not None and cluster.topology is not None:
+        yield from service_findings(cluster.state, service, cluster.topology.on_invalid is OnInvalid.IGNORE)
 
 
 def _cluster_of(clusters: Collection[Cluster], query: Query, client: Client | None) -> Cluster:

@@ -7,13 +7,31 @@ from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from ipaddress import ip_address
 from typing import Final
 
-from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, Kind, Pod, Policy
+from topodns.cluster.model import ANY_KEY, Kind, ObjectKey, Pod, Policy
 from topodns.cluster.state import ClusterState
-from topodns.inspect.model import ClientGroup, Coverage, NodeGroups, PodKey, ServiceView, pod_key
+from topodns.inspect.model import (
+    ClientGroup,
+    Coverage,
+    NodeGroups,
+    PodKey,
+    ServiceView,
+    Steps,
+    gather_steps,
+    pod_key,
+)
 from topodns.inspect.text import counted, named
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.client_locator import ClientLocator, Method
-from topodns.topology.findings import CLUSTER, MAX_NAMED, Finding, Severity, key_findings
+from topodns.topology.findings import (
+    CLUSTER,
+    MAX_NAMED,
+    Finding,
+    Severity,
+    key_findings,
+    notice_findings,
+    partial_findings,
+)
+from topodns.topology.key_labels import absent_keys, shadowed_keys
 from topodns.topology.select import OnInvalid
 
 MAX_SKEW: Final = 2.0  # times the mean load, which an endpoint may have without a finding
@@ -25,10 +43,13 @@ _BY_CIDR: Final = frozenset({Method.PODCIDR, Method.PODCIDR_UNVERIFIED})
 _NOT_BY_POD: Final = _BY_CIDR | {Method.NODES, Method.SLICES}
 
 
-def view_findings(service: ServiceView, topology: TopologySettings) -> Iterator[Finding]:
-    """The findings about the keys of a Service (`topology.findings`), under the options of `topology`."""
+def view_findings(service: ServiceView, topology: TopologySettings, nodes: NodeGroups) -> Iterator[Finding]:
+    """The findings about the keys of a Service (`topology.findings`), under the options of `topology`.
+
+    Once its coverage is known: then `nodes` has the labels counted.
+    """
     ignored = topology.on_invalid is OnInvalid.IGNORE
-    return key_findings(service.key, service.policy, service.governing, ignored)
+    return key_findings(service.key, service.policy, service.governing, ignored, nodes.labels)
 
 
 def coverage_finding_steps(found: Coverage, nodes: NodeGroups) -> Iterator[Finding | None]:
@@ -58,6 +79,15 @@ def coverage_finding_steps(found: Coverage, nodes: NodeGroups) -> Iterator[Findi
     if found.skew > MAX_SKEW:
         yield _skewed(found)
     yield from _ineffective(found, policy, nodes, judged.winners)
+
+
+def notice_steps(state: ClusterState) -> Steps[dict[ObjectKey, tuple[str, ...]]]:
+    """The texts of the findings about annotations, by Service; without those about none."""
+    found: dict[ObjectKey, tuple[str, ...]] = {}
+    for each in (yield from gather_steps(notice_findings(state))):
+        found[each.service] = (*found.get(each.service, ()), each.text)
+    found.pop(CLUSTER, None)
+    return found
 
 
 class _Sole:
@@ -144,13 +174,9 @@ def _skewed(found: Coverage) -> Finding:
 def _ineffective(found: Coverage, policy: Policy, nodes: NodeGroups, winners: Set[str]) -> Iterator[Finding]:
     if not found.nodes:
         return
-    labels = nodes.grouping(frozenset(policy.labels))
-    keys = [key for key in policy.keys if key != ANY_KEY]
-    absent = tuple(key for key in keys if key != HOSTNAME_LABEL and not labels.has(key))
-    if absent:
-        text = f"no Node has the label {', '.join(absent)}, which therefore never matches"
-        yield Finding(found.service.key, "ineffective", text, keys=absent)
-    idle = tuple(key for key in keys if key not in winners and key not in absent)
+    yield from partial_findings(found.service.key, policy, nodes.labels, nodes.nodes.values())
+    never = {*absent_keys(policy.keys, nodes.labels), *(key for key, _ in shadowed_keys(policy.keys, nodes.labels))}
+    idle = tuple(key for key in policy.keys if key not in (ANY_KEY, *winners, *never))
     if idle:
         text = f"the key {', '.join(idle)} decides for no client at present"
         yield Finding(found.service.key, "ineffective", text, Severity.INFO, keys=idle)

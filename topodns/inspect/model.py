@@ -4,12 +4,13 @@ A ServiceView and the NodeGroups are made of a state and changed for a what-if (
 makes a Coverage of both.
 """
 
-from collections.abc import Collection, Container, Generator, Iterable, Iterator, Mapping
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
 from topodns.cluster.endpoints import Group
 from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Endpoint, InvalidPolicy, Node, ObjectKey, Policy
+from topodns.cluster.node_labels import NodeLabels
 from topodns.cluster.state import ClusterState
 from topodns.memory.bounded import LRUCache
 from topodns.topology.select import Reason
@@ -44,7 +45,7 @@ class ServiceView:
 
     key: ObjectKey
     policy: Policy | InvalidPolicy | None = None
-    governing: bool = False  # a StatefulSet's spec.serviceName names it
+    governing: bool = False  # of a StatefulSet: see `ClusterState.governs`
     ipv4: tuple[Endpoint, ...] = ()
     ipv6: tuple[Endpoint, ...] = ()
 
@@ -66,11 +67,10 @@ def pod_key(endpoint: Endpoint) -> PodKey:
     return endpoint.node_name, endpoint.pod_name or endpoint.address
 
 
-def service_view(state: ClusterState, key: ObjectKey, governing: Container[ObjectKey] = ()) -> ServiceView | None:
+def service_view(state: ClusterState, key: ObjectKey) -> ServiceView | None:
     """The view of one Service; None if there is no headless Service of this key.
 
-    `governing`: the state's `governing_services()`, which is taken once for many views. Builds the Service's Backends
-    if no query has yet: about 1 ms for 1,000 endpoints.
+    Builds the Service's Backends if no query has yet: about 1 ms for 1,000 endpoints.
     """
     service = state.service(key)
     if service is None or not service.headless:
@@ -79,7 +79,7 @@ def service_view(state: ClusterState, key: ObjectKey, governing: Container[Objec
     return ServiceView(
         key,
         state.policies.get(key),
-        key in governing,
+        state.governs(key),
         pools[4].everyone.endpoints,
         pools[6].everyone.endpoints,
     )
@@ -142,11 +142,6 @@ class NodeGrouping:
     def add(self, node: Node) -> None:
         self._members.setdefault(self.values(node), []).append(node)
 
-    def has(self, label: str) -> bool:
-        """Whether any Node has this label, one of those that the groups are made by."""
-        at = 1 + self._labels.index(label)
-        return any(values[at] is not None for values in self._members)
-
     def values(self, node: Node) -> _Values:
         """The key of this Node's group: "" if it has labels, else None; then its value of each label, None for none."""
         labels = node.labels
@@ -163,9 +158,29 @@ class NodeGroups:
         self.nodes = dict(nodes)
         self._groupings: LRUCache[tuple[str, ...], NodeGrouping] = LRUCache(MAX_GROUPINGS)
         self._by_other_hostname: dict[str, list[str]] | None = None  # names of Nodes whose hostname is another
+        self._counted: NodeLabels | None = None
+
+    @property
+    def labels(self) -> NodeLabels:
+        """The labels of these Nodes; in small steps, `grouping_steps` has them counted."""
+        for _ in self._count_steps():
+            pass
+        assert self._counted is not None
+        return self._counted
+
+    def _count_steps(self) -> Iterator[None]:
+        if self._counted is not None:
+            return
+        counted = NodeLabels()
+        for at, node in enumerate(self.nodes.values(), 1):
+            counted.move(None, node)
+            if at % STEP == 0:
+                yield
+        self._counted = counted
 
     def grouping_steps(self, labels: frozenset[str]) -> Iterator[None]:
         """Make the grouping by these labels and the zone, if it is not kept, in small steps; then `grouping` has it."""
+        yield from self._count_steps()
         wanted = _wanted(labels)
         if wanted in self._groupings:
             return

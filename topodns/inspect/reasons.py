@@ -78,7 +78,8 @@ def _without_effect(cluster: Cluster, query: Query) -> str:
         return ""
     key = ObjectKey(name.namespace, name.service)
     service = cluster.state.service(key)
-    if service is not None and not service.headless and key in cluster.state.policy_notices():
+    misplaced = any(notice.kind == "misplaced" for notice in cluster.state.notices.get(key, ()))
+    if service is not None and not service.headless and misplaced:
         if service.external_name is not None:
             return "keys have no effect: the Service is of type ExternalName"
         return "keys have no effect: the Service has a ClusterIP"

@@ -65,6 +65,7 @@ def explanation_text(explained: Mapping[str, object]) -> str:
         lines.append(_line("because", str(explained["reason"])))
     if explained["hint"]:
         lines.append(_line("hint", str(explained["hint"])))
+    lines += _lines("finding", map(str, items(explained.get("findings", []))))
     lines += _lines("ready", _endpoint_texts(list(map(mapping, items(explained["endpoints"])))))
     lines.append(_line("answer", str(explained["rcode"])))
     lines += [_line("", str(record)) for record in items(explained["answer"])]

@@ -1,20 +1,25 @@
-"""Findings about the key lists of a cluster's Services and objects that are left out, and their type. They need no
-endpoints: they are in the log, in Events and in an audit. Those about endpoints are in `inspect.findings`.
+"""Findings about the key lists and annotations of a cluster's Services and objects that are left out, and their type.
+
+They are in the log, in Events, in `explain`, on the page and in an audit. Those about the endpoints that clients get
+are in `inspect.findings`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
 from topodns.cluster.left_out import FURTHER
-from topodns.cluster.model import EndpointSlice, InvalidPolicy, ObjectKey, Policy
+from topodns.cluster.model import ANY_KEY, EndpointSlice, InvalidPolicy, Node, Notice, ObjectKey, Policy
+from topodns.cluster.node_labels import NodeLabels
 from topodns.cluster.state import ClusterState
+from topodns.topology.key_labels import absent_keys, nearest_label, nodes_without, partial_keys, shadowed_keys
 
 CLUSTER: Final = ObjectKey("", "")
 """In place of a Service, for findings about all of them."""
 
 MAX_NAMED: Final = 10  # Nodes, zones, endpoints or Pods that a finding names
+_SHOWN: Final = 5  # Nodes in the text
 
 _GOVERNING: Final = (
     "topology keys on the governing Service of a StatefulSet hide its members from each other when they look up the "
@@ -35,12 +40,15 @@ class Severity(StrEnum):
 class Finding:
     """One problem of one Service's policy, or of the whole cluster (service CLUSTER). `kind` is one of
 
+    annotation: an annotation of the Service, or of its Pods, has no effect: its name is unknown, for example.
+    annotation_of_pods: the same of Pods that no Service has as endpoints.
     invalid: the key list breaks a rule. mended: parts of the list are ignored, or topodns.io/ttl is ignored or clamped.
     governing: the Service is a StatefulSet's governing one, so its members may not find each other. misplaced: the
     Service has keys, but is not headless. overridden: two annotations are set, one of them wins.
     uncovered: clients on some Nodes get no endpoint. empty: no endpoint is ready. single_point: an endpoint alone
     serves clients on several Nodes. skew: an endpoint has far more clients than others. ineffective: a key that no Node
-    has, or that decides for no client. unlocated: clients that cannot be located. no_nodes: no Node is known.
+    has, or that decides for no client. partial: a key that only some Nodes have. unlocated: clients that cannot be
+    located. no_nodes: no Node is known.
     left_out: objects of the Service are left out (`cluster.left_out`), so its names are SERVFAIL.
     left_out_of_namespace: the same of a namespace, without a Service.
     """
@@ -69,12 +77,37 @@ def policy_findings(state: ClusterState, ignored: bool) -> Iterator[Finding | No
     The state may change between steps: a Service is taken as it was at the first one.
 
     `ignored` is on_invalid: True (ignore) leaves a Service with an invalid policy unfiltered, False (deny) empties it.
+    Of labels that only some Nodes have there is a finding for each label, not for each Service.
     """
-    governing = state.governing_services()
+    partial: dict[str, list[ObjectKey]] = {}
     for key, policy in tuple(state.policies.items()):
-        yield from key_findings(key, policy, key in governing, ignored)
+        yield from key_findings(key, policy, state.governs(key), ignored, labels_of(state))
+        for label in partial_keys(policy, labels_of(state)) if isinstance(policy, Policy) else ():
+            partial.setdefault(label, []).append(key)
+        yield None
+    for label, services in partial.items():
+        if without := nodes_without(label, state.all_nodes().values()):
+            first, more = services[0], f" and {len(services) - 1} more" if len(services) > 1 else ""
+            text = f"{_lacking(label, without, state.node_labels)}; it is a topology key of {first}{more}"
+            yield Finding(CLUSTER, "partial", text, Severity.INFO, len(without), tuple(without[:MAX_NAMED]))
         yield None
     yield from notice_findings(state)
+
+
+def service_findings(state: ClusterState, key: ObjectKey, ignored: bool) -> Iterator[Finding | None]:
+    """The findings about the keys and annotations of one Service, in steps; `ignored` as of `policy_findings`.
+
+    Without labels that only some Nodes have: an explanation names those of the client and of each endpoint.
+    """
+    yield from key_findings(key, state.policies.get(key), state.governs(key), ignored, labels_of(state))
+    yield from _noted(key, state.notices.get(key, ()))
+    for found in _pod_findings(state):
+        yield found if found is not None and found.service == key else None
+
+
+def labels_of(state: ClusterState) -> NodeLabels:
+    """The labels of the Nodes once these are listed; before, of none."""
+    return state.node_labels if state.synced else NodeLabels()
 
 
 MAX_LEFT_OUT: Final = 100  # Services of which objects are left out; there is a finding for each namespace, too
@@ -102,23 +135,49 @@ def left_out_findings(state: ClusterState) -> Iterator[Finding | None]:
         yield Finding(service, "left_out", f"{what} left out: {_TOO_MANY}; its names are SERVFAIL", Severity.ERROR)
 
 
-def notice_findings(state: ClusterState) -> Iterator[Finding]:
-    """The findings about keys without effect, as the Service is not headless, or another annotation wins.
+def notice_findings(state: ClusterState) -> Iterator[Finding | None]:
+    """The findings about annotations, in steps: of unknown names, without effect, or where another annotation wins.
 
     The state may change between two findings.
     """
-    for key, notice in tuple(state.policy_notices().items()):
-        service = state.service(key)
-        if service is not None and service.headless:
-            yield Finding(key, "overridden", notice, Severity.INFO)
-        else:
-            yield Finding(key, "misplaced", notice)
+    for key, notices in tuple(state.notices.items()):
+        yield from _noted(key, notices)
+    yield from _pod_findings(state)
+
+
+def _noted(key: ObjectKey, notices: Iterable[Notice]) -> Iterator[Finding]:
+    return (Finding(key, notice.kind, notice.text, Severity(notice.severity)) for notice in notices)
+
+
+def _pod_findings(state: ClusterState) -> Iterator[Finding | None]:
+    """The findings about annotations of Pods that only a Service can have: one for each Service, not for each Pod.
+
+    The text of a finding does not change while Pods come and go.
+    """
+    found: dict[Finding, None] = {}
+    for pod in tuple(state.misannotated_pods.values()):
+        yield None
+        listed = {key for address in pod.ips for key, _ in state.endpoints_with_address(address)}
+        services = {key: service for key in sorted(listed) if (service := state.service(key)) is not None}
+        headless = [key for key, service in services.items() if service.headless]
+        for bad in pod.bad:
+            effect = f"the annotation {bad.name!r}, which has no effect on a Pod"
+            for key in headless or services:
+                text = f"its Pods have {effect}: put {bad.meant!r} on the Service"
+                found[Finding(key, "annotation", text)] = None
+            if not services:
+                text = f"Pods of namespace {pod.namespace!r} that no Service has as endpoints have {effect}"
+                found[Finding(CLUSTER, "annotation_of_pods", f"{text}: put {bad.meant!r} on a headless Service")] = None
+    yield from found
 
 
 def key_findings(
-    key: ObjectKey, policy: Policy | InvalidPolicy | None, governing: bool, ignored: bool
+    key: ObjectKey, policy: Policy | InvalidPolicy | None, governing: bool, ignored: bool, labels: NodeLabels
 ) -> Iterator[Finding]:
-    """The findings about one Service's key list alone; the arguments are those of `policy_findings`."""
+    """The findings about one Service's key list; the arguments are those of `policy_findings`, and the Nodes' labels.
+
+    None about labels that only some Nodes have, which is often meant: `partial_findings`.
+    """
     if isinstance(policy, InvalidPolicy):
         effect = "the Service stays unfiltered" if ignored else "no client gets an endpoint (on_invalid deny)"
         text = f"topology {policy.source.value}: {policy.problem}; {effect}"
@@ -128,5 +187,35 @@ def key_findings(
         return
     for warning in policy.warnings:
         yield Finding(key, "mended", f"topology {policy.source.value}: {warning}")
-    if governing and not policy.is_empty:
+    if governing and not policy.is_empty and policy.keys != (ANY_KEY,):
         yield Finding(key, "governing", _GOVERNING)
+    if labels.nodes:
+        yield from _label_findings(key, policy, labels)
+
+
+def _label_findings(key: ObjectKey, policy: Policy, labels: NodeLabels) -> Iterator[Finding]:
+    for each in absent_keys(policy.keys, labels):
+        nearest = nearest_label(each, labels.names)
+        meant = f"; did you mean {nearest}?" if nearest else ""
+        text = f"no Node has the label {each}, which therefore never matches{meant}"
+        yield Finding(key, "ineffective", text, keys=(each,))
+    for each, before in shadowed_keys(policy.keys, labels):
+        text = f"the key {each} never decides, since {before} before it always matches; put {each} first"
+        yield Finding(key, "ineffective", text, keys=(each,))
+
+
+def partial_findings(
+    key: ObjectKey, policy: Policy | InvalidPolicy | None, labels: NodeLabels, nodes: Collection[Node]
+) -> Iterator[Finding]:
+    """The findings about keys of one Service that some of these Nodes have as a label, and others do not."""
+    for each in partial_keys(policy, labels) if isinstance(policy, Policy) else ():
+        if without := nodes_without(each, nodes):
+            named = tuple(without[:MAX_NAMED])
+            text = _lacking(each, without, labels)
+            yield Finding(key, "partial", text, Severity.INFO, len(without), named, keys=(each,))
+
+
+def _lacking(label: str, without: Sequence[str], labels: NodeLabels) -> str:
+    more = f" and {len(without) - _SHOWN} more" if len(without) > _SHOWN else ""
+    names = ", ".join(without[:_SHOWN])
+    return f"{len(without)} of {labels.nodes} Nodes lack the label {label}, so it matches nothing there: {names}{more}"

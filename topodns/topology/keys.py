@@ -6,10 +6,11 @@ InvalidPolicy out.
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from topodns.cluster.annotations import OPENYURT, SUPEREDGE, TOPOLOGY_KEYS, TTL, BadAnnotation
 from topodns.cluster.api_names import is_label_key
 from topodns.cluster.model import (
     ANY_KEY,
@@ -19,6 +20,7 @@ from topodns.cluster.model import (
     InvalidPolicy,
     KeyReader,
     KeySource,
+    Notice,
     Policy,
     Service,
     ServiceKeys,
@@ -32,6 +34,7 @@ MAX_TTL: Final = 300
 
 _TOO_LONG: Final = f"expected at most {MAX_KEYS_TEXT} characters"
 _SWITCHED_OFF: Final = ("none",)
+_OWN_DOMAIN: Final = "topodns.io/"
 _SHOWN_CHARACTERS: Final = 80  # of an annotation quoted in a message: an annotation may have 256 KiB
 _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 
@@ -40,10 +43,48 @@ def key_reader(sources: Sequence[KeySource]) -> KeyReader:
     """The function by which a ClusterState reads the topology keys of each Service, from these sources in order."""
 
     def read(service: Service) -> ServiceKeys:
-        notice = misplaced(service, sources) or overridden(service, sources)
-        return ServiceKeys(policy_of(service, sources), notice)
+        policy = policy_of(service, sources)
+        notices = [bad_annotation(each) for each in service.topology.bad]
+        if notice := misplaced(service, sources):
+            notices.append(Notice("misplaced", "warning", notice))
+        elif notice := overridden(service, sources):
+            notices.append(Notice("overridden", "info", notice))
+        unused = _unused_annotations(service, sources, policy)
+        notices += (Notice("annotation", "warning", text) for text in unused)
+        return ServiceKeys(policy, tuple(notices))
 
     return read
+
+
+def bad_annotation(found: BadAnnotation) -> Notice:
+    """The notice about an annotation of a Service that has an unknown name, or no text for a value."""
+    if found.value:
+        text = f"annotation {found.name!r}: expected text, found {found.value}: put it in quotes; it has no effect"
+        return Notice("annotation", "error", text)
+    known = f"did you mean {found.meant!r}?" if found.meant else f"expected {TOPOLOGY_KEYS!r} or {TTL!r}"
+    own = found.name.lower().startswith(_OWN_DOMAIN)
+    text = f"annotation {found.name!r} is unknown and has no effect, {known}"
+    return Notice("annotation", "error" if own else "warning", text)
+
+
+def _unused_annotations(
+    service: Service, sources: Sequence[KeySource], policy: Policy | InvalidPolicy | None
+) -> Iterator[str]:
+    """Warnings about known annotations that are not read here, or not without others, or have an unknown value."""
+    inputs = service.topology
+    if inputs.ttl is not None and policy is None and not misplaced(service, sources):
+        yield f"annotation {TTL!r} has no effect without topology keys"
+    if not service.headless:
+        return
+    for source, name, value in (
+        (KeySource.ANNOTATION, TOPOLOGY_KEYS, inputs.annotation),
+        (KeySource.SUPEREDGE, SUPEREDGE, inputs.superedge),
+    ):
+        if value is not None and source not in sources:
+            yield f"annotation {name!r} has no effect: `{source.value}` is not in the option `keys`"
+    if (inputs.openyurt or "").strip() and KeySource.OPENYURT in sources and _from_openyurt(inputs) is None:
+        expected = "expected kubernetes.io/hostname, openyurt.io/nodepool or kubernetes.io/zone"
+        yield f"annotation {OPENYURT!r} has no effect: {expected}, found {_shown(inputs.openyurt or '')}"
 
 
 def policy_of(service: Service, sources: Sequence[KeySource]) -> Policy | InvalidPolicy | None:

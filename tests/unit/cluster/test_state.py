@@ -22,10 +22,12 @@ from topodns.cluster.model import (
     Change,
     ClusterObject,
     Deleted,
+    Endpoint,
     EndpointSlice,
     InvalidPolicy,
     KeySource,
     Kind,
+    MisannotatedPod,
     ObjectKey,
     Policy,
     Replaced,
@@ -33,7 +35,7 @@ from topodns.cluster.model import (
     Upserted,
     kind_of,
 )
-from topodns.cluster.state import ClusterState
+from topodns.cluster.state import MOST_MISANNOTATED, ClusterState
 from topodns.dependency import EVERYTHING, Fact, address_fact, namespace_fact, node_fact, service_fact
 from topodns.topology.keys import key_reader
 
@@ -468,9 +470,47 @@ def test_all_pods_that_claim_an_address_are_kept() -> None:
     assert state.pods_with_address(packed("10.0.0.1")) == ()
 
 
-def test_governing_services_are_those_that_stateful_sets_name() -> None:
-    state = state_of(stateful_set("db", "db"), stateful_set("cache", "", "shop"))
-    assert state.governing_services() == {DB}
+def test_a_governing_service_is_one_that_a_stateful_set_names() -> None:
+    db = stateful_set("db", "db")
+    state = state_of(db, stateful_set("more", "db"), stateful_set("cache", "", "shop"))
+    assert state.governs(DB)
+    assert not state.governs(ObjectKey("shop", "db"))
+    state.apply(Deleted("StatefulSet", ObjectKey("default", "more")), 1)
+    assert state.governs(DB)
+    state.apply(Deleted("StatefulSet", db.key), 1)
+    assert not state.governs(DB)
+
+
+@pytest.mark.parametrize(
+    ("one", "governs"),
+    [
+        pytest.param(endpoint("10.0.0.1", "n1", hostname="db-0", pod="db-0"), True, id="a member"),
+        pytest.param(endpoint("10.0.0.1", hostname="db-0", pod="db-0", ready=False), True, id="one that is not ready"),
+        pytest.param(endpoint("10.0.0.1", "n1", pod="db-0"), False, id="without a hostname: of another Service"),
+        pytest.param(endpoint("10.0.0.1", "n1", hostname="db", pod="db-7d9"), False, id="a hostname of its own"),
+        pytest.param(endpoint("10.0.0.1", hostname="db-0", target="db-0"), False, id="no Pod"),
+    ],
+)
+def test_a_governing_service_is_one_whose_endpoints_have_the_names_of_their_pods(one: Endpoint, governs: bool) -> None:
+    slices = endpoint_slice("db", endpoint("10.0.0.9", "n9"), name="db-a"), endpoint_slice("db", one, name="db-b")
+    state = state_of(*slices)
+    assert state.governs(DB) is governs
+    state.apply(Deleted("EndpointSlice", slices[1].key), 1)
+    assert not state.governs(DB)
+
+
+def test_of_pods_with_annotations_of_a_service_a_bounded_number_is_kept() -> None:
+    state = state_of()
+    pods = [MisannotatedPod("default", f"p{at}", (packed("10.0.0.1"),)) for at in range(MOST_MISANNOTATED + 5)]
+    for each in pods:
+        state.apply(Upserted(each), 0)
+    assert list(state.misannotated_pods.values()) == pods[:MOST_MISANNOTATED]
+    state.apply(Upserted(pod("p0", ["10.0.0.1"])), 1)  # mended
+    state.apply(Deleted("Pod", pods[1].key), 1)
+    state.apply(Upserted(pods[-1]), 1)  # unchanged, so no event
+    assert list(state.misannotated_pods.values()) == pods[2:MOST_MISANNOTATED]
+    state.apply(Upserted(replace(pods[-1], node_name="n1")), 1)
+    assert len(state.misannotated_pods) == MOST_MISANNOTATED - 1
 
 
 def test_counts_are_the_number_of_held_objects_by_kind() -> None:
@@ -602,7 +642,9 @@ def test_after_any_changes_a_state_answers_like_one_that_was_given_the_outcome(c
         fresh.apply(replaced(kind, outcome), 0)
     assert answers_of(state) == answers_of(fresh)
     assert state.counts() == fresh.counts()
-    assert state.governing_services() == fresh.governing_services()
+    named = [ObjectKey("default", name) for name in ("db", "web", "cache", "a", "b")]
+    assert [*map(state.governs, named)] == [*map(fresh.governs, named)]
+    assert (state.node_labels.nodes, state.node_labels.names) == (fresh.node_labels.nodes, fresh.node_labels.names)
 
 
 @given(st.lists(CHANGES, max_size=8), CHANGES)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.audits import run_audit
 from tests.support.model_builders import endpoint, endpoint_slice, node, node_locator, pod, service
+from topodns.cluster.annotations import TOPOLOGY_KEYS, BadAnnotation
 from topodns.cluster.model import ClusterObject, Deleted, KeySource, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.inspect.audit import STEP, AuditReport, ServiceDifference, audit_steps, difference_steps
@@ -96,6 +97,17 @@ def test_findings_about_no_service_with_keys_are_apart() -> None:
         (("", ""), "unlocated"),
         (("default", "web"), "misplaced"),
     ]
+
+
+def test_findings_about_annotations_are_apart_and_those_about_keys_are_with_their_service() -> None:
+    """Keys of a governing Service hide its members; it is known by the names of its endpoints."""
+    bad = BadAnnotation("topology-keys", TOPOLOGY_KEYS)
+    members = [endpoint(f"10.0.0.{at}", f"a{at}", hostname=f"db-{at}", pod=f"db-{at}") for at in (1, 2)]
+    db = service("db", annotation=f"zone,{Z},*", bad=(bad,))
+    report = audited(*NODES, db, endpoint_slice("db", *members))
+    assert [(each.service.name, each.kind) for each in report.others] == [("db", "annotation")]
+    kinds = {each.kind for each in report.services[0].findings}
+    assert {"governing", "ineffective"} <= kinds
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The decisions of an explanation: the cluster, the node and its method, and the keys with their matches."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,18 @@ def test_a_policy_is_named_with_its_source_and_its_problem(served: Settings) -> 
     assert (good.source, good.keys, good.problem) == ("annotation", ("rack", "hall"), "")
     assert (wrong.source, wrong.keys) == ("annotation", ())
     assert wrong.problem == "expected a label key or *, found 'not a key'"
+
+
+def test_what_is_wrong_with_keys_and_annotations_is_there_in_the_words_of_the_log(directory: Path) -> None:
+    misspelt = {"name": "misspelt", "namespace": "shop", "annotations": {"topodns.io/topologykeys": "rack"}}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": misspelt, "spec": {"clusterIP": "None"}}
+    with (directory / "cluster.yaml").open("a") as manifests:
+        manifests.write(f"---\n{json.dumps(service)}\n")
+    name = "annotation 'topodns.io/topologykeys' is unknown and has no effect"
+    asked = explained(with_topology(directory), "misspelt", node="two")
+    assert asked.findings == (f"{name}, did you mean 'topodns.io/topology-keys'?",)
+    assert explained(with_topology(directory), "soft", node="two").findings == ()
+    assert explained(without_topology(directory), "misspelt", client="10.0.0.1").findings == ()
 
 
 def test_options_of_the_corefile_count(directory: Path) -> None:

@@ -107,13 +107,19 @@ def test_a_load_far_above_the_mean_is_a_skew() -> None:
     )
 
 
-def test_a_key_that_no_node_has_is_a_warning_and_one_that_decides_for_none_is_not() -> None:
-    some = endpoint("10.0.0.1", "a1"), endpoint("10.0.0.2", "a1")
-    found = covered(*some, keys=f"{Z},{H},example.com/rack,*", a1="a", b1="b")
-    assert found == [
-        ("warning", "ineffective", "no Node has the label example.com/rack, which therefore never matches"),
-        ("info", "ineffective", f"the key {H} decides for no client at present"),
-    ]
+def test_a_key_that_decides_for_no_client_is_worth_a_word_unless_it_never_can() -> None:
+    """Keys that never can are among the findings about the list itself."""
+    some = endpoint("10.0.0.1", "a1"), endpoint("10.0.0.2", "a1"), endpoint("10.0.0.3", "b1")
+    idle = ("info", "ineffective", f"the key {Z} decides for no client at present")
+    assert covered(*some, keys=f"{H},{Z},*", a1="a", b1="b") == [idle]
+    assert covered(*some, keys=f"{Z},{H},example.com/rack,*", a1="a", b1="b") == []
+
+
+def test_a_key_that_only_some_nodes_have_is_worth_a_word() -> None:
+    some = endpoint("10.0.0.1", "a1"), endpoint("10.0.0.3", "b1")
+    text = f"1 of 3 Nodes lack the label {Z}, so it matches nothing there: c1"
+    found = covered(*some, keys=f"{Z},*", a1="a", b1="b", c1="")
+    assert ("info", "partial", text) in found
 
 
 def test_a_service_without_ready_endpoints_is_empty_and_nothing_else() -> None:

@@ -40,7 +40,7 @@ def test_the_endpoints_are_those_of_the_state_and_no_copies() -> None:
 
 def test_a_governing_service_is_known_as_one() -> None:
     state = state_of(service("db", annotation=ZONE), stateful_set("db", "db"))
-    view = service_view(state, DB, state.governing_services())
+    view = service_view(state, DB)
     assert view is not None
     assert view.governing
 

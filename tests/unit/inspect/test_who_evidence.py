@@ -181,7 +181,7 @@ def test_the_contradictions_of_a_flood_of_slices_are_bounded() -> None:
 def keyed(*lists: tuple[str, ...]) -> ClusterState:
     """A state with a Service for each list of topology keys."""
     policies = {f"s{at}": Policy(keys, KeySource.ANNOTATION) for at, keys in enumerate(lists)}
-    state = ClusterState(frozenset(), lambda service: ServiceKeys(policies[service.name], None))
+    state = ClusterState(frozenset(), lambda service: ServiceKeys(policies[service.name], ()))
     for name in policies:
         state.apply(Upserted(Service("shop", name, headless=True)), 0)
     return state

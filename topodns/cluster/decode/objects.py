@@ -5,10 +5,12 @@ Strings that repeat over objects (Nodes, namespaces, labels) are interned, since
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from sys import intern
 from typing import Any, Final, Generic, NamedTuple
 
+from topodns.cluster.annotations import OPENYURT, SUPEREDGE, TOPOLOGY_KEYS, TTL, bad_on_pod, bad_on_service
 from topodns.cluster.decode.fields import (
     MAX_LISTED,
     interned,
@@ -49,11 +51,12 @@ from topodns.cluster.decode.structs import (
     StructReader,
     read_identity,
 )
-from topodns.cluster.decode.unreadable_elements import LeftOutElements
+from topodns.cluster.decode.unreadable_elements import LeftOutElements, described
 from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import (
     MAX_KEYS_TEXT,
     ClusterObject,
+    MisannotatedPod,
     Namespace,
     Node,
     Pod,
@@ -138,12 +141,21 @@ def decode_whole(kind: str, source: Source, selector: Selector | None = None) ->
         if read.api_version and read.api_version not in rule.api_versions:
             return None
         objects = tuple(rule.decode(read, left_out)) if _selected(read, selector) else ()
+        if isinstance(source, Mapping):
+            _leave_out_values(read.metadata.annotations or {}, left_out)
         return Decoded(read.metadata, objects, str(left_out) if left_out.number else "")
     except (*UNREADABLE, ValueError) as error:
         api_version, name = read_identity(source)
         if api_version and api_version not in rule.api_versions:
             return None
         raise DecodeError(kind, name, str(error)) from error
+
+
+def _leave_out_values(annotations: Mapping[str, Any], left_out: LeftOutElements) -> None:
+    """An API server has texts alone, and refuses a manifest with other values, such as a number without quotes."""
+    for name, value in annotations.items():
+        if not isinstance(value, str):
+            left_out.add(f"metadata.annotations.{name}", f"expected text, found {described(value)}: put it in quotes")
 
 
 def _selected(read: ApiObject, selector: Selector | None) -> bool:
@@ -177,7 +189,7 @@ def _node_addresses(entries: Sequence[ApiNodeAddress]) -> Iterator[tuple[str, st
             yield f"status.addresses[{at}]", entry.address
 
 
-def _foreign_addresses(texts: Iterable[tuple[str, str | None]], left_out: LeftOutElements) -> tuple[bytes, ...]:
+def _foreign_addresses(texts: Iterable[tuple[str, Any]], left_out: LeftOutElements) -> tuple[bytes, ...]:
     """The distinct addresses of (path, text) that a CNI, a cloud or a load balancer writes; empty texts are skipped.
 
     A `/LENGTH` after an address is cut off.
@@ -186,7 +198,7 @@ def _foreign_addresses(texts: Iterable[tuple[str, str | None]], left_out: LeftOu
     for place, text in texts:
         try:
             if text:
-                found[parse_address(text.partition("/")[0])] = None
+                found[parse_address(str(text).partition("/")[0])] = None
         except ValueError as error:
             left_out.add(place, error)
     return tuple(found)
@@ -227,28 +239,31 @@ def _external_addresses(spec: ApiServiceSpec, ingress: Sequence[ApiIngress]) -> 
         yield f"status.loadBalancer.ingress[{at}].ip", entry.ip
 
 
-def _topology_inputs(spec: ApiServiceSpec, annotations: Mapping[str, str]) -> TopologyInputs:
+def _topology_inputs(spec: ApiServiceSpec, annotations: Mapping[str, Any]) -> TopologyInputs:
     """The topology fields as written. An empty topologyKeys counts as absent: the API does not distinguish the two.
 
     Annotations, which may have 256 KiB each, are cut where they are too long to be valid, so as to be invalid still.
     """
     return TopologyInputs(
-        annotation=_list_text(annotations.get("topodns.io/topology-keys")),
+        annotation=_list_text(annotations.get(TOPOLOGY_KEYS)),
         field=tuple(spec.topology_keys[:MAX_KEYS]) if spec.topology_keys else None,
-        openyurt=_word(annotations.get("openyurt.io/topologyKeys")),
-        superedge=_list_text(annotations.get("topologyKeys")),
+        openyurt=_word(annotations.get(OPENYURT)),
+        superedge=_list_text(annotations.get(SUPEREDGE)),
         traffic_distribution=spec.traffic_distribution,
         internal_traffic_policy=spec.internal_traffic_policy,
-        ttl=_word(annotations.get("topodns.io/ttl")),
+        ttl=_word(annotations.get(TTL)),
+        bad=bad_on_service(annotations) if annotations else (),
     )
 
 
-def _list_text(text: str | None) -> str | None:
-    return text[: MAX_KEYS_TEXT + 1] if text is not None else None
+def _list_text(value: object) -> str | None:
+    return value[: MAX_KEYS_TEXT + 1] if isinstance(value, str) else None
 
 
-def _word(text: str | None) -> str | None:
-    return text if text is None or len(text) <= _MAX_WORD else f"{text[:_MAX_WORD]}..."
+def _word(value: object) -> str | None:
+    if not isinstance(value, str):
+        return None
+    return value if len(value) <= _MAX_WORD else f"{value[:_MAX_WORD]}..."
 
 
 def _decode_service_import(source: ApiServiceImport, left_out: LeftOutElements) -> Iterator[Service]:
@@ -271,7 +286,8 @@ def _decode_pod(source: ApiPod, left_out: LeftOutElements) -> Iterator[Pod]:
         return
     texts = [entry.ip for entry in status.pod_ips or () if entry.ip]
     if ips := parse_listed(parse_address, texts, status.pod_ip, left_out, "status.podIPs"):
-        yield Pod(
+        bad = bad_on_pod(source.metadata.annotations) if source.metadata.annotations else ()
+        yield (partial(MisannotatedPod, bad=bad) if bad else Pod)(
             namespace=namespace_of(source.metadata),
             name=source.metadata.name,
             ips=ips,

@@ -276,11 +276,11 @@ def _refusal(status: ApiStatus) -> Refusal:
     return Refusal(status.code or 0, problem, details.retry_after_seconds)
 
 
-def _trigger_time(annotations: Mapping[str, str] | None) -> float | None:
+def _trigger_time(annotations: Mapping[str, Any] | None) -> float | None:
     """The trigger time in Unix seconds; None if absent or not an RFC 3339 time, as in CoreDNS."""
     text = (annotations or {}).get(_TRIGGER_TIME)
     try:
-        moment = datetime.fromisoformat(text) if text else None
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:
         return None
     return moment.timestamp() if moment is not None and moment.tzinfo is not None else None

@@ -24,7 +24,7 @@ class ApiMetadata(ApiStruct):
     name: str
     namespace: str | None = None
     labels: dict[str, str] | None = None
-    annotations: dict[str, str] | None = None
+    annotations: dict[str, Any] | None = None  # texts, but manifests may have anything else
     generation: int | None = None
     resource_version: str | None = None
     creation_timestamp: str | None = None

@@ -81,6 +81,8 @@ def _readable(value: Any, expected: Any, place: str, left_out: LeftOutElements, 
         return None
     if get_origin(kind) is list:
         return _elements(_checked(value, list, place, "a list"), get_args(kind)[0], place, left_out)
+    if get_origin(kind) is dict and get_args(kind)[1] is Any:
+        return _checked(value, dict, place, "an object")
     if get_origin(kind) is dict:
         for key, text in _checked(value, dict, place, "an object").items():
             _text(key, place)
@@ -110,7 +112,7 @@ def _scalar(value: Any, kind: type, place: str) -> Any:
     if kind is int and isinstance(value, float) and value.is_integer():
         return int(value)  # 80.0 is 80, in JSON and to the fast way
     if type(value) is not kind:
-        raise _Unreadable(place, f"expected {_NAMES[kind]}, found {_described(value)}")
+        raise _Unreadable(place, f"expected {_NAMES[kind]}, found {described(value)}")
     return value
 
 
@@ -126,11 +128,11 @@ def _text(value: Any, place: str) -> str:
 
 def _checked(value: Any, kind: type, place: str, name: str) -> Any:
     if not isinstance(value, kind):
-        raise _Unreadable(place, f"expected {name}, found {_described(value)}")
+        raise _Unreadable(place, f"expected {name}, found {described(value)}")
     return value
 
 
-def _described(value: Any) -> str:
+def described(value: Any) -> str:
     """The value for a message, without a text's content: a manifest may hold a secret."""
     if isinstance(value, str):
         return "text"

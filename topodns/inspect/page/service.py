@@ -88,18 +88,20 @@ class ServiceRow:
     zones: Mapping[str, ZoneCoverage] = field(default_factory=dict)  # with and without a column
 
 
-def service_row_steps(key: ObjectKey, view: ServiceView | None, notice: str, scope: RowScope) -> Steps[ServiceRow]:
-    """The row of one Service. `view` None: it is not headless, so the row has only `notice`.
+def service_row_steps(
+    key: ObjectKey, view: ServiceView | None, notices: tuple[str, ...], scope: RowScope
+) -> Steps[ServiceRow]:
+    """The row of one Service. `view` None: it is not headless, so the row has only `notices`.
 
-    `notice`: the state's warning about its keys, "" for none.
+    `notices`: the findings about its annotations (`inspect.findings.notice_steps`).
     """
     name = str(key)
     if view is None:
-        row = {"id": name, "keys": [], "source": "", "problems": [notice], "endpoints": 0, "zones": {}, "others": None}
+        row = {"id": name, "keys": [], "source": "", "problems": notices, "endpoints": 0, "zones": {}, "others": None}
         return ServiceRow(name, PROBLEM, 0, json.dumps(row))
 
     def row_steps(found: Coverage) -> Steps[ServiceRow]:
-        written = row_of(found, notice, scope)
+        written = row_of(found, notices, scope)
         yield
         severity = UNCOVERED if found.covered < found.nodes else PROBLEM if written["problems"] else 0
         severity = severity if found.endpoints else EMPTY
@@ -108,7 +110,7 @@ def service_row_steps(key: ObjectKey, view: ServiceView | None, notice: str, sco
     return (yield from use_coverage_steps(view, scope.groups, scope.topology, row_steps, with_alone=False))
 
 
-def service_detail_steps(view: ServiceView, notice: str, scope: RowScope) -> Steps[bytes]:
+def service_detail_steps(view: ServiceView, notices: tuple[str, ...], scope: RowScope) -> Steps[bytes]:
     """The details of a Service as a JSON object; the arguments are those of `service_row_steps`.
 
     `clients`: groups of Nodes whose clients get the same answers, those without an endpoint first. `flows`: see
@@ -121,7 +123,7 @@ def service_detail_steps(view: ServiceView, notice: str, scope: RowScope) -> Ste
         endpoints = yield from _endpoint_steps(found, scope.groups.nodes)
         flows = yield from _flow_steps(found, scope)
         detail = {
-            **row_of(found, notice, scope),
+            **row_of(found, notices, scope),
             "findings": [
                 {"severity": finding.severity.value, "text": finding.text} for finding in findings[:MAX_FINDINGS]
             ],
@@ -136,7 +138,7 @@ def service_detail_steps(view: ServiceView, notice: str, scope: RowScope) -> Ste
     return use_coverage_steps(view, scope.groups, scope.topology, detail_steps)
 
 
-def row_of(found: Coverage, notice: str, scope: RowScope) -> Mapping[str, object]:
+def row_of(found: Coverage, notices: tuple[str, ...], scope: RowScope) -> Mapping[str, object]:
     """The row as a JSON object.
 
     `problems`: what is wrong with the keys, a line each: what an audit finds in them. `zones`: a Cell, an array, by the
@@ -150,7 +152,7 @@ def row_of(found: Coverage, notice: str, scope: RowScope) -> Mapping[str, object
         "id": str(view.key),
         "keys": ["hints"] if hints else text.keys,
         "source": text.source,
-        "problems": [*filter(None, (notice,)), *(finding.text for finding in view_findings(view, scope.topology))],
+        "problems": [*notices, *(found.text for found in view_findings(view, scope.topology, scope.groups))],
         "endpoints": found.endpoints,
         "zones": shown,
         "others": others,

@@ -14,6 +14,7 @@ from typing import Final
 from topodns.cluster.model import ZONE_LABEL, Node, ObjectKey
 from topodns.dns.name import name_text
 from topodns.inspect.errors import Refused
+from topodns.inspect.findings import notice_steps
 from topodns.inspect.http import JobQueue
 from topodns.inspect.model import NodeGroups, ServiceView, Steps, service_view
 from topodns.inspect.page.service import (
@@ -57,7 +58,7 @@ class Snapshot:
 @dataclass(frozen=True, slots=True)
 class _Kept:
     view: ServiceView | None
-    notice: str
+    notices: tuple[str, ...]
     scope: RowScope
     row: ServiceRow
 
@@ -122,22 +123,25 @@ class SnapshotMaker:
         changes = parse_changes(texts)
         state, scope = self.cluster.state, self.scope()
         yield
-        view = service_view(state, key, state.governing_services())
+        view = service_view(state, key)
         if view is None:
             raise Refused(f"no headless Service {key.name!r} in namespace {key.namespace!r}", 404)
         if changes:
             scenario = yield from scenario_steps(state, scope.groups.nodes, changes)
             view, scope = scenario.view(view), replace(scope, groups=NodeGroups(scenario.nodes))
             yield
-        return (yield from service_detail_steps(view, state.policy_notices().get(key, ""), scope))
+        notices = yield from notice_steps(state)
+        return (yield from service_detail_steps(view, notices.get(key, ()), scope))
 
-    def kept_row(self, key: ObjectKey, view: ServiceView | None, notice: str, scope: RowScope) -> ServiceRow | None:
+    def kept_row(
+        self, key: ObjectKey, view: ServiceView | None, notices: tuple[str, ...], scope: RowScope
+    ) -> ServiceRow | None:
         """The row of a Service in the last snapshot, if it was made of the same; else None.
 
         Without `zones` if these are more than MAX_COLUMNS.
         """
         known = self._kept.get(key)
-        if known is None or known.scope is not scope or known.notice != notice or not _same(known.view, view):
+        if known is None or known.scope is not scope or known.notices != notices or not _same(known.view, view):
             return None
         return known.row
 
@@ -175,23 +179,22 @@ class SnapshotMaker:
         return last
 
     def _row_steps(self, scope: RowScope) -> Steps[list[ServiceRow]]:
-        """The rows of all Services with keys, valid or not, in no particular order."""
+        """The rows of all Services with keys, valid or not, or with notices, in no particular order."""
         state = self.cluster.state
-        governing = state.governing_services()
-        notices = state.policy_notices()
+        notices = yield from notice_steps(state)
         keys = [*state.policies, *(key for key in notices if key not in state.policies)]
         yield
         rows: list[ServiceRow] = []
         kept: dict[ObjectKey, _Kept] = {}
         for at, key in enumerate(keys, 1):
-            view, notice = service_view(state, key, governing), notices.get(key, "")
-            row = self.kept_row(key, view, notice, scope)
+            view, problems = service_view(state, key), notices.get(key, ())
+            row = self.kept_row(key, view, problems, scope)
             if row is None:
-                row = yield from service_row_steps(key, view, notice, scope)
+                row = yield from service_row_steps(key, view, problems, scope)
                 if len(row.zones) > MAX_COLUMNS:  # of thousands of Services that would be hundreds of MB
                     row = replace(row, zones={})
                 yield
-            kept[key] = _Kept(view, notice, scope, row)
+            kept[key] = _Kept(view, problems, scope, row)
             rows.append(row)
             if at % STEP == 0:
                 yield

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from topodns.inspect.errors import Refused
+from topodns.inspect.findings import notice_steps
 from topodns.inspect.model import NodeGroups, Steps, ZoneCoverage, service_view
 from topodns.inspect.page.service import MAX_ROWS, ServiceRow, service_row_steps
 from topodns.inspect.page.snapshot import SnapshotMaker
@@ -32,21 +33,21 @@ def what_if_steps(maker: SnapshotMaker, texts: Sequence[str]) -> Steps[bytes]:
     scenario = yield from scenario_steps(state, scope.groups.nodes, changes)
     after_scope = replace(scope, groups=NodeGroups(scenario.nodes))
     yield
-    governing, notices = state.governing_services(), state.policy_notices()
+    notices = yield from notice_steps(state)
     differ, rows, ready_before, ready_after = 0, list[str](), 0, 0
     worse: list[Mapping[str, object]] = []
     for key in sorted({*state.policies, *scenario.services}):
-        view = service_view(state, key, governing)
+        view = service_view(state, key)
         if view is None:
             continue
-        notice = notices.get(key, "")
+        problems = notices.get(key, ())
         then = scenario.view(view)
         yield
-        before = maker.kept_row(key, view, notice, scope)
+        before = maker.kept_row(key, view, problems, scope)
         if before is None or not before.zones:
-            before = yield from service_row_steps(key, view, notice, scope)
+            before = yield from service_row_steps(key, view, problems, scope)
         yield
-        after = yield from service_row_steps(key, then, notice, after_scope)
+        after = yield from service_row_steps(key, then, problems, after_scope)
         yield
         ready_before, ready_after = ready_before + before.endpoints, ready_after + after.endpoints
         if after.text == before.text:

@@ -14,6 +14,9 @@ from topodns.kube.lease import decoded_object
 from topodns.topology.findings import Finding
 
 REASONS: Final = {
+    "annotation": "TopologyAnnotationIgnored",
+    "governing": "TopologyPolicyHidesPeers",
+    "ineffective": "TopologyKeyIneffective",
     "invalid": "TopologyPolicyInvalid",
     "misplaced": "TopologyPolicyMisplaced",
     "left_out": "ObjectsLeftOut",

@@ -14,30 +14,14 @@ from topodns.cluster.model import (
     ClusterObject,
     EndpointSlice,
     Kind,
-    Namespace,
-    Node,
-    NodeLocator,
     ObjectKey,
-    Pod,
-    PodLocator,
-    Service,
-    StatefulSet,
+    kind_of,
 )
 from topodns.kube.manifests.documents import Document, parse_documents
 from topodns.kube.manifests.value import BadManifest
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 SELECTABLE: Final = frozenset(("Service", "EndpointSlice", "Endpoints", "Pod"))  # as CoreDNS applies `labels`
-_KIND_OF_TYPE: Final[Mapping[type[ClusterObject], Kind]] = {
-    Namespace: "Namespace",
-    Node: "Node",
-    Service: "Service",
-    EndpointSlice: "EndpointSlice",
-    Pod: "Pod",
-    NodeLocator: "NodeLocator",
-    PodLocator: "PodLocator",
-    StatefulSet: "StatefulSet",
-}
 
 
 class ManifestEntry(NamedTuple):
@@ -255,15 +239,9 @@ def _conflict(earlier: str, later: str, overlap: Sequence[tuple[ManifestEntry, M
 def _by_kind(objects: Iterable[ClusterObject]) -> Mapping[Kind, tuple[ClusterObject, ...]]:
     found: dict[Kind, list[ClusterObject]] = {kind: [] for kind in KINDS}
     for value in objects:
-        found[_kind_of(value)].append(value)
+        found[kind_of(value)].append(value)
     found["EndpointSlice"] = _without_covered(found["EndpointSlice"])
     return {kind: tuple(values) for kind, values in found.items()}
-
-
-def _kind_of(value: ClusterObject) -> Kind:
-    if isinstance(value, Service) and value.imported:
-        return "ServiceImport"
-    return _KIND_OF_TYPE[type(value)]
 
 
 def _without_covered(values: Iterable[ClusterObject]) -> list[ClusterObject]:

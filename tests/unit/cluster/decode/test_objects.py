@@ -11,13 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.model_builders import packed, packed_cidr
-from topodns.cluster.decode.objects import DecodeError, decode_object
+from topodns.cluster.annotations import TOPOLOGY_KEYS, BadAnnotation
+from topodns.cluster.decode.objects import DecodeError, decode_object, decode_whole
 from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import (
     MAX_KEYS_TEXT,
     ClusterObject,
     Endpoint,
     EndpointSlice,
+    MisannotatedPod,
     Namespace,
     Node,
     ObjectKey,
@@ -280,6 +282,24 @@ def test_whatever_a_service_says_about_topology_is_taken_over_unread() -> None:
     )
 
 
+def test_annotations_without_effect_are_kept_by_name() -> None:
+    annotations = {"topodns.io/topologykeys": "zone", "example.com/other": "x"}
+    service = decoded(document("Service", metadata={"annotations": annotations}))
+    assert isinstance(service, Service)
+    assert service.topology == TopologyInputs(bad=(BadAnnotation("topodns.io/topologykeys", TOPOLOGY_KEYS),))
+
+
+@pytest.mark.parametrize("value", [30, True, None, ["zone"], {"a": "b"}])
+def test_an_annotation_of_a_manifest_that_is_no_text_costs_no_other_field(value: object) -> None:
+    found = decode_whole("Service", document("Service", metadata={"annotations": {TOPOLOGY_KEYS: value}}))
+    assert found is not None
+    [service] = found.objects
+    assert isinstance(service, Service)
+    assert service.topology.annotation is None
+    assert [each.name for each in service.topology.bad] == [TOPOLOGY_KEYS]
+    assert found.left_out.startswith(f"left out metadata.annotations.{TOPOLOGY_KEYS}: expected text, found ")
+
+
 @pytest.mark.parametrize(
     ("annotation", "field", "most"),
     [
@@ -300,6 +320,15 @@ def test_of_an_annotation_that_is_too_long_only_the_beginning_is_kept(annotation
 
 def test_a_service_that_says_nothing_about_topology_has_no_inputs() -> None:
     assert decoded_service(clusterIP="None", topologyKeys=[]).topology == TopologyInputs()
+
+
+def test_only_a_pod_with_annotations_of_a_service_has_room_for_them() -> None:
+    [plain] = decoded_pods({"annotations": {"example.com/other": "x"}}, status={"podIP": "10.0.0.1"})
+    assert type(plain) is Pod
+    [pod] = decoded_pods({"annotations": {TOPOLOGY_KEYS: "zone"}}, status={"podIP": "10.0.0.1"})
+    assert isinstance(pod, MisannotatedPod)
+    assert pod.bad == (BadAnnotation(TOPOLOGY_KEYS, TOPOLOGY_KEYS),)
+    assert pod != plain
 
 
 def test_a_service_import_is_an_imported_service() -> None:

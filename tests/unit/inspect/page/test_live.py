@@ -156,7 +156,7 @@ def test_a_bug_ends_the_streams_and_is_logged(
             ended: list[bool] = []
             stream = opened(page.stream())
             stream.close = lambda: ended.append(True)
-            monkeypatch.setattr(page.cluster.state, "policy_notices", lambda: 1 / 0)
+            monkeypatch.setattr(page.cluster.state, "all_nodes", lambda: 1 / 0)
             page.apply(Upserted(node("new")))
             await eventually(lambda: ended == [True])
 

@@ -43,7 +43,7 @@ def row(
         service_row_steps(
             KEY,
             view,
-            "",
+            (),
             RowScope(NodeGroups(NODES), ZoneColumns(NODES.values()), TopologySettings(on_invalid=on_invalid)),
         )
     )
@@ -108,7 +108,7 @@ def test_an_invalid_policy_that_is_denied_covers_nobody() -> None:
 
 
 def test_keys_on_a_governing_service_are_a_problem() -> None:
-    (problem,) = json.loads(row(keys("*"), ["a1"], governing=True).text)["problems"]
+    (problem,) = json.loads(row(keys(HOST), ["a1"], governing=True).text)["problems"]
     assert problem.startswith("topology keys on the governing Service of a StatefulSet hide its members")
 
 
@@ -130,7 +130,7 @@ def test_keys_on_a_service_that_is_not_headless_are_a_row_without_cells() -> Non
         service_row_steps(
             KEY,
             None,
-            "has keys, but is not headless",
+            ("has keys, but is not headless",),
             RowScope(NodeGroups(NODES), ZoneColumns(NODES.values()), TopologySettings()),
         )
     )
@@ -150,7 +150,7 @@ def test_of_a_thousand_zones_fifty_have_a_cell_and_the_others_share_one() -> Non
     )
     columns = ZoneColumns(nodes.values())
     view = ServiceView(KEY, keys(ZONE_LABEL), False, endpoints)
-    made = do_at_once(service_row_steps(KEY, view, "", RowScope(NodeGroups(nodes), columns, TopologySettings())))
+    made = do_at_once(service_row_steps(KEY, view, (), RowScope(NodeGroups(nodes), columns, TopologySettings())))
     written = json.loads(made.text)
     assert written["zones"].keys() == {f"zone-{at:04}" for at in range(50)}
     assert written["zones"]["zone-0000"] == [1, 11, 11, 11]
@@ -163,8 +163,8 @@ def test_zones_without_a_node_have_columns_while_there_is_room() -> None:
     scope = RowScope(NodeGroups({}), ZoneColumns([]), TopologySettings())
     endpoints = tuple(Endpoint(packed(f"10.0.0.{at}"), topology_zone=f"z{at:02}") for at in range(MAX_COLUMNS + 2))
     view = ServiceView(KEY, keys("*"), False, endpoints)
-    written = json.loads(do_at_once(service_row_steps(KEY, view, "", scope)).text)
+    written = json.loads(do_at_once(service_row_steps(KEY, view, (), scope)).text)
     assert (len(written["zones"]), written["others"]) == (MAX_COLUMNS, [2, 0, 0, 0])
     again = ServiceView(KEY, keys("*"), False, endpoints[:3])
-    written = json.loads(do_at_once(service_row_steps(KEY, again, "", scope)).text)
+    written = json.loads(do_at_once(service_row_steps(KEY, again, (), scope)).text)
     assert (list(written["zones"]), written["others"]) == (["z00", "z01", "z02"], None)

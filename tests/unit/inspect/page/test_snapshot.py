@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
-from tests.support.model_builders import node, node_locator
+from tests.support.model_builders import node, node_locator, service
 from tests.support.page_cluster import DemoPage, demo_page
+from topodns.cluster.annotations import TOPOLOGY_KEYS, BadAnnotation
 from topodns.cluster.model import ZONE_LABEL, Deleted, ObjectKey, Upserted
 from topodns.inspect import coverage
 from topodns.inspect.http import JobQueue
-from topodns.inspect.page import service, snapshot
+from topodns.inspect.page import service as service_rows
+from topodns.inspect.page import snapshot
 from topodns.inspect.page.snapshot import ClusterNotes, Snapshot, SnapshotMaker, unknown_of
 from topodns.inspect.page.what_if import what_if_steps
 from topodns.time_slices import do_at_once
@@ -63,6 +65,18 @@ def test_a_snapshot_has_all_services_with_keys_and_all_nodes() -> None:
             }
             (cache,) = [row for row in state["rows"] if row["id"] == "shop/cache"]
             assert cache["zones"] == {"eu-1a": [2, 3, 3, 3], "eu-1b": [1, 3, 3, 3], "eu-1c": [0, 3, 3, 0]}
+
+    asyncio.run(story())
+
+
+def test_a_service_whose_annotation_is_misspelt_is_shown_with_the_problem() -> None:
+    async def story() -> None:
+        with demo_page() as page:
+            bad = BadAnnotation("topodns.io/topology-key", TOPOLOGY_KEYS)
+            page.apply(Upserted(service("misspelt", bad=(bad,))))
+            rows = {row["id"]: row for row in state_of(await Making(page).next())["rows"]}
+            [problem] = rows["default/misspelt"]["problems"]
+            assert problem.endswith("is unknown and has no effect, did you mean 'topodns.io/topology-keys'?")
 
     asyncio.run(story())
 
@@ -164,7 +178,7 @@ def test_of_too_many_services_the_worst_are_shown(monkeypatch: pytest.MonkeyPatc
 
 
 def test_of_too_many_zones_those_with_the_most_nodes_have_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (service, snapshot):
+    for module in (service_rows, snapshot):
         monkeypatch.setattr(module, "MAX_COLUMNS", 2)
 
     async def story() -> None:

@@ -56,10 +56,11 @@ def test_without_a_finding_nothing_is_ever_due() -> None:
     assert Plan().next(0) is None
 
 
-def test_only_keys_that_are_invalid_or_misplaced_are_worth_an_event() -> None:
-    invalid, misplaced = finding("a"), finding("b", kind="misplaced")
-    plan = Plan(invalid, misplaced, finding("c", kind="mended"), finding("d", kind="governing"))
-    assert plan.write_all(0) == [invalid, misplaced]
+def test_only_problems_that_are_likely_mistakes_of_the_service_are_worth_an_event() -> None:
+    kinds = ("annotation", "governing", "ineffective", "invalid", "misplaced", "left_out")
+    worthy = [finding(kind, kind=kind) for kind in kinds]
+    others = [finding(kind, kind=kind) for kind in ("mended", "overridden", "annotation_of_pods")]
+    assert sorted(plan.kind for plan in Plan(*others, *worthy).write_all(0)) == sorted(kinds)
 
 
 def test_a_problem_is_reported_again_when_its_event_is_gone() -> None:

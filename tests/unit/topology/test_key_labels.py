@@ -1,0 +1,87 @@
+"""Topology keys beside the labels that Nodes have."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from tests.support.model_builders import node
+from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, KeySource, Policy
+from topodns.cluster.node_labels import NodeLabels
+from topodns.topology.key_labels import absent_keys, nearest_label, nodes_without, partial_keys, shadowed_keys
+
+REGION, RACK = "topology.kubernetes.io/region", "example.com/rack"
+EVERYWHERE = dict.fromkeys((REGION, ZONE_LABEL, HOSTNAME_LABEL), "x")
+
+
+def labels_of(*nodes: Mapping[str, str]) -> NodeLabels:
+    labels = NodeLabels()
+    for at, each in enumerate(nodes):
+        labels.move(None, node(f"n{at}", each))
+    return labels
+
+
+def policy(*keys: str, otherwise: tuple[str, ...] | None = None) -> Policy:
+    return Policy(keys, KeySource.ANNOTATION, keys_if_unlabelled=otherwise)
+
+
+def test_keys_that_no_node_has_are_absent_and_those_that_some_have_partial() -> None:
+    labels = labels_of({**EVERYWHERE, RACK: "r1"}, EVERYWHERE)
+    keys = (HOSTNAME_LABEL, RACK, "zone", ZONE_LABEL, "*")
+    assert absent_keys(keys, labels) == ("zone",)
+    assert partial_keys(policy(*keys), labels) == (RACK,)
+    assert partial_keys(policy(RACK, otherwise=(HOSTNAME_LABEL,)), labels) == ()
+
+
+def test_a_node_without_a_hostname_has_its_name() -> None:
+    assert absent_keys((HOSTNAME_LABEL,), labels_of({RACK: "r1"})) == ()
+
+
+def test_nodes_that_are_not_ready_may_lack_a_label_for_a_moment() -> None:
+    nodes = [node("c"), node("b", {RACK: "r1"}), node("a"), node("new", ready=False)]
+    assert nodes_without(RACK, nodes) == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "shadowed"),
+    [
+        ((ZONE_LABEL, HOSTNAME_LABEL), [(HOSTNAME_LABEL, ZONE_LABEL)]),
+        ((ZONE_LABEL, HOSTNAME_LABEL, "*"), [(HOSTNAME_LABEL, ZONE_LABEL)]),
+        ((REGION, ZONE_LABEL, HOSTNAME_LABEL), [(ZONE_LABEL, REGION), (HOSTNAME_LABEL, REGION)]),
+        (("failure-domain.beta.kubernetes.io/region", ZONE_LABEL), []),  # no Node has the first
+        ((HOSTNAME_LABEL, ZONE_LABEL, REGION, "*"), []),
+        ((ZONE_LABEL, RACK), []),  # the zones of racks are not known
+        ((RACK, HOSTNAME_LABEL), []),  # a Node without a rack still has a hostname
+        ((HOSTNAME_LABEL, "*"), []),
+    ],
+)
+def test_a_key_behind_one_of_a_wider_domain_never_decides(
+    keys: tuple[str, ...], shadowed: list[tuple[str, str]]
+) -> None:
+    assert list(shadowed_keys(keys, labels_of({**EVERYWHERE, RACK: "r1"}, EVERYWHERE))) == shadowed
+
+
+def test_any_label_of_all_nodes_before_the_hostname_always_matches() -> None:
+    labels = labels_of({RACK: "r1"}, {RACK: "r2"})
+    assert list(shadowed_keys((RACK, HOSTNAME_LABEL), labels)) == [(HOSTNAME_LABEL, RACK)]
+
+
+@pytest.mark.parametrize(
+    ("key", "nearest"),
+    [
+        ("zone", ZONE_LABEL),
+        ("topology.kubernetes.io/Zone", ZONE_LABEL),
+        ("topology.kubernetes.io/zonee", ZONE_LABEL),
+        ("failure-domain.beta.kubernetes.io/zone", ZONE_LABEL),
+        ("topology.kubernets.io/zone", ZONE_LABEL),
+        ("topology.kubernetes.io/region", ""),
+        ("topology.kubernetes.io/hostname", HOSTNAME_LABEL),
+        ("kubernetes.io/hostnme", HOSTNAME_LABEL),
+        ("rack", RACK),
+        ("example.com/racks", RACK),
+        ("example.org/floor", ""),
+        ("os", "kubernetes.io/os"),
+    ],
+)
+def test_the_nearest_label_is_that_of_a_like_name_in_any_domain(key: str, nearest: str) -> None:
+    names = ("beta.kubernetes.io/os", RACK, HOSTNAME_LABEL, "kubernetes.io/os", ZONE_LABEL)
+    assert nearest_label(key, names) == nearest

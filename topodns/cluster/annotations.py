@@ -1,0 +1,94 @@
+"""The annotations that topodns reads, and those that look like one of them and have no effect.
+
+The chart's ValidatingAdmissionPolicy has the same regular expressions: tests/unit/cluster/test_annotations.py compares
+the two.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+TOPOLOGY_KEYS: Final = "topodns.io/topology-keys"
+TTL: Final = "topodns.io/ttl"
+OPENYURT: Final = "openyurt.io/topologyKeys"
+SUPEREDGE: Final = "topologyKeys"
+READ: Final = (TOPOLOGY_KEYS, TTL, OPENYURT, SUPEREDGE)
+
+MAX_BAD: Final = 5  # annotations of one object that are kept
+_LONGEST_NAME: Final = 317  # characters of an annotation's name in the API
+_SHOWN: Final = 40  # characters of a value in JSON
+
+
+class BadAnnotation(NamedTuple):
+    """An annotation of a Service, or of a Pod, that has no effect there."""
+
+    name: str
+    meant: str  # the annotation with the nearest name; "" for none
+    value: str = ""  # as JSON, if it is no text; "" for a text
+
+
+def _one_letter_off(word: str) -> str:
+    """A regular expression for a word in which one letter may be missing, wrong, added or swapped with the next."""
+    edits = (f"{word[:at]}.{{0,2}}{word[at + 1 :]}" for at in range(len(word)))
+    swaps = (f"{word[:at]}{word[at + 1]}{word[at]}{word[at + 2 :]}" for at in range(len(word) - 1))
+    return f"(?:{'|'.join((*edits, *swaps))})"
+
+
+# Of a name in lower case, without the characters of _SEPARATORS.
+SEPARATORS: Final = "-_."
+NEAR_KEYS: Final = f"^(?:.*/)?{_one_letter_off('topologykeys')}$"
+NEAR_DOMAIN_KEYS: Final = "^[^/]*topodns[^/]*/.*(?:key|top)"
+NEAR_DOMAIN_TTL: Final = f"^[^/]*topodns[^/]*/(?:.*ttl.*|{_one_letter_off('ttl')})$"
+OWN_DOMAIN: Final = "^topodnsio/"
+OPENYURT_DOMAIN: Final = "^openyurtio/"
+
+_KEYS: Final = re.compile(f"{NEAR_KEYS}|{NEAR_DOMAIN_KEYS}")
+_TTL: Final = re.compile(NEAR_DOMAIN_TTL)
+_OWN: Final = re.compile(OWN_DOMAIN)
+_OPENYURT: Final = re.compile(OPENYURT_DOMAIN)
+_WITHOUT_SEPARATORS: Final = str.maketrans("", "", SEPARATORS)
+
+
+@lru_cache(2048)
+def meant_by(name: str) -> str | None:
+    """The annotation of READ that this name is, or that it most likely should be.
+
+    "" if it is below topodns.io/ and like none of them; None if it has nothing to do with topodns.
+    """
+    if name in READ:
+        return name
+    if len(name) > _LONGEST_NAME:
+        return None
+    squeezed = name.lower().translate(_WITHOUT_SEPARATORS)
+    if _KEYS.search(squeezed):
+        return OPENYURT if _OPENYURT.search(squeezed) else TOPOLOGY_KEYS
+    if _TTL.search(squeezed):
+        return TTL
+    return "" if _OWN.search(squeezed) else None
+
+
+def bad_on_service(annotations: Mapping[str, Any]) -> tuple[BadAnnotation, ...]:
+    """The annotations of a Service whose names are unknown, and those that topodns reads with another value than text.
+
+    An API server has texts alone; in manifests a number, `true` or a list may stand without quotes.
+    """
+    found = [
+        BadAnnotation(name, meant, "" if isinstance(value, str) else json.dumps(value, default=str)[:_SHOWN])
+        for name, value in annotations.items()
+        if (meant := meant_by(name)) is not None and (meant != name or not isinstance(value, str))
+    ]
+    return tuple(found[:MAX_BAD])
+
+
+def bad_on_pod(annotations: Mapping[str, Any]) -> tuple[BadAnnotation, ...]:
+    """The annotations of a Pod that only a Service can have: those of topodns, and what looks like one of them."""
+    found = [name for name in annotations if meant_by(name) in (TOPOLOGY_KEYS, TTL)]
+    return _on_pods(tuple(found[:MAX_BAD])) if found else ()
+
+
+@lru_cache(256)
+def _on_pods(names: tuple[str, ...]) -> tuple[BadAnnotation, ...]:
+    """One value for all Pods of a workload: they have the same annotations."""
+    return tuple(BadAnnotation(name, meant_by(name) or "") for name in names)

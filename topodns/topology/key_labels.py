@@ -1,0 +1,74 @@
+"""Topology keys beside the labels that Nodes have: keys that match nowhere, or never decide, and the label meant."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+
+from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, ZONE_LABEL, Node, Policy
+from topodns.cluster.node_labels import NodeLabels
+
+_RANKS: Final[Mapping[str, int]] = {
+    "topology.kubernetes.io/region": 1,
+    "failure-domain.beta.kubernetes.io/region": 1,
+    ZONE_LABEL: 2,
+    "failure-domain.beta.kubernetes.io/zone": 2,
+    HOSTNAME_LABEL: 3,
+}
+"""Labels whose domains lie within each other: of each value of a later rank all Nodes have one value of an earlier."""
+
+_LIKE: Final = 0.75  # difflib's ratio of two names from which on one may be meant by the other
+_COMPARED: Final = 100  # characters of a label: difflib is quadratic
+
+
+def absent_keys(keys: Sequence[str], labels: NodeLabels) -> tuple[str, ...]:
+    """The keys that no Node has as a label."""
+    return tuple(key for key in keys if key != ANY_KEY and not labels.with_label(key))
+
+
+def partial_keys(policy: Policy, labels: NodeLabels) -> tuple[str, ...]:
+    """The keys that some Nodes have as a label, and others do not; none where the policy has other keys for those."""
+    if policy.keys_if_unlabelled is not None:
+        return ()
+    return tuple(key for key in policy.keys if key != ANY_KEY and 0 < labels.with_label(key) < labels.nodes)
+
+
+def nodes_without(label: str, nodes: Iterable[Node]) -> list[str]:
+    """The names of the ready Nodes without this label, in order: a new Node gets its zone a moment after its object."""
+    return sorted(node.name for node in nodes if node.ready and label not in node.labels)
+
+
+def shadowed_keys(keys: Sequence[str], labels: NodeLabels) -> Iterator[tuple[str, str]]:
+    """(key, an earlier key) where the key never decides: whatever it matches, the earlier one matches too.
+
+    That is so where the domains of the later key lie within those of the earlier one, which all Nodes have.
+    """
+    for at, key in enumerate(keys):
+        earlier = (each for each in keys[:at] if _contains(each, key) and labels.with_label(each) == labels.nodes)
+        if (before := next(earlier, None)) is not None:
+            yield key, before
+
+
+def _contains(wider: str, key: str) -> bool:
+    if key == HOSTNAME_LABEL:  # a Node alone has one value of any label
+        return wider not in (ANY_KEY, HOSTNAME_LABEL)
+    return 0 < _RANKS.get(wider, 0) < _RANKS.get(key, 0)
+
+
+@lru_cache(256)
+def nearest_label(key: str, names: Sequence[str]) -> str:
+    """The label most like this key among `names`, a tuple; "" for none.
+
+    The part behind the domain counts first: by `zone` and `failure-domain.beta.kubernetes.io/zone` the same is meant.
+    """
+    from difflib import SequenceMatcher, get_close_matches  # here: only mistakes need it
+
+    by_word: dict[str, list[str]] = {}
+    for name in names:
+        by_word.setdefault(_word(name), []).append(name)
+    words = get_close_matches(_word(key), by_word, n=1, cutoff=_LIKE)
+    like = by_word[words[0]] if words else []
+    return max(like, key=lambda name: SequenceMatcher(None, key[:_COMPARED], name[:_COMPARED]).ratio(), default="")
+
+
+def _word(label: str) -> str:
+    return label.rpartition("/")[2].lower()
