@@ -15,6 +15,7 @@ import yaml
 
 from tests.cluster.conftest import Serve
 from tests.kubelab.api import Answer
+from tests.support.annotation_cases import FOREIGN, MEANT
 from tests.support.chart.helm import CLUSTER_DNS, HELM, ROOT, rendered
 from tests.support.chart.manifests import BASES
 from tests.support.chart.matrix import MATRIX, VALUES_OF_COREDNS
@@ -24,10 +25,21 @@ from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.coredns import COREDNS_IMAGE
 from tests.support.kube.helm_release import Release
 from tests.support.kube.image import TOPODNS_IMAGE
-from tests.support.kube.objects import TOPOLOGY_KEYS, Object, headless, pod, sleeping_container
+from tests.support.kube.objects import (
+    TOPOLOGY_KEYS,
+    Object,
+    headless,
+    pause_container,
+    pod,
+    pod_spec,
+    sleeping_container,
+    workload,
+)
 from tests.support.kube.server_pods import serving
 from tests.support.kube.waiting import becomes, eventually
 from tests.support.topology_key_cases import CASES, Case
+from topodns.cluster.annotations import READ, TTL, BadAnnotation
+from topodns.topology.keys import bad_annotation
 
 pytestmark = pytest.mark.skipif(bool(HELM.missing), reason="NO HELM HERE: run `make test-chart`, which builds it")
 
@@ -90,7 +102,7 @@ def admission(cluster: Cluster) -> Iterator[Place]:
         def refused() -> bool:
             return not tried(place, headless("probe", "no such key")).ok
 
-        assert len(policy) == 2
+        assert len(policy) == 4
         assert cluster.kubectl("apply", "-f", "-", objects=policy).returncode == 0
         try:
             eventually(refused, "the policy is in force")
@@ -138,6 +150,45 @@ def test_an_object_that_exists_before_the_install_stays_until_its_value_changes(
         admission.patch("Service", "fine", change)
     admission.patch("Service", "late", change)
     admission.patch("Service", "fine", {"metadata": {"labels": {"a": "b"}}})
+
+
+def warnings(cluster: Cluster, place: Place, *objects: Object) -> list[str]:
+    """What the policy says of these objects, of which the API server takes each; sorted."""
+    run = cluster.kubectl("-n", place.name, "create", "--dry-run=server", "-f", "-", objects=list(objects))
+    assert run.returncode == 0, run.stderr
+    said = "Warning: Validation failed for ValidatingAdmissionPolicy 'topodns-annotations' with binding "
+    parts = (line.partition(f"{said}'topodns-annotations': ") for line in run.stderr.splitlines())
+    return sorted(text for _, found, text in parts if found)
+
+
+def annotated(one: Object, name: str) -> Object:
+    one["metadata"].setdefault("annotations", {})[name] = "zone"
+    return one
+
+
+def test_annotations_without_effect_get_a_warning_in_the_words_of_the_server(
+    cluster: Cluster, admission: Place
+) -> None:
+    names = [*MEANT, *FOREIGN, *READ]
+    services = [annotated(headless(f"s{at}", app=""), name) for at, name in enumerate(names)]
+    eventually(lambda: warnings(cluster, admission, services[0]) != [], "the policy is in force")
+    said = [bad_annotation(BadAnnotation(name, meant)).text for name, meant in MEANT.items()]
+    assert warnings(cluster, admission, *services) == sorted(said)
+
+
+def test_annotations_of_pods_that_only_a_service_can_have_get_a_warning(cluster: Cluster, admission: Place) -> None:
+    template = pod_spec(pause_container())
+    statefulset = workload("StatefulSet", "db", {"serviceName": "db"}, template)
+    annotated(statefulset["spec"]["template"], TOPOLOGY_KEYS)
+    deployment = workload("Deployment", "web", {}, template)
+    annotated(deployment["spec"]["template"], "topology-keys")
+    single = annotated(pod("single", "web", pause_container()), TTL)
+    fine = annotated(workload("DaemonSet", "agent", {}, template), "topology-keys")  # not in its template
+    assert warnings(cluster, admission, deployment, statefulset, single, fine) == [
+        "annotation 'topodns.io/topology-keys' has no effect on a Pod: put 'topodns.io/topology-keys' on the Service",
+        "annotation 'topodns.io/ttl' has no effect on a Pod: put 'topodns.io/ttl' on the Service",
+        "annotation 'topology-keys' has no effect on a Pod: put 'topodns.io/topology-keys' on the Service",
+    ]
 
 
 def test_kubectl_prints_the_output_in_the_manual(cluster: Cluster, admission: Place) -> None:

@@ -13,7 +13,10 @@ from tests.support.demo import ROOT
 TABLE = re.compile(r"^\| [/\w ]* says \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
 MESSAGE = re.compile(r"^\| (`+)(.+?)\1 \|", re.MULTILINE)
 # Placeholders in a message for text that differs each time.
-PLACEHOLDER = re.compile(r"\b(?:COUNT|KEYS?|KINDS?|NODE|PROBLEM|RESOURCE|SECONDS|UPSTREAMS?|VERB|WHAT|ZONE)\b")
+PLACEHOLDER = re.compile(
+    r"\b(?:COUNT|KEYS?|KINDS?|MEANT|NAME|NAMESPACE|NODES?|PROBLEM|RESOURCE|SECONDS|SOURCE|UPSTREAMS?|VALUE|VERB|WHAT"
+    r"|WIDER|ZONE)\b"
+)
 FORMATTED = re.compile(r"%[-.\w]*?[dgrsf]|\{[^}]*\}")
 
 

@@ -161,13 +161,17 @@ def _pod_findings(state: ClusterState) -> Iterator[Finding | None]:
         services = {key: service for key in sorted(listed) if (service := state.service(key)) is not None}
         headless = [key for key, service in services.items() if service.headless]
         for bad in pod.bad:
-            effect = f"the annotation {bad.name!r}, which has no effect on a Pod"
-            for key in headless or services:
-                text = f"its Pods have {effect}: put {bad.meant!r} on the Service"
-                found[Finding(key, "annotation", text)] = None
+            text = (
+                f"its Pods have the annotation {bad.name!r}, which has no effect on a Pod: "
+                f"put {bad.meant!r} on the Service"
+            )
+            found.update((Finding(key, "annotation", text), None) for key in headless or services)
             if not services:
-                text = f"Pods of namespace {pod.namespace!r} that no Service has as endpoints have {effect}"
-                found[Finding(CLUSTER, "annotation_of_pods", f"{text}: put {bad.meant!r} on a headless Service")] = None
+                text = (
+                    f"Pods of namespace {pod.namespace!r} that no Service has as endpoints have the annotation "
+                    f"{bad.name!r}, which has no effect on a Pod: put {bad.meant!r} on a headless Service"
+                )
+                found[Finding(CLUSTER, "annotation_of_pods", text)] = None
     yield from found
 
 

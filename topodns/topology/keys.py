@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from topodns.cluster.annotations import OPENYURT, SUPEREDGE, TOPOLOGY_KEYS, TTL, BadAnnotation
+from topodns.cluster.annotations import SUPEREDGE, TOPOLOGY_KEYS, BadAnnotation
 from topodns.cluster.api_names import is_label_key
 from topodns.cluster.model import (
     ANY_KEY,
@@ -61,9 +61,14 @@ def bad_annotation(found: BadAnnotation) -> Notice:
     if found.value:
         text = f"annotation {found.name!r}: expected text, found {found.value}: put it in quotes; it has no effect"
         return Notice("annotation", "error", text)
-    known = f"did you mean {found.meant!r}?" if found.meant else f"expected {TOPOLOGY_KEYS!r} or {TTL!r}"
+    if found.meant:
+        text = f"annotation {found.name!r} is unknown and has no effect, did you mean {found.meant!r}?"
+    else:
+        text = (
+            f"annotation {found.name!r} is unknown and has no effect, "
+            "expected 'topodns.io/topology-keys' or 'topodns.io/ttl'"
+        )
     own = found.name.lower().startswith(_OWN_DOMAIN)
-    text = f"annotation {found.name!r} is unknown and has no effect, {known}"
     return Notice("annotation", "error" if own else "warning", text)
 
 
@@ -73,7 +78,7 @@ def _unused_annotations(
     """Warnings about known annotations that are not read here, or not without others, or have an unknown value."""
     inputs = service.topology
     if inputs.ttl is not None and policy is None and not misplaced(service, sources):
-        yield f"annotation {TTL!r} has no effect without topology keys"
+        yield "annotation 'topodns.io/ttl' has no effect without topology keys"
     if not service.headless:
         return
     for source, name, value in (
@@ -81,10 +86,12 @@ def _unused_annotations(
         (KeySource.SUPEREDGE, SUPEREDGE, inputs.superedge),
     ):
         if value is not None and source not in sources:
-            yield f"annotation {name!r} has no effect: `{source.value}` is not in the option `keys`"
+            yield f"annotation {name!r} has no effect: `{source.value}` is not in `keys` of the Corefile"
     if (inputs.openyurt or "").strip() and KeySource.OPENYURT in sources and _from_openyurt(inputs) is None:
-        expected = "expected kubernetes.io/hostname, openyurt.io/nodepool or kubernetes.io/zone"
-        yield f"annotation {OPENYURT!r} has no effect: {expected}, found {_shown(inputs.openyurt or '')}"
+        yield (
+            "annotation 'openyurt.io/topologyKeys' has no effect: expected kubernetes.io/hostname, "
+            f"openyurt.io/nodepool or kubernetes.io/zone, found {_shown(inputs.openyurt or '')}"
+        )
 
 
 def policy_of(service: Service, sources: Sequence[KeySource]) -> Policy | InvalidPolicy | None:

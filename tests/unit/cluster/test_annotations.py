@@ -1,10 +1,19 @@
 """Which annotations look like one of topodns, and which one is meant."""
 
-import pytest
+from pathlib import Path
 
+import pytest
+import yaml
+
+from tests.support.annotation_cases import FOREIGN, MEANT
 from topodns.cluster.annotations import (
     MAX_BAD,
+    NEAR_DOMAIN_KEYS,
+    NEAR_DOMAIN_TTL,
+    NEAR_KEYS,
     OPENYURT,
+    OPENYURT_DOMAIN,
+    OWN_DOMAIN,
     READ,
     SUPEREDGE,
     TOPOLOGY_KEYS,
@@ -15,47 +24,8 @@ from topodns.cluster.annotations import (
     meant_by,
 )
 
-MEANT = {
-    "topodns.io/topologykeys": TOPOLOGY_KEYS,
-    "topodns.io/topology-key": TOPOLOGY_KEYS,
-    "topodns.io/topologyKeys": TOPOLOGY_KEYS,
-    "topodns.io/Topology-Keys": TOPOLOGY_KEYS,
-    "Topodns.io/topology-keys": TOPOLOGY_KEYS,
-    "topodns.io/toplogy": TOPOLOGY_KEYS,
-    "topodns.io/keys": TOPOLOGY_KEYS,
-    "topodns.com/topology-keys": TOPOLOGY_KEYS,
-    "topodns/topology-keys": TOPOLOGY_KEYS,
-    "topdns.io/topology-keys": TOPOLOGY_KEYS,
-    "topology-keys": TOPOLOGY_KEYS,
-    "topologykeys": TOPOLOGY_KEYS,
-    "topolgy-keys": TOPOLOGY_KEYS,
-    "toplogy-keys": TOPOLOGY_KEYS,
-    "topology-kyes": TOPOLOGY_KEYS,
-    "topologys-keys": TOPOLOGY_KEYS,
-    "service.kubernetes.io/topology-keys": TOPOLOGY_KEYS,
-    "service.kubernetes.io/topologyKeys": TOPOLOGY_KEYS,
-    "openyurt.io/topology-keys": OPENYURT,
-    "openyurt.io/topologykeys": OPENYURT,
-    "topodns.io/tll": TTL,
-    "topodns.io/TTL": TTL,
-    "topodns.io/ttl-seconds": TTL,
-    "topodns.com/ttl": TTL,
-    "topodns.io/whatever": "",
-    "topodns.io/": "",
-}
-NOT_OURS = (
-    "",
-    "ttl",
-    "external-dns.alpha.kubernetes.io/ttl",
-    "service.kubernetes.io/topology-mode",
-    "service.kubernetes.io/topology-aware-hints",
-    "topology.kubernetes.io/zone",
-    "topodns.example.com/owner",
-    "kubectl.kubernetes.io/last-applied-configuration",
-    "example.com/topology",
-    "example.com/keys",
-    "a" * 400 + "/topology-keys",
-)
+NO_NAME = ("", "a" * 400 + "/topology-keys")  # an API server has no such names
+ADMISSION = Path(__file__).parents[3] / "config/kubernetes/server/admission.yaml"
 
 
 @pytest.mark.parametrize(("name", "meant"), MEANT.items())
@@ -64,7 +34,7 @@ def test_a_name_like_one_of_ours_is_known_with_the_one_that_is_meant(name: str, 
     assert bad_on_service({name: "zone"}) == (BadAnnotation(name, meant),)
 
 
-@pytest.mark.parametrize("name", NOT_OURS)
+@pytest.mark.parametrize("name", [*FOREIGN, *NO_NAME])
 def test_any_other_name_is_no_business_of_topodns(name: str) -> None:
     assert meant_by(name) is None
     assert bad_on_service({name: "zone"}) == ()
@@ -109,3 +79,22 @@ def test_of_many_mistakes_the_first_few_are_kept() -> None:
     many = {f"topodns.io/key-{at}": "" for at in range(1000)}
     assert [bad.name for bad in bad_on_service(many)] == list(many)[:MAX_BAD]
     assert len(bad_on_pod(many)) == MAX_BAD
+
+
+def test_the_admission_policy_has_the_same_rule() -> None:
+    """tests/cluster/test_chart.py tries the table of cases on a real API server."""
+    (policy,) = (
+        each
+        for each in yaml.safe_load_all(ADMISSION.read_text(encoding="utf-8"))
+        if (each["kind"], each["metadata"]["name"]) == ("ValidatingAdmissionPolicy", "topodns-annotations")
+    )
+    rule = {each["name"]: each["expression"] for each in policy["spec"]["variables"]}
+    keys = f"{NEAR_KEYS}|{NEAR_DOMAIN_KEYS}"
+    assert f"r'{keys}|{NEAR_DOMAIN_TTL}|{OWN_DOMAIN}'" in rule["bad"], "on a Service"
+    assert f"r'{keys}|{NEAR_DOMAIN_TTL}'" in rule["bad"], "on a Pod"
+    assert str(list(READ)) in rule["read"]
+    assert [part.partition("'")[0] for part in rule["meant"].split("r'")[1:]] == [
+        keys,
+        OPENYURT_DOMAIN,
+        NEAR_DOMAIN_TTL,
+    ]

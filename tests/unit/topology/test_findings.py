@@ -164,12 +164,12 @@ def test_an_annotation_that_has_no_effect_is_reported_with_the_one_that_is_meant
         (
             service("db", superedge='["zone"]'),
             SOURCES,
-            f"annotation {SUPEREDGE!r} has no effect: `superedge` is not in the option `keys`",
+            f"annotation {SUPEREDGE!r} has no effect: `superedge` is not in `keys` of the Corefile",
         ),
         (
             service("db", annotation="zone"),
             (KeySource.FIELD,),
-            f"annotation {TOPOLOGY_KEYS!r} has no effect: `annotation` is not in the option `keys`",
+            f"annotation {TOPOLOGY_KEYS!r} has no effect: `annotation` is not in `keys` of the Corefile",
         ),
         (
             service("db", openyurt="zone"),
