@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.api_objects import Object, service
+from tests.support.api_objects import Object, endpoint_slice, pod, service
 from tests.support.fake_api.server import FakeApi, running
 from tests.support.program_with_fake_api import CLUSTER
 from tests.support.server_process import Server, own_address, serving, until
@@ -78,6 +78,24 @@ def test_of_two_servers_one_reports_each_service_once_and_the_other_continues_wh
         until(lambda: len(got(api)) == 2, str(got(api)), 3 * LEASE_SECONDS)
         assert got(api)[1] == ("misplaced", "TopologyPolicyMisplaced")
         assert holder(api) != first
+
+
+def test_annotations_without_effect_are_reported_once_for_each_service_even_if_its_pods_have_them(
+    tmp_path: Path, api: FakeApi
+) -> None:
+    on_service, on_pods = service("on-service"), service("on-pods")
+    on_service["metadata"]["annotations"] = {"topodns.io/topologykeys": "*"}
+    addresses = {f"10.1.1.{at}": "n1" for at in range(1, 4)}
+    pods = [pod(f"on-pods-{at}", address, "n1") for at, address in enumerate(addresses)]
+    for each in pods:
+        each["metadata"]["annotations"] = {"topodns.io/topology-keys": "*"}
+    with replica(tmp_path, "only", api) as server:
+        for each in (endpoint_slice("on-pods", addresses), *pods, on_service, on_pods):
+            api.put(each)
+        reason = "TopologyAnnotationIgnored"
+        until(lambda: got(api) == [("on-pods", reason), ("on-service", reason)], str(got(api)))
+        for one in ("on-service: annotation 'topodns.io/topologykeys' is unknown", "on-pods: its Pods have"):
+            assert len(server.lines(f"[WARNING] plugin/topology: Service default/{one}")) == 1
 
 
 def test_without_permission_one_line_says_so_and_names_are_answered(tmp_path: Path, api: FakeApi) -> None:
