@@ -81,8 +81,8 @@ def policy_findings(state: ClusterState, ignored: bool) -> Iterator[Finding | No
     """
     partial: dict[str, list[ObjectKey]] = {}
     for key, policy in tuple(state.policies.items()):
-        yield from key_findings(key, policy, state.governs(key), ignored, labels_of(state))
-        for label in partial_keys(policy, labels_of(state)) if isinstance(policy, Policy) else ():
+        yield from key_findings(key, policy, state.governs(key), ignored, _labels_of(state))
+        for label in partial_keys(policy, _labels_of(state)) if isinstance(policy, Policy) else ():
             partial.setdefault(label, []).append(key)
         yield None
     for label, services in partial.items():
@@ -99,13 +99,13 @@ def service_findings(state: ClusterState, key: ObjectKey, ignored: bool) -> Iter
 
     Without labels that only some Nodes have: an explanation names those of the client and of each endpoint.
     """
-    yield from key_findings(key, state.policies.get(key), state.governs(key), ignored, labels_of(state))
+    yield from key_findings(key, state.policies.get(key), state.governs(key), ignored, _labels_of(state))
     yield from _noted(key, state.notices.get(key, ()))
     for found in _pod_findings(state):
         yield found if found is not None and found.service == key else None
 
 
-def labels_of(state: ClusterState) -> NodeLabels:
+def _labels_of(state: ClusterState) -> NodeLabels:
     """The labels of the Nodes once these are listed; before, of none."""
     return state.node_labels if state.synced else NodeLabels()
 
@@ -158,7 +158,8 @@ def _pod_findings(state: ClusterState) -> Iterator[Finding | None]:
     for pod in tuple(state.misannotated_pods.values()):
         yield None
         listed = {key for address in pod.ips for key, _ in state.endpoints_with_address(address)}
-        services = {key: service for key in sorted(listed) if (service := state.service(key)) is not None}
+        own = sorted(key for key in listed if key.namespace == pod.namespace)  # a slice may list any address
+        services = {key: service for key in own if (service := state.service(key)) is not None}
         headless = [key for key, service in services.items() if service.headless]
         for bad in pod.bad:
             text = (

@@ -195,7 +195,8 @@ def test_annotations_of_pods_are_reported_once_for_each_headless_service_of_thei
 
 def test_annotations_of_pods_without_a_service_are_reported_once_for_a_namespace() -> None:
     pods = [misannotated(f"db-{at}", f"10.0.0.{at}", "topology-keys") for at in range(1, 4)]
-    [(kind, line)] = findings(*pods)
+    elsewhere = service("db", "shop"), endpoint_slice("db", endpoint("10.0.0.1", "n1"), namespace="shop")
+    [(kind, line)] = findings(*pods, *elsewhere)
     assert kind == "annotation_of_pods"
     assert line == (
         "all Services: Pods of namespace 'default' that no Service has as endpoints have the annotation "
