@@ -6,56 +6,123 @@ from dataclasses import replace
 from itertools import combinations
 from typing import Any, Final
 
-from topodns.corefile.errors import ConfigError, may_show_key, shown_word, unshown
+from topodns.corefile.errors import MAX_ERRORS, ConfigError, Note, Problems, may_show_key, shown_word, unshown
 from topodns.corefile.files import load_corefile
 from topodns.corefile.imports import Importer
 from topodns.corefile.lexer import Token
 from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
 from topodns.corefile.zones import BlockKey, parse_keys
-from topodns.dns.name import name_text
+from topodns.dns.name import ROOT, name_text
 from topodns.plugins.block import ExpandedCorefile, ServerBlock, Settings
 from topodns.plugins.compatibility import is_known, unknown_problem
 from topodns.plugins.context import Context
 from topodns.plugins.order import ORDER
 from topodns.plugins.plugin import load
 
-
-def build_block(block: CorefileBlock, keys: Iterable[BlockKey], context: Context) -> ServerBlock:
-    """The settings of one block. Raises ConfigError for the first wrong directive."""
-    first: dict[str, Directive] = {}
-    values: dict[str, Any] = {}
-    for directive in block.directives:
-        value = _value(directive, first, context)
-        values[directive.name] = values[directive.name] + value if directive.name in first else value
-        first.setdefault(directive.name, directive)
-    _check_companions(first, values)
-    return ServerBlock(tuple(keys), block.file, block.line, {name: values[name] for name in ORDER if name in first})
+_GOOD_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
+    "bind": ("127.0.0.1",),
+    "file": ("file",),
+    "forward": (".", "192.0.2.53"),
+    "template": ("IN", "A"),
+    "view": ("view",),
+}
+"""Arguments in place of refused ones, so that options can be checked; () for all other directives."""
+_ARGUMENTS_CHOOSE_OPTIONS: Final = frozenset({"loadbalance"})
 
 
-def _value(directive: Directive, first: Mapping[str, Directive], context: Context) -> Any:
-    if directive.name not in ORDER:
-        raise directive.error(unknown_problem(directive))
-    plugin = load(directive.name)
-    if not plugin.adds_up and (earlier := first.get(directive.name)) is not None:
-        raise directive.error(f"found '{directive.name}' again, first at {earlier.file}:{earlier.line}")
-    return plugin.parse(directive, context)
+def directive_errors(directive: Directive, first: ConfigError, context: Context) -> tuple[list[ConfigError], bool]:
+    """All errors of a directive, of each line the first, where `first` is what its parser has raised; and whether every
+    option was checked.
+
+    After each error the directive is parsed again, without the wrong option or with other arguments. An error of its
+    own line may only follow from an option that was taken out, and ends the search.
+    """
+    context = replace(context, warn=str)
+    errors, replaced = [first], directive.name in _ARGUMENTS_CHOOSE_OPTIONS  # or must not be replaced
+    whole = directive.body
+    while len(errors) < MAX_ERRORS:
+        place = (errors[-1].file, errors[-1].line)
+        wrong = [option for option in directive.body if _has_place(option, place)]
+        rest = tuple(option for option in directive.body if option not in wrong)
+        if not rest or any(option.missing_brace for option in wrong):
+            return errors, True
+        if wrong:
+            directive = replace(directive, body=rest)
+        elif not replaced:
+            directive, replaced = replace(directive, args=_GOOD_ARGUMENTS.get(directive.name, ())), True
+        else:
+            return errors, False
+        try:
+            load(directive.name).parse(directive, context)
+        except ConfigError as problem:
+            if directive.body != whole and (problem.file, problem.line) == (directive.file, directive.line):
+                return errors, True
+            errors.append(problem)
+        else:
+            return errors, True
+    return errors, False
 
 
-def _check_companions(directives: Mapping[str, Directive], values: Mapping[str, Any]) -> None:
-    """Raise ConfigError for a directive without another that it requires in its block, or that its `check` refuses."""
-    for name, directive in directives.items():
+def _has_place(option: Directive, place: tuple[str, int]) -> bool:
+    return any((line.file, line.line) == place for line in (option, *option.body))
+
+
+class _BlockReader:
+    """Reads the directives of one block. `unread`: the names of those with an error; "" for what is no directive."""
+
+    def __init__(self, context: Context, problems: Problems) -> None:
+        self._context = context
+        self._problems = problems
+        self._first: dict[str, Directive] = {}
+        self._values: dict[str, Any] = {}
+        self.unread: set[str] = set()
+
+    def read(self, directive: Directive) -> None:
+        name, earlier = directive.name, self._first.get(directive.name)
+        if name not in ORDER:
+            self._refuse("", directive.error(unknown_problem(directive)))
+            return
+        self._first.setdefault(name, directive)
         plugin = load(name)
-        for required in plugin.requires:
-            if required not in directives:
-                raise directive.error(f"found '{name}' in a server block without '{required}', expected both")
-        if plugin.check is not None:
-            plugin.check(directive, values[name], directives.keys())
+        if earlier is not None and not plugin.adds_up:
+            self._refuse(name, directive.error(f"found '{name}' again, first at {earlier.place}"))
+        try:
+            value = plugin.parse(directive, self._context)
+        except ConfigError as problem:
+            self._refuse(name, *directive_errors(directive, problem, self._context)[0])
+        else:
+            self._values[name] = self._values[name] + value if plugin.adds_up and name in self._values else value
+
+    def _refuse(self, name: str, *errors: ConfigError) -> None:
+        self.unread.add(name)
+        for problem in errors:
+            self._problems.note(problem)
+
+    def check_companions(self) -> None:
+        """Note the error of a directive without another that it requires, or that its plugin's `check` refuses.
+
+        Without effect where an unknown or a missing line may be the other directive.
+        """
+        if "" in self.unread or self._problems.incomplete:
+            return
+        for name, directive in self._first.items():
+            plugin = load(name)
+            with self._problems.noted():
+                for required in plugin.requires:
+                    if required not in self._first:
+                        found = f"found '{name}' in a server block without '{required}', expected both"
+                        raise directive.error(found)
+                if plugin.check is not None and name not in self.unread:
+                    plugin.check(directive, self._values[name], self._first.keys())
+
+    def settings(self) -> Mapping[str, Any]:
+        return {name: self._values[name] for name in ORDER if name in self._values}
 
 
-def check_overlaps(served: Iterable[tuple[Token, BlockKey, ServerBlock]]) -> None:
+def check_overlaps(served: Iterable[tuple[Token, BlockKey, ServerBlock]], note: Note) -> None:
     """Refuse two keys of the same zone and port, unless `bind` or `view` separates them.
 
-    Raises ConfigError at the later key.
+    `note` takes the error of each later key.
     """
     by_key: dict[BlockKey, list[tuple[Token, ServerBlock]]] = {}
     for token, key, block in served:
@@ -65,7 +132,7 @@ def check_overlaps(served: Iterable[tuple[Token, BlockKey, ServerBlock]]) -> Non
             if _overlap(one, other):
                 hidden = later.imported and not may_show_key(later.text)
                 found = unshown(later.text) if hidden else f"{name_text(key.origin)}:{key.port}"
-                raise later.error(f"found {found} again, first at {earlier.file}:{earlier.line}")
+                note(later.error(f"found {found} again, first at {earlier.file}:{earlier.line}"))
 
 
 def _overlap(one: ServerBlock, other: ServerBlock) -> bool:
@@ -127,22 +194,30 @@ def settings_from_text(
     `default_port` is that of keys without one; `environment` has the values of `{$NAME}`; `host` has the interfaces and
     the defaults of the directive `cache`. Raises ConfigError.
     """
-    importer = Importer(environment)
-    try:
-        tokens = tuple(importer.read(text, file))
-        expanded = ExpandedCorefile(
-            tokens=tokens,
-            file=file,
-            default_port=default_port,
-            digest=importer.digest,
-            files=tuple(importer.files),
-            cache=host.cache,
-        )
-        settings = settings_from_tokens(expanded, replace(host, warn=warn))
-    except ConfigError as problem:
-        raise importer.explained(problem) from None
+    problems = Problems()
+    importer = Importer(environment, problems.note)
+    tokens = read_tokens(importer, text, file, problems)
+    expanded = ExpandedCorefile(
+        tokens=tuple(tokens),
+        file=file,
+        default_port=default_port,
+        digest=importer.digest,
+        files=tuple(importer.files),
+        cache=host.cache,
+    )
+    settings = _settings(expanded, replace(host, warn=warn), problems)
+    if problems:
+        raise problems.error(importer.explained)
     _warn_of(importer, warn)
     return settings
+
+
+def read_tokens(importer: Importer, text: str, file: str, problems: Problems) -> list[Token]:
+    """The tokens of a Corefile with imports expanded; none if there are too many. `problems`: those of the importer."""
+    tokens: list[Token] = []
+    with problems.noted():
+        tokens = list(importer.read(text, file))
+    return tokens
 
 
 def _warn_of(importer: Importer, warn: Warn) -> None:
@@ -155,13 +230,23 @@ def _warn_of(importer: Importer, warn: Warn) -> None:
 
 def settings_from_tokens(expanded: ExpandedCorefile, host: Context = _HOST) -> Settings:
     """The settings of a Corefile whose imports are expanded. Raises ConfigError."""
-    parsed = parse_blocks(expanded.tokens, is_known)
-    if not parsed:
-        raise ConfigError(expanded.file, 0, _NO_BLOCK)
+    problems = Problems()
+    settings = _settings(expanded, host, problems)
+    if problems:
+        raise problems.error()
+    return settings
+
+
+def _settings(expanded: ExpandedCorefile, host: Context, problems: Problems) -> Settings:
+    """The settings, of what could be read; `problems` gets the errors."""
+    parsed = parse_blocks(expanded.tokens, is_known, problems.note)
+    if not parsed and not problems:
+        problems.note(ConfigError(expanded.file, 0, _NO_BLOCK))
     served: list[tuple[Token, BlockKey, ServerBlock]] = []
     host = replace(host, directory=os.path.dirname(expanded.file), cache=expanded.cache)
-    blocks = tuple(_build(block, host, expanded.default_port, served) for block in parsed)
-    check_overlaps(served)
+    problems.incomplete = bool(problems)
+    blocks = tuple(_build(block, host, expanded.default_port, served, problems) for block in parsed)
+    check_overlaps(served, problems.note)
     several = any("multisocket" in block.settings for block in blocks)
     return Settings(blocks, expanded.digest, expanded.files, expanded if several else None)
 
@@ -171,10 +256,20 @@ def _build(
     host: Context,
     default_port: int,
     served: list[tuple[Token, BlockKey, ServerBlock]],
+    problems: Problems,
 ) -> ServerBlock:
     """The settings of one block; its keys are added to `served`."""
-    keys = parse_keys(block.keys, default_port)
-    origins = tuple(dict.fromkeys(key.origin for _, key in keys))
-    settings = build_block(block, (key for _, key in keys), replace(host, origins=origins))
-    served.extend((token, key, settings) for token, key in keys)
+    keys: list[tuple[Token, BlockKey]] = []
+    for token in block.keys:
+        with problems.noted():
+            keys += parse_keys((token,), default_port)
+    origins = tuple(dict.fromkeys(key.origin for _, key in keys)) or (ROOT,)
+    reader = _BlockReader(replace(host, origins=origins), problems)
+    for directive in block.directives:
+        if not problems.full:
+            reader.read(directive)
+    reader.check_companions()
+    settings = ServerBlock(tuple(key for _, key in keys), block.file, block.line, reader.settings())
+    if reader.unread.isdisjoint(("", "bind", "view")) and not problems.incomplete:
+        served.extend((token, key, settings) for token, key in keys)
     return settings

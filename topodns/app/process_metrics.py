@@ -37,9 +37,12 @@ class Events:
     health: HealthProbe = field(default_factory=HealthProbe)
 
     def reload_failed(self, problem: str) -> None:
-        """Count and log that a new Corefile cannot be served and the old one stays."""
+        """Count and log that a new Corefile cannot be served and the old one stays. `problem`: a line an error."""
         self.failed_reloads += 1
-        log.error("plugin/reload: %s; the Corefile before it stays in force", problem)
+        *others, last = problem.split("\n")
+        for line in others:
+            log.error("plugin/reload: %s", line)
+        log.error("plugin/reload: %s; the Corefile before it stays in force", last)
 
     def clusters(self) -> "list[Cluster]":
         return self.generation.clusters if self.generation is not None else []

@@ -1,7 +1,6 @@
 """`topodns check --from coredns`: the migration report of CoreDNS's Corefile, with a verdict on each line.
 
-Errors are collected instead of raised, so that one run shows all of them. Only a syntax error of the language, such as
-a missing brace, ends the report: CoreDNS would not start with that either.
+Errors are collected instead of raised, so that one run shows all of them.
 """
 
 import os
@@ -10,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from topodns.app.load import settings_from_text
+from topodns.app.load import directive_errors, read_tokens, settings_from_text
 from topodns.app.self_forwarding import refuse_self_forwarding
-from topodns.corefile.errors import ConfigError, may_show_key, shown, unshown
+from topodns.corefile.errors import ConfigError, Problems, may_show_key, shown, unshown
 from topodns.corefile.imports import Importer
 from topodns.corefile.lexer import Token
 from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
@@ -32,15 +31,6 @@ _SUMMED_UP: Final = {verdict: verdict.value for verdict in DirectiveVerdict} | {
 }
 _LONGEST_WORD: Final = 80  # characters
 _BODY_IS_ONE_RULE: Final = frozenset({"rewrite"})  # the lines of its body are no options
-_ARGUMENTS_CHOOSE_OPTIONS: Final = frozenset({"loadbalance"})
-_GOOD_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
-    "bind": ("127.0.0.1",),
-    "file": ("file",),
-    "forward": (".", "192.0.2.53"),
-    "template": ("IN", "A"),
-    "view": ("view",),
-}
-"""Arguments in place of refused ones, so that options can be checked; () for all other directives."""
 
 Place = tuple[str, int]
 """File and line."""
@@ -63,7 +53,7 @@ class DirectiveFinding:
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """Findings about a Corefile, in this order: imports, closing braces, each block, and at most one between blocks."""
+    """Findings about a Corefile, in this order: syntax and imports, closing braces, each block, between blocks."""
 
     file: str
     findings: tuple[DirectiveFinding, ...]
@@ -85,14 +75,12 @@ class Migration:
 
 def examine(text: str, file: str, default_port: int, environment: Mapping[str, str]) -> Migration:
     """The migration report of this Corefile. The arguments are those of `settings_from_text`; raises nothing."""
-    importer = _LenientImporter(environment)
-    try:
-        tokens = tuple(importer.read(text, file))
-        blocks = parse_blocks(tokens, is_known)
-    except ConfigError as problem:
-        return Migration(file, (*importer.findings(), _refusal(problem)))
+    problems = Problems()
+    importer = Importer(environment, problems.note)
+    tokens = read_tokens(importer, text, file, problems)
+    blocks = parse_blocks(tokens, is_known, problems.note)
     examined = (finding for block in blocks for finding in _block(block, os.path.dirname(file), default_port))
-    found = (*importer.findings(), *filter(None, map(_brace, tokens)), *examined)
+    found = (*map(_refusal, problems), *_unmatched(importer), *filter(None, map(_brace, tokens)), *examined)
     findings = tuple(_explained(finding, importer) for finding in found)
     if Migration(file, findings).possible:
         findings += tuple(_between_blocks(text, file, default_port, environment))
@@ -114,25 +102,11 @@ def _explained(finding: DirectiveFinding, importer: Importer) -> DirectiveFindin
     return replace(finding, text=problem.problem)
 
 
-class _LenientImporter(Importer):
-    """Skips and records failed imports instead of raising their errors."""
-
-    def __init__(self, environment: Mapping[str, str]) -> None:
-        super().__init__(environment)
-        self._problems: list[ConfigError] = []
-
-    def _import(self, at: Token, words: list[Token], within: tuple[str, ...]) -> Iterator[Token]:
-        try:
-            yield from super()._import(at, words, within)
-        except ConfigError as problem:
-            self._problems.append(problem)
-
-    def findings(self) -> Iterator[DirectiveFinding]:
-        """Findings about imports that failed or matched no file."""
-        yield from map(_refusal, self._problems)
-        for pattern in self.unmatched:
-            text = f"no file matches {_word(pattern.text)}, so the directives that it is to import were not checked"
-            yield DirectiveFinding(pattern.file, pattern.line, "import", DirectiveVerdict.WARNING, text)
+def _unmatched(importer: Importer) -> Iterator[DirectiveFinding]:
+    """Findings about imports that match no file."""
+    for pattern in importer.unmatched:
+        text = f"no file matches {_word(pattern.text)}, so the directives that it is to import were not checked"
+        yield DirectiveFinding(pattern.file, pattern.line, "import", DirectiveVerdict.WARNING, text)
 
 
 def _refusal(problem: ConfigError, subject: str = "") -> DirectiveFinding:
@@ -142,11 +116,11 @@ def _refusal(problem: ConfigError, subject: str = "") -> DirectiveFinding:
 def _between_blocks(
     text: str, file: str, default_port: int, environment: Mapping[str, str]
 ) -> Iterator[DirectiveFinding]:
-    """The first problem between lines, such as two blocks for the same names, or a block that forwards to itself."""
+    """The problems between lines, such as two blocks for the same names, or a block that forwards to itself."""
     try:
         refuse_self_forwarding(settings_from_text(text, file, default_port, environment), ())
     except ConfigError as problem:
-        yield _refusal(problem)
+        yield from map(_refusal, problem.each)
 
 
 def _block(block: CorefileBlock, directory: str, default_port: int) -> Iterator[DirectiveFinding]:
@@ -191,29 +165,13 @@ def _directive(directive: Directive, earlier: Directive | None, context: Context
 
 
 def _problems(directive: Directive, context: Context) -> tuple[dict[Place, str], bool]:
-    """The errors of a directive, the first of each line, by place; and whether every option was checked.
-
-    After each error the directive is parsed again, without the wrong option or with other arguments.
-    """
-    problems: dict[Place, str] = {}
-    replaced = directive.name in _ARGUMENTS_CHOOSE_OPTIONS  # whether arguments were replaced already, or must not be
-    while True:
-        try:
-            load(directive.name).parse(directive, context)
-        except ConfigError as problem:
-            place = (problem.file, problem.line)
-            problems.setdefault(place, problem.problem)
-            rest = tuple(option for option in directive.body if (option.file, option.line) != place)
-            if not rest:
-                return problems, True
-            if len(rest) < len(directive.body):
-                directive = replace(directive, body=rest)
-            elif not replaced:
-                directive, replaced = replace(directive, args=_GOOD_ARGUMENTS.get(directive.name, ())), True
-            else:
-                return problems, False
-        else:
-            return problems, True
+    """The errors of a directive by place, and whether every option was checked."""
+    try:
+        load(directive.name).parse(directive, context)
+    except ConfigError as problem:
+        errors, complete = directive_errors(directive, problem, context)
+        return {(each.file, each.line): each.problem for each in reversed(errors)}, complete
+    return {}, True
 
 
 def _known(directive: Directive, row: Row, problems: Mapping[Place, str], complete: bool) -> Iterator[DirectiveFinding]:

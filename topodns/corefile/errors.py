@@ -1,13 +1,15 @@
 """Configuration errors: the exception with file and line, and helpers for its text."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
+MAX_ERRORS: Final = 100  # of one Corefile that are listed; a file that is no Corefile has one in each line
 _LONGEST_SHOWN: Final = 300  # characters of an argument quoted in a message
 _LONGEST_WORD: Final = 64  # characters of a word quoted by `shown_word`
 _RUN: Final = r"[^\W_]{1,15}"  # letters and digits in a row; secret keys, tokens and hashes have more
-_WORD: Final = re.compile(rf"(?:{_RUN}(?![^\W_])|[-_.:/*@%()\[\]{{}}])*")
+_WORD: Final = re.compile(rf"(?:{_RUN}(?![^\W_])|[-_.,;:/*@%()\[\]{{}}])*")
 _ZONE: Final = re.compile(
     r"""
     (?: (?:dns|tls|https|https3|grpc|quic|unix):// )?
@@ -19,6 +21,16 @@ _ZONE: Final = re.compile(
     """,
     re.VERBOSE,
 )
+_HARMLESS: Final = re.compile(
+    r"""
+    .?  # a character
+    | (?: [0-9.]{1,6} [a-zµμ]{0,2} ){1,3}  # a number or a duration
+    | (?= .*[.:].*[.:] ) [0-9A-Fa-f.:]{3,39}  # an address
+    """,
+    re.VERBOSE,
+)
+_QUOTED: Final = re.compile(r"""'([^']+)'|"([^"]+)\"""")
+_SHORTEST_SECRET: Final = 4  # characters
 _FEW: Final = 2  # letters of a slip
 _LONGEST_COMPARED: Final = 40  # no known word is longer, and difflib is quadratic
 
@@ -38,6 +50,75 @@ class ConfigError(Exception):
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}" if self.line else self.file
         return f"{place}: {self.problem}"
+
+    @property
+    def each(self) -> "tuple[ConfigError, ...]":
+        """This error, or the several that a `ConfigErrors` has."""
+        return (self,)
+
+
+class ConfigErrors(ConfigError):
+    """All errors of a Corefile, two or more, as text a line each; `file`, `line` and `problem` are of the first."""
+
+    def __init__(self, errors: Iterable[ConfigError]) -> None:
+        self._each = tuple(errors)
+        first = self._each[0]
+        super().__init__(first.file, first.line, first.problem)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self._each))
+
+    @property
+    def each(self) -> tuple[ConfigError, ...]:
+        return self._each
+
+
+Note = Callable[[ConfigError], object]
+"""Takes an error, after which the reading goes on; or raises it."""
+
+
+def raise_it(problem: ConfigError) -> None:
+    """The `Note` of a reader that stops at the first error."""
+    raise problem
+
+
+class Problems:
+    """The errors of a Corefile so far: of each line the first, as others may only follow from it, and MAX_ERRORS."""
+
+    def __init__(self) -> None:
+        self._by_place: dict[tuple[str, int], ConfigError] = {}
+        self.incomplete = False  # whether lines are missing that were not read, so that what needs them is not judged
+
+    def __bool__(self) -> bool:
+        return bool(self._by_place)
+
+    @property
+    def full(self) -> bool:
+        return len(self._by_place) >= MAX_ERRORS
+
+    def note(self, problem: ConfigError) -> None:
+        for each in problem.each:
+            if not self.full:
+                self._by_place.setdefault((each.file, each.line), each)
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Within the context, an error is noted, and ends the context instead of the caller."""
+        try:
+            yield
+        except ConfigError as problem:
+            self.note(problem)
+
+    def __iter__(self) -> Iterator[ConfigError]:
+        """The errors by place."""
+        return (self._by_place[place] for place in sorted(self._by_place))
+
+    def error(self, explained: Callable[[ConfigError], ConfigError] = lambda problem: problem) -> ConfigError:
+        """The errors as one, each as `explained` returns it; there must be one."""
+        found = list(map(explained, self))
+        if self.full:
+            found.append(ConfigError(found[-1].file, 0, f"only the first {MAX_ERRORS} errors are listed"))
+        return found[0] if len(found) == 1 else ConfigErrors(found)
 
 
 def shown(text: str) -> str:
@@ -79,6 +160,35 @@ def is_slip(text: str, known: Collection[str]) -> bool:
 def may_show_key(text: str) -> bool:
     """Whether a server block's key in an imported file may be shown: a zone with a dot, a port or a prefix length."""
     return shown_word(text) == shown(text) and _ZONE.fullmatch(text) is not None
+
+
+def without_secrets(problem: str, arguments: Collection[str], name: str = "") -> str:
+    """The message about a line of an imported file, with only the lengths of arguments, and of their quoted parts, that
+    may be secrets: the file may be no Corefile.
+
+    Numbers, durations, addresses, and names with a dot are shown. `name`: the directive's, which stays.
+    """
+    secrets = [argument for argument in arguments if not _is_harmless(argument)]
+    if not secrets:
+        return problem
+
+    def quoted(match: re.Match[str]) -> str:
+        part = match[1] or match[2]
+        plain = part.lower().replace("\\", "").rstrip(".")  # a name may be in lower case, with escapes and a final dot
+        hidden = part != name and not _is_harmless(part) and any(plain in secret.lower() for secret in secrets)
+        return unshown(part) if hidden else match[0]
+
+    for text in (" ".join(arguments), *secrets):
+        problem = problem.replace(shown(text), unshown(text))
+    problem = _QUOTED.sub(quoted, problem)
+    for secret in secrets:
+        if len(secret) >= _SHORTEST_SECRET and not (secret.isalpha() and secret.islower()):  # no word of the message
+            problem = re.sub(re.escape(secret), "…", problem, flags=re.IGNORECASE)
+    return problem
+
+
+def _is_harmless(argument: str) -> bool:
+    return _HARMLESS.fullmatch(argument) is not None or may_show_key(argument)
 
 
 def unshown(text: str) -> str:

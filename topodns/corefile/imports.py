@@ -11,10 +11,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from itertools import chain
 from typing import Final
 
-from topodns.corefile.errors import ConfigError, nearest, shown, shown_name, shown_word
+from topodns.corefile.errors import ConfigError, Note, nearest, raise_it, shown, shown_name, shown_word
 from topodns.corefile.files import read_text, reason
 from topodns.corefile.lexer import Token, expand_environment, tokenize, unset_variables
 
@@ -30,10 +29,14 @@ class Importer:
     """Expands one Corefile. Once the tokens of `read` have been taken: `files` has the paths read, in order, without
     duplicates, `digest` is that of their texts, `unmatched` has the patterns that match no file, and `unset` the
     environment variables that have no value.
+
+    `note` takes the errors behind which the reading goes on: imports that fail, which give no tokens, arguments that an
+    import does not have, and octets that are no UTF-8.
     """
 
-    def __init__(self, environment: Mapping[str, str]) -> None:
+    def __init__(self, environment: Mapping[str, str], note: Note = raise_it) -> None:
         self._environment = environment
+        self._note = note
         self._snippets: dict[str, tuple[Token, ...]] = {}
         self._defined: dict[str, Token] = {}
         self._imports = 0
@@ -68,7 +71,7 @@ class Importer:
         self._hash.update(text.encode("utf-8", "surrogatepass"))
         if file not in self.files:
             self.files.append(file)
-        return tokenize(text, file, imported)
+        return tokenize(text, file, imported, self._note)
 
     def _expand(self, tokens: Iterable[Token], arguments: tuple[str, ...], within: tuple[str, ...]) -> Iterator[Token]:
         """The tokens with imports, arguments and environment variables expanded; snippets are stored and left out.
@@ -92,8 +95,16 @@ class Importer:
         if text != token.text:
             self._note_unset(token)
         if arguments or "{args" in text:
-            text = _ARGUMENT.sub(lambda match: _argument(match, arguments, token), text)
+            text = _ARGUMENT.sub(lambda match: self._argument(match, arguments, token), text)
         return token if text == token.text else replace(token, text=text)
+
+    def _argument(self, match: re.Match[str], arguments: tuple[str, ...], token: Token) -> str:
+        index = int(match[1] or match[2])
+        if index < len(arguments):
+            return arguments[index]
+        given = f"'{' '.join(arguments)}'" if arguments else "none"
+        self._note(token.error(f"found {match[0]}, but the import's arguments are {given}"))
+        return match[0]
 
     def _note_unset(self, token: Token) -> None:
         names = unset_variables(token.text, self._environment)
@@ -127,19 +138,28 @@ class Importer:
         self._snippets[name] = tuple(rest.take_body(token))
 
     def _import(self, at: Token, words: list[Token], within: tuple[str, ...]) -> Iterator[Token]:
-        if not words or not words[0].text:
-            raise at.error("'import' has no argument, expected a snippet, a file or a pattern")
+        """The tokens that an import stands for. Raises ConfigError for one that is over a limit."""
         self._imports += 1
         if self._imports > MAX_IMPORTS:
             raise at.error(f"found more than {MAX_IMPORTS} imports")
         if len(within) > MAX_DEPTH:
             raise at.error(f"found imports inside imports, more than {MAX_DEPTH} deep")
+        if not words or not words[0].text:
+            self._note(at.error("'import' has no argument, expected a snippet, a file or a pattern"))
+            return
         target, arguments = words[0].text, tuple(word.text for word in words[1:])
-        if target in self._snippets:
-            identity = f"({target})"
-            _refuse_cycle(at, target, identity, within)
-            return self._expand(self._snippets[target], arguments, (*within, identity))
-        return chain.from_iterable(self._import_file(at, path, arguments, within) for path in self._matches(words[0]))
+        identity = f"({target})"
+        if target not in self._snippets:
+            for path in self._matches(words[0]):
+                yield from self._import_file(at, path, arguments, within)
+        elif self._is_new(at, target, identity, within):
+            yield from self._expand(self._snippets[target], arguments, (*within, identity))
+
+    def _is_new(self, at: Token, target: str, identity: str, within: tuple[str, ...]) -> bool:
+        """Whether an import is none of itself; notes the error of one that is."""
+        if identity in within:
+            self._note(at.error(f"found an import of {shown(target)} inside itself"))
+        return identity not in within
 
     def _matches(self, pattern: Token) -> list[str]:
         """The files that match a pattern, sorted; without a match none, and the pattern is added to `unmatched`.
@@ -152,7 +172,8 @@ class Importer:
         try:
             found = sorted(glob.glob(os.path.join(glob.escape(directory), pattern.text)))
         except (OSError, ValueError, re.error) as problem:
-            raise pattern.error(f"cannot look for files that match {shown(pattern.text)}: {problem}") from None
+            self._note(pattern.error(f"cannot look for files that match {shown(pattern.text)}: {problem}"))
+            return []
         if not found:
             self.unmatched.append(pattern)
         return found
@@ -163,12 +184,14 @@ class Importer:
         try:
             text = read_text(path)
         except FileNotFoundError:
-            raise at.error(f"cannot import {shown(path)}: no such file{self._snippet_hint(path)}") from None
+            self._note(at.error(f"cannot import {shown(path)}: no such file{self._snippet_hint(path)}"))
+            return
         except (OSError, ValueError) as problem:
-            raise at.error(f"cannot import {shown(path)}: {reason(problem)}") from None
+            self._note(at.error(f"cannot import {shown(path)}: {reason(problem)}"))
+            return
         identity = os.path.realpath(path)
-        _refuse_cycle(at, path, identity, within)
-        return self._expand(self._tokenize(text, path, imported=True), arguments, (*within, identity))
+        if self._is_new(at, path, identity, within):
+            yield from self._expand(self._tokenize(text, path, imported=True), arguments, (*within, identity))
 
     def _snippet_hint(self, path: str) -> str:
         near = nearest(os.path.basename(path), self._snippets) if self._snippets else None
@@ -207,16 +230,3 @@ class _Lookahead:
         raise opening.error(
             f"expected '}}' to end {shown_name(opening.text, opening.imported)}, found the end of the file"
         )
-
-
-def _argument(match: re.Match[str], arguments: tuple[str, ...], token: Token) -> str:
-    index = int(match[1] or match[2])
-    if index >= len(arguments):
-        given = f"'{' '.join(arguments)}'" if arguments else "none"
-        raise token.error(f"found {match[0]}, but the import's arguments are {given}")
-    return arguments[index]
-
-
-def _refuse_cycle(at: Token, target: str, identity: str, within: tuple[str, ...]) -> None:
-    if identity in within:
-        raise at.error(f"found an import of {shown(target)} inside itself")

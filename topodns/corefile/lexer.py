@@ -9,14 +9,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from topodns.corefile.errors import ConfigError
+from topodns.corefile.errors import ConfigError, Note, raise_it
 from topodns.files.text import foreign_octet
 
 _TOKEN: Final = re.compile(
     r"""
       (?P<comment> \# [^\n]* )
     | " (?P<quoted> (?: \\. | [^"\\] )* ) "
-    | (?P<unclosed> " )
+    | (?P<unclosed> " [^\n]* )
     | (?P<word> [^\s#]+ )
     """,
     re.VERBOSE | re.DOTALL,
@@ -27,7 +27,10 @@ _ENVIRONMENT: Final = re.compile(r"\{%(?P<percent>[^{}%]+)%\}|\{\$(?P<dollar>[^{
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word or a brace, with the line that it starts on. `first`: first of its line, or directly after a brace."""
+    """A word or a brace, with the line that it starts on. `first`: first of its line, or directly after a brace.
+
+    `indent`: the column of the first one of a line, from 0, where tabs go to multiples of 8; None for all others.
+    """
 
     text: str
     file: str
@@ -35,6 +38,7 @@ class Token:
     first: bool = False
     brace: bool = False  # an unquoted "{" or "}" on its own
     imported: bool = False  # of an imported file
+    indent: int | None = None
 
     @property
     def opens(self) -> bool:
@@ -48,10 +52,11 @@ class Token:
         return ConfigError(self.file, self.line, problem)
 
 
-def tokenize(text: str, file: str, imported: bool = False) -> Iterator[Token]:
+def tokenize(text: str, file: str, imported: bool = False, note: Note = raise_it) -> Iterator[Token]:
     """The tokens of `text`, of an imported file or not.
 
-    Raises ConfigError for an unclosed quote, and octets that are no UTF-8 outside comments.
+    `note` takes the errors of quotes that are not closed, which end with their line then, and of octets that are no
+    UTF-8 outside comments.
     """
     line, at, first = 1, 0, True
     for match in _TOKEN.finditer(text):
@@ -60,19 +65,26 @@ def tokenize(text: str, file: str, imported: bool = False) -> Iterator[Token]:
         if match["comment"] is not None:
             continue
         if match["unclosed"] is not None:
-            raise ConfigError(file, line, "found a double quote that is never closed, expected another one")
+            note(ConfigError(file, line, "found a double quote that is never closed, expected another one"))
         token = _token(match, file, line, first, imported)
         if octet := foreign_octet(token.text):
-            raise token.error(octet.problem)
+            note(token.error(octet.problem))
         yield token
         line, first = line + match[0].count("\n"), token.brace
 
 
 def _token(match: re.Match[str], file: str, line: int, first: bool, imported: bool) -> Token:
     quoted: str | None = match["quoted"]
+    indent = _indent(match) if first else None
     if quoted is not None:
-        return Token(_QUOTED_ESCAPE.sub(_unescape, quoted), file, line, first, imported=imported)
-    return Token(match["word"], file, line, first, match["word"] in ("{", "}"), imported)
+        return Token(_QUOTED_ESCAPE.sub(_unescape, quoted), file, line, first, imported=imported, indent=indent)
+    word = match["word"] or match["unclosed"]
+    return Token(word, file, line, first, word in ("{", "}"), imported, indent)
+
+
+def _indent(match: re.Match[str]) -> int | None:
+    before = match.string[match.string.rfind("\n", 0, match.start()) + 1 : match.start()]
+    return None if before.strip() else len(before.expandtabs())
 
 
 def _unescape(match: re.Match[str]) -> str:

@@ -3,11 +3,22 @@
 The only server block of a file may omit its braces. `{` at the end of a directive's line opens its body.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from topodns.corefile.errors import ConfigError, is_slip, may_show_key, shown_name, shown_word, unshown
+from topodns.corefile.braces import balanced
+from topodns.corefile.errors import (
+    ConfigError,
+    Note,
+    is_slip,
+    may_show_key,
+    raise_it,
+    shown_name,
+    shown_word,
+    unshown,
+    without_secrets,
+)
 from topodns.corefile.lexer import Token
 
 _OPTIONS_TOO: Final = frozenset({"autopath", "federation", "push", "reload", "tls", "transfer"})  # of other directives
@@ -32,6 +43,10 @@ class Directive:
         return f"{self.file}:{self.line}"
 
     def error(self, problem: str) -> ConfigError:
+        """The error of this line; of an imported file, with its arguments only as `errors.without_secrets` has them."""
+        if self.imported:
+            arguments = (*self.args, *(word for line in self.body for word in line.args))
+            problem = without_secrets(problem, arguments, self.name)
         return ConfigError(self.file, self.line, problem)
 
     def shown_name(self, options: Collection[str] = ()) -> str:
@@ -64,36 +79,66 @@ class CorefileBlock:
         return self.keys[0].line
 
 
-def parse_blocks(tokens: Iterable[Token], is_known: Callable[[str], bool] = lambda name: False) -> list[CorefileBlock]:
-    """The server blocks of a Corefile, in order. `is_known`: whether a word names a directive. Raises ConfigError."""
-    parser = _Parser(tokens, is_known)
+def _names_nothing(name: str) -> bool:
+    return False
+
+
+def parse_blocks(
+    tokens: Iterable[Token], is_known: Callable[[str], bool] = _names_nothing, note: Note = raise_it
+) -> list[CorefileBlock]:
+    """The server blocks of a Corefile, in order. `is_known`: whether a word names a directive.
+
+    `note` takes each error, after which the next directive or block follows; a block without its end is left out.
+    """
+
+    def shown_token(token: Token) -> str:
+        """A word for a message: of an imported file only if it is known, or like a zone."""
+        text = token.text
+        if token.imported and not (token.brace or is_known(text) or may_show_key(text)):
+            return unshown(text)
+        return shown_word(text)
+
+    parser = _Parser(balanced(list(tokens), shown_token, note), is_known, shown_token, note)
     blocks = []
     while parser.more():
-        blocks.append(parser.block())
+        try:
+            blocks.append(parser.block())
+        except ConfigError as problem:
+            note(problem)
     return blocks
 
 
 class _Parser:
-    def __init__(self, tokens: Iterable[Token], is_known: Callable[[str], bool]) -> None:
-        self._tokens = list(tokens)
+    def __init__(
+        self, tokens: Sequence[Token], is_known: Callable[[str], bool], shown: Callable[[Token], str], note: Note
+    ) -> None:
+        self._tokens = tokens
         self._is_known = is_known
+        self._shown = shown
+        self._note = note
         self._at = 0
 
     def more(self) -> bool:
         return self._at < len(self._tokens)
 
     def block(self) -> CorefileBlock:
+        """Take a block. Raises ConfigError behind what is none."""
+        start = self._tokens[self._at]
         keys = self._keys()
-        if not self._opens():
-            return CorefileBlock(keys, self._lines_to_the_end())
-        self._at += 1
-        return CorefileBlock(keys, self._body(keys[0], 0))
+        if self._opens():
+            self._at += 1
+            lines = self._body(keys[0] if keys else start, 0)
+        elif keys or not start.closes:
+            lines = self._lines_to_the_end()
+        else:
+            self._at += 1
+        if not keys:
+            expected = "the zones of a server block, such as '.:53'"
+            raise start.error(f"found {self._shown(start)}, expected {expected}")
+        return CorefileBlock(keys, lines)
 
     def _keys(self) -> tuple[Token, ...]:
-        """Take the keys, separated by blanks or commas, up to a brace or the end of a line without a final comma.
-
-        Raises ConfigError without any key, or if a comma is the end.
-        """
+        """Take the keys, separated by blanks or commas, up to a brace or the end of a line without a final comma."""
         keys: list[Token] = []
         start, comma = self._tokens[self._at], False
         while self.more() and not self._tokens[self._at].brace:
@@ -104,21 +149,8 @@ class _Parser:
             comma = token.text.endswith(",")
             self._at += 1
         if comma:
-            raise self._previous().error("found a comma, expected another zone after it")
-        if not keys:
-            expected = f"the zones of a server block, such as '.:53'{self._unspaced_brace()}"
-            raise start.error(f"found {self._shown(start)}, expected {expected}")
+            self._note(self._tokens[self._at - 1].error("found a comma, expected another zone after it"))
         return tuple(keys)
-
-    def _shown(self, token: Token) -> str:
-        """A key or a directive's name for a message: of an imported file only if it is known, or like a zone."""
-        text = token.text
-        if token.imported and not (token.brace or self._is_known(text) or may_show_key(text)):
-            return unshown(text)
-        return shown_word(text)
-
-    def _previous(self) -> Token:
-        return self._tokens[self._at - 1]
 
     def _opens(self) -> bool:
         return self.more() and self._tokens[self._at].opens
@@ -127,15 +159,10 @@ class _Parser:
         lines: list[Directive] = []
         while self.more():
             if self._tokens[self._at].closes:
-                raise self._tokens[self._at].error(f"found '}}', but no '{{' is open{self._unspaced_brace()}")
-            lines.append(self._line(0))
+                self._at += 1
+                raise self._tokens[self._at - 1].error("found '}', but no '{' is open")
+            self._add_line(lines, 0)
         return tuple(lines)
-
-    def _unspaced_brace(self) -> str:
-        """The end of a message about an unexpected brace: the last word before it that ends in `{` opens no body."""
-        words = (token for token in reversed(self._tokens[: self._at]) if token.text.endswith("{") and not token.brace)
-        word = next(words, None)
-        return f"; {self._shown(word)} at {word.file}:{word.line} needs a space before its '{{'" if word else ""
 
     def _body(self, owner: Token, depth: int) -> tuple[Directive, ...]:
         """Take the lines after a `{`, and the `}` that belongs to it. Raises ConfigError.
@@ -143,17 +170,18 @@ class _Parser:
         `owner`: the token that an error names. `depth`: how many bodies of directives this one is in, itself included.
         """
         if depth > MAX_NESTING:
+            self._at = len(self._tokens)
             raise owner.error(f"found bodies inside bodies, more than {MAX_NESTING} deep")
         lines: list[Directive] = []
         while self.more():
             if self._tokens[self._at].closes:
                 self._at += 1
                 return tuple(lines)
-            lines.append(self._line(depth))
+            self._add_line(lines, depth)
         raise self._unclosed(owner, lines, depth)
 
     def _unclosed(self, owner: Token, lines: list[Directive], depth: int) -> ConfigError:
-        """The error for a body without its `}`.
+        """The error for a body without its `}`, which no indentation tells.
 
         If a directive is in a directive's body, then at that one, whose `}` is the missing one.
         """
@@ -163,10 +191,22 @@ class _Parser:
         found = next(map(_directive_at, strays), "the end of the file")
         return owner.error(f"expected '}}' to end {self._shown(owner)}, found {found}")
 
+    def _add_line(self, lines: list[Directive], depth: int) -> None:
+        """Take a line, and add it to those before it in its body."""
+        if not self._tokens[self._at].brace:
+            lines.append(self._line(depth))
+            return
+        brace = self._tokens[self._at]
+        self._note(
+            brace.error("found '{' at the start of a line, expected it at the end of the line that it belongs to")
+        )
+        self._at += 1
+        body = self._body(brace, depth + 1)
+        if lines:
+            lines[-1] = replace(lines[-1], body=body)
+
     def _line(self, depth: int) -> Directive:
         name = self._tokens[self._at]
-        if name.brace:
-            raise name.error("found '{' at the start of a line, expected it at the end of the line that it belongs to")
         self._at += 1
         args = []
         while self.more() and not (token := self._tokens[self._at]).first and not token.brace:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from topodns.app.load import settings_from_text
-from topodns.corefile.errors import ConfigError
+from topodns.corefile.errors import ConfigError, Problems
 from topodns.corefile.files import read_text, reason
 from topodns.netlink.route import addresses_of
 from topodns.nodecache.kube_dns import (
@@ -99,7 +99,7 @@ class NodeCorefile:
             if not problems:
                 self._validate(text, texts)
         except ConfigError as problem:
-            return RenderedCorefile("", (str(problem),))
+            return RenderedCorefile("", tuple(map(str, problem.each)))
         return RenderedCorefile(text, problems)
 
     def settings(self, text: str) -> Settings:
@@ -136,18 +136,22 @@ class NodeCorefile:
 
     def _validate(self, text: str, texts: NodeConfigTexts) -> None:
         """Raise the ConfigError of an invalid Corefile, or of `refuse`, with its position in the source file."""
+        problems = Problems()
         try:
             self._refuse(self.settings(text))
         except ConfigError as problem:
-            if problem.file != self._name:
-                raise
-            raise self._at_source(problem, texts) from None
+            problems.note(problem)
+        if problems:
+            raise problems.error(lambda problem: self._at_source(problem, texts))
 
     def _at_source(self, problem: ConfigError, texts: NodeConfigTexts) -> ConfigError:
         """The error with its source instead of the rendered text: the template, whose lines keep their numbers.
 
-        Lines after those of the template are blocks of stub domains: for them, their file without a line number.
+        An error of another file is as it was. Lines after those of the template are blocks of stub domains: for them,
+        their file without a line number.
         """
+        if problem.file != self._name:
+            return problem
         assert texts.template.text is not None
         text = problem.problem.replace(f"{self._name}:", f"{texts.template.path}:")
         if problem.line > texts.template.text.count("\n") + 1:

@@ -238,9 +238,10 @@ def test_an_import_without_matches_is_reported_and_is_no_problem(tmp_path: Path)
 
 
 @pytest.mark.parametrize("text", [". {\n    whoami\n", ". {\n    }\n}\n", '. {\n    nsid "x\n}\n'])
-def test_a_fault_of_the_language_is_the_only_finding(text: str) -> None:
-    (found,) = examined(text).findings
+def test_a_fault_of_the_language_is_the_first_finding(text: str) -> None:
+    found, *others = examined(text).findings
     assert found.verdict is DirectiveVerdict.REFUSED
+    assert all(other.verdict is DirectiveVerdict.SAME for other in others)
 
 
 def test_a_closing_brace_that_coredns_refuses_is_reported() -> None:

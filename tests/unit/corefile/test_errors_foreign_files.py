@@ -1,18 +1,21 @@
 """Files that are no Corefiles and no files at all: their errors, and that nothing waits for them."""
 
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.unit.corefile.test_arguments_bodies import ARGUMENTS, OPTIONS
 from topodns.app.load import load_settings, settings_from_text
 from topodns.cli.coredns_check import examine
 from topodns.corefile import errors
 from topodns.corefile.errors import ConfigError, shown_word
 from topodns.corefile.files import load_corefile, unreadable
 from topodns.corefile.resolv_conf import load_nameservers
+from topodns.plugins.order import ORDER
 
 SECRETS = {
     "a private key": (
@@ -208,3 +211,43 @@ def test_of_an_imported_file_an_unset_variable_is_named_if_it_is_in_capitals(
     with pytest.raises(ConfigError) as refused:
         settings_from_text(". {\n import secret\n}\n", str(tmp_path / "Corefile"), 53, {})
     assert (name in refused.value.problem) is shows
+
+
+def option_heads() -> Iterator[str]:
+    """Each directive, and each option within its directive, up to where its arguments are."""
+    for name in ORDER:
+        yield name
+        for arguments in ARGUMENTS.get(name, ("",)):
+            yield from (f"{name} {arguments} {{\n{option}" for option in OPTIONS.get(name, ()))
+
+
+@pytest.mark.parametrize("head", list(option_heads()))
+@pytest.mark.parametrize("secret", ["root:Hunter2-s3cret", "hunter2secret", "x=Hunter2@s3cret"])
+def test_arguments_that_may_be_secrets_are_not_shown_of_an_imported_file(
+    tmp_path: Path, head: str, secret: str
+) -> None:
+    (tmp_path / "lines").write_text(f"{head} {secret}\n{'}' if '{' in head else ''}\n")
+    text = ". {\n import lines\n}\n"
+    shown = [examine(text, str(tmp_path / "Corefile"), 53, {}).report(readable=False)]
+    try:
+        settings_from_text(text, str(tmp_path / "Corefile"), 53, {}, shown.append)
+    except ConfigError as problem:
+        shown.append(str(problem))
+    assert not re.search("hunter2|s3cret", "".join(shown), re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("cache 99999999999", "'99999999999'"),
+        ("reload 1x", "'1x'"),
+        ("forward . dns.example.net", "'dns.example.net'"),
+        ("bind 10.0.0.300", "'10.0.0.300'"),
+        ("prometheus 9153", "':9153'"),
+    ],
+)
+def test_numbers_addresses_and_names_are_shown_of_an_imported_file(tmp_path: Path, line: str, shown: str) -> None:
+    (tmp_path / "lines").write_text(line)
+    with pytest.raises(ConfigError) as refused:
+        settings_from_text(". {\n import lines\n}\n", str(tmp_path / "Corefile"), 53, {})
+    assert shown in str(refused.value)
