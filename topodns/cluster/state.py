@@ -84,7 +84,7 @@ class ClusterState:
 
     `needed`: kinds that must each have had a Replaced before `synced`. `read_keys`: reads the topology keys of a
     Service; None if topology is off. `all_pods`: whether the source has every Pod of the cluster, not a selection;
-    counts only if Pods are needed.
+    counts only if Pods are needed. `of_files`: the source is files, which have every Pod only if they have one at all.
     """
 
     serial: int  # SOA serial: Unix seconds of the last change that counts in CoreDNS; 0 before any
@@ -100,6 +100,7 @@ class ClusterState:
         terminating_fallback: bool = False,
         pod_names: bool = False,
         all_pods: bool = False,
+        of_files: bool = False,
     ) -> None:
         self.serial = 0
         self.nodes = NodeIndex()
@@ -115,6 +116,7 @@ class ClusterState:
         self.denied: set[Kind] = set()  # counted as synced and empty, because RBAC denies the list: see do_without
         self._read_keys = read_keys
         self._all_pods = all_pods and "Pod" in needed
+        self._of_files = of_files
         self._namespaces: Store[Namespace] = {}
         self._nodes: Store[Node] = {}
         self._services: Store[Service] = {}
@@ -260,7 +262,8 @@ class ClusterState:
     @property
     def knows_all_pods(self) -> bool:
         """Whether every live Pod with an address is held, except those too new to have reached the watch."""
-        return self._all_pods and "Pod" not in self._awaited and "Pod" not in self.denied
+        listed = self._all_pods and "Pod" not in self._awaited and "Pod" not in self.denied
+        return listed and (not self._of_files or bool(self._pods))
 
     @property
     def unsynced(self) -> tuple[Kind, ...]:
@@ -343,6 +346,7 @@ class ClusterState:
         for follow in self.followers:
             follow(kind, changes)
         store, take = self._tables[kind]
+        knew = self._of_files and self.knows_all_pods
         facts: set[Fact] = set()
         for key, old, new in changes:
             if new is not None:
@@ -355,7 +359,7 @@ class ClusterState:
             if counts_in_serial(old, new):
                 self.serial = wall_seconds
         verified, self._verified = self._verified, self.nodes.pod_cidrs_verified
-        if verified != self._verified:
+        if verified != self._verified or (self._of_files and knew != self.knows_all_pods):
             self.locators.recheck_all()
             return _ALL
         return _ALL if EVERYTHING in facts else frozenset(facts)

@@ -59,7 +59,7 @@ def manifest_state(paths: Sequence[str], topology: TopologySettings) -> ClusterS
     An object that cannot be decoded is left out and logged. Raises Refused if a file cannot be read.
     """
     needed = needed_kinds(KubernetesSettings(()), topology)
-    state = ClusterState(needed, key_reader(topology.keys), topology.terminating_fallback)
+    state = ClusterState(needed, key_reader(topology.keys), topology.terminating_fallback, all_pods=True, of_files=True)
     source = ManifestSource(paths, lambda change: [state.apply(change, 0)])
     source.load()
     check_whole([source])

@@ -20,6 +20,30 @@ def test_who_reads_the_manifests_of_a_corefile(capsys: Captured) -> None:
     assert (cluster["node"], cluster["method"], cluster["zone"]) == ("node-b2", "nodes", "eu-1b")
 
 
+NODES = "".join(
+    f"---\nkind: Node\nmetadata: {{name: n{n}}}\nspec: {{podCIDRs: [10.1.{n}.0/24]}}\n" for n in range(1, 5)
+)
+POD = """---
+kind: Pod
+metadata: {name: web, namespace: shop}
+spec: {nodeName: n1}
+status: {podIPs: [{ip: 10.1.1.7}]}
+"""
+
+
+@pytest.mark.parametrize(("manifests", "node"), [(NODES + POD, "n1"), (NODES, "")])
+def test_of_manifests_with_pods_the_bridge_of_a_pod_cidr_is_on_its_node(
+    tmp_path: Path, manifests: str, node: str, capsys: Captured
+) -> None:
+    (tmp_path / "Corefile").write_text(
+        ". {\n    kubernetes cluster.local {\n        manifests .\n    }\n    topology\n}\n"
+    )
+    (tmp_path / "cluster.yaml").write_text(manifests)
+    assert cli.main(["who", "--json", "-conf", str(tmp_path / "Corefile"), "10.1.1.1"]) == 0
+    (cluster,) = json.loads(capsys.readouterr().out)["clusters"]
+    assert (cluster["node"] or "") == node
+
+
 def test_who_says_in_one_line_why_it_cannot(tmp_path: Path, capsys: Captured) -> None:
     for corefile, address in ((DEMO, "somebody"), (str(tmp_path / "none"), "10.0.0.1")):
         assert cli.main(["who", "-conf", corefile, address]) == 1

@@ -689,6 +689,19 @@ def test_the_last_step_of_a_first_list_raises_the_revision_since_it_makes_the_ki
     assert state.revision > before
 
 
+def test_files_have_all_pods_if_they_have_one() -> None:
+    state = ClusterState(frozenset({"Pod"}), all_pods=True, of_files=True)
+    first = pod("p", ["10.1.0.9"])
+    state.apply(Replaced("Pod", ()), 1)
+    assert not state.knows_all_pods
+    assert state.apply(Upserted(first), 1) == {EVERYTHING}
+    assert state.knows_all_pods
+    assert EVERYTHING not in state.apply(Upserted(pod("q", ["10.1.0.8"])), 1)
+    state.apply(Deleted("Pod", first.key, 0), 1)
+    assert state.apply(Replaced("Pod", ()), 1) == {EVERYTHING}
+    assert not state.knows_all_pods
+
+
 def test_a_kind_that_may_not_be_listed_is_waited_for_no_longer_until_it_is_listed_after_all() -> None:
     state = ClusterState(frozenset({"Node"}))
     assert state.do_without("Node") == {EVERYTHING}

@@ -102,7 +102,8 @@ class Feed:
             key_reader(settings.key_sources),
             settings.terminating_fallback,
             settings.pod_names,
-            all_pods=settings.api is not None and settings.labels is None,
+            all_pods=settings.labels is None,
+            of_files=settings.api is None,
         )
         self.budget = NamespaceBudget(UNLIMITED)
         self.published = PublishingState(self.state, time.time, budget=self.budget)
@@ -171,7 +172,7 @@ class Feed:
         """Whether the watches report the node of each new Pod: by all Pods, or by locators, as far as there are any."""
         state = self.state
         locators = state.locators.node_locators or state.locators.pod_locators
-        return state.synced and (state.knows_all_pods or (self.settings.api is not None and bool(locators)))
+        return state.synced and self.settings.api is not None and (state.knows_all_pods or bool(locators))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
