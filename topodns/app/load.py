@@ -1,7 +1,7 @@
 """Settings of a parsed Corefile: each directive by its own parser, then the rules between directives and blocks."""
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
 from typing import Any, Final
@@ -12,7 +12,7 @@ from topodns.corefile.imports import Importer
 from topodns.corefile.lexer import Token
 from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
 from topodns.corefile.zones import BlockKey, parse_keys
-from topodns.dns.name import ROOT, name_text
+from topodns.dns.name import ROOT, Name, is_subdomain, name_text
 from topodns.plugins.block import ExpandedCorefile, ServerBlock, Settings
 from topodns.plugins.compatibility import is_known, unknown_problem
 from topodns.plugins.context import Context
@@ -67,12 +67,74 @@ def _has_place(option: Directive, place: tuple[str, int]) -> bool:
     return any((line.file, line.line) == place for line in (option, *option.body))
 
 
+_Keys = Sequence[tuple[Token, BlockKey]]
+
+
+class _Reach:
+    """The names of which queries reach a server block, by the zones of all blocks on its ports.
+
+    None are known where `bind` or `view` may separate the blocks, or where a plugin of the block asks for other names.
+    """
+
+    def __init__(
+        self, block: CorefileBlock, keys: _Keys, blocks: Sequence[CorefileBlock], all_keys: Sequence[_Keys]
+    ) -> None:
+        self._names = {directive.name for directive in block.directives}
+        if any(directive.name == "rewrite" and "continue" in _words(directive) for directive in block.directives):
+            self._names.add("rewrite continue")
+        self._own = {key.origin for _, key in keys}
+        ports = {key.port for _, key in keys}
+        self._others = [
+            (key.origin, token)
+            for other, theirs in zip(blocks, all_keys, strict=True)
+            if other is not block and self._names.isdisjoint(_SEPARATING) and _is_everywhere(other)
+            for token, key in theirs
+            if ports == {key.port}
+        ]
+
+    def warnings(self, directive: Directive, zones: Iterable[Name]) -> Iterator[str]:
+        """A line if no query for the first of these zones reaches the directive, and how many others there are."""
+        reasons = [(origin, reason) for origin in zones if (reason := self._why_not(origin))]
+        if reasons and self._names.isdisjoint(_ASKING - {directive.name}):
+            origin, reason = reasons[0]
+            more = f" (and {len(reasons) - 1} more)" * (len(reasons) > 1)
+            found = f"{directive.shown_argument(name_text(origin))}{more}"
+            yield f"plugin/{directive.name}: no query for {found} comes here: {reason} ({directive.place})"
+
+    def _why_not(self, name: Name) -> str:
+        """Why no name at or below this one is asked of the block; "" where one may be."""
+        if not self._own or any(is_subdomain(origin, name) for origin in self._own):
+            return ""
+        around = max((origin for origin in self._own if is_subdomain(name, origin)), key=len, default=None)
+        if around is None:
+            return "it is outside the zones of the server block"
+        inside = [(origin, token) for origin, token in self._others if is_subdomain(name, origin)]
+        origin, token = max(inside, key=lambda other: len(other[0]), default=(around, None))
+        if token is None or len(origin) <= len(around):
+            return ""
+        return f"the server block at {token.file}:{token.line} takes them"
+
+
+_SEPARATING: Final = frozenset({"bind", "view"})
+_ASKING: Final = frozenset({"rewrite", "rewrite continue", "autopath"})  # those below see other names than the queries'
+
+
+def _words(directive: Directive) -> Iterator[str]:
+    for line in (directive, *directive.body):
+        yield from (word.lower() for word in (line.name, *line.args))
+
+
+def _is_everywhere(block: CorefileBlock) -> bool:
+    return _SEPARATING.isdisjoint(directive.name for directive in block.directives)
+
+
 class _BlockReader:
     """Reads the directives of one block. `unread`: the names of those with an error; "" for what is no directive."""
 
-    def __init__(self, context: Context, problems: Problems) -> None:
+    def __init__(self, context: Context, problems: Problems, reach: _Reach) -> None:
         self._context = context
         self._problems = problems
+        self._reach = reach
         self._first: dict[str, Directive] = {}
         self._values: dict[str, Any] = {}
         self.unread: set[str] = set()
@@ -92,6 +154,9 @@ class _BlockReader:
             self._refuse(name, *directive_errors(directive, problem, self._context)[0])
         else:
             self._values[name] = self._values[name] + value if plugin.adds_up and name in self._values else value
+            if plugin.zones is not None:
+                for line in self._reach.warnings(directive, plugin.zones(value)):
+                    self._context.warn(line)
 
     def _refuse(self, name: str, *errors: ConfigError) -> None:
         self.unread.add(name)
@@ -242,34 +307,33 @@ def _settings(expanded: ExpandedCorefile, host: Context, problems: Problems) -> 
     parsed = parse_blocks(expanded.tokens, is_known, problems.note)
     if not parsed and not problems:
         problems.note(ConfigError(expanded.file, 0, _NO_BLOCK))
-    served: list[tuple[Token, BlockKey, ServerBlock]] = []
     host = replace(host, directory=os.path.dirname(expanded.file), cache=expanded.cache)
     problems.incomplete = bool(problems)
-    blocks = tuple(_build(block, host, expanded.default_port, served, problems) for block in parsed)
+    keys = [list(_keys(block, expanded.default_port, problems)) for block in parsed]
+    blocks, served = list[ServerBlock](), list[tuple[Token, BlockKey, ServerBlock]]()
+    for block, own in zip(parsed, keys, strict=True):
+        origins = tuple(dict.fromkeys(key.origin for _, key in own)) or (ROOT,)
+        reader = _BlockReader(replace(host, origins=origins), problems, _Reach(block, own, parsed, keys))
+        settings = _build(block, own, reader, problems)
+        blocks.append(settings)
+        if reader.unread.isdisjoint(("", "bind", "view")) and not problems.incomplete:
+            served.extend((token, key, settings) for token, key in own)
     check_overlaps(served, problems.note)
     several = any("multisocket" in block.settings for block in blocks)
-    return Settings(blocks, expanded.digest, expanded.files, expanded if several else None)
+    return Settings(tuple(blocks), expanded.digest, expanded.files, expanded if several else None)
+
+
+def _keys(block: CorefileBlock, default_port: int, problems: Problems) -> Iterator[tuple[Token, BlockKey]]:
+    for token in block.keys:
+        with problems.noted():
+            yield from parse_keys((token,), default_port)
 
 
 def _build(
-    block: CorefileBlock,
-    host: Context,
-    default_port: int,
-    served: list[tuple[Token, BlockKey, ServerBlock]],
-    problems: Problems,
+    block: CorefileBlock, keys: Iterable[tuple[Token, BlockKey]], reader: _BlockReader, problems: Problems
 ) -> ServerBlock:
-    """The settings of one block; its keys are added to `served`."""
-    keys: list[tuple[Token, BlockKey]] = []
-    for token in block.keys:
-        with problems.noted():
-            keys += parse_keys((token,), default_port)
-    origins = tuple(dict.fromkeys(key.origin for _, key in keys)) or (ROOT,)
-    reader = _BlockReader(replace(host, origins=origins), problems)
     for directive in block.directives:
         if not problems.full:
             reader.read(directive)
     reader.check_companions()
-    settings = ServerBlock(tuple(key for _, key in keys), block.file, block.line, reader.settings())
-    if reader.unread.isdisjoint(("", "bind", "view")) and not problems.incomplete:
-        served.extend((token, key, settings) for token, key in keys)
-    return settings
+    return ServerBlock(tuple(key for _, key in keys), block.file, block.line, reader.settings())

@@ -2,24 +2,33 @@
 
 import argparse
 import asyncio
+import io
+import json
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from random import Random
 
 from topodns.app.generation import Assembly, Machine
 from topodns.app.load import load_chosen
+from topodns.cli.colour import show
 from topodns.cli.coredns_check import Migration, examine
 from topodns.cli.options import add_corefile_flags, stdin_text
+from topodns.corefile.errors import ConfigError
 from topodns.corefile.files import load_corefile
 from topodns.inspect.text import counted
 from topodns.kube.client import check_kubeconfig
+from topodns.kube.client.contract import ApiError
 from topodns.kube.manifests.source import ManifestSource
+from topodns.logs import warnings_to
 from topodns.netlink.route import own_addresses
 from topodns.plugins.bind import foreign_warnings
 from topodns.plugins.block import Settings
 from topodns.plugins.kubernetes.clusters import load_manifests
+from topodns.plugins.setup import FILE_ERRORS
 
 log = logging.getLogger(__name__)
 
@@ -33,41 +42,83 @@ def check(arguments: Sequence[str]) -> int:
     )
     add_corefile_flags(parser)
     parser.add_argument(
-        "--from", dest="server", choices=["coredns"], help="say line by line what becomes of that server's Corefile"
+        "--from", dest="server", choices=["coredns"], help="say what becomes of the lines of that server's Corefile"
     )
+    parser.add_argument("--json", action="store_true", help="print JSON")
     flags = parser.parse_args(arguments)
-    text = stdin_text(flags.conf)
-    migration = _examined(flags, text) if flags.server is not None else None
-    settings = _good(flags, text) if migration is None or migration.possible else None
-    if migration is not None:
-        print(migration.report(readable=settings is not None))
-    if settings is None:
-        return 1
+    found, migration = _Found(flags.conf or "Corefile"), None
+    with warnings_to(found.log if flags.json else sys.stderr), found.noted():
+        text = stdin_text(flags.conf)
+        migration = _examined(flags, text) if flags.server is not None else None
+        if migration is None or migration.possible:
+            _read(flags, text, found)
+    good = not found.errors and (migration is None or migration.possible)
+    if flags.json:
+        print(json.dumps(_document(found, migration, good), indent=2))
+    else:
+        for problem in found.errors:
+            show(str(problem), sys.stderr)
+        if migration is not None:
+            show(migration.report(readable=good))
+        elif good:
+            show(f"{found.source}: good: {counted(found.blocks, 'server block')}")
+    return int(not good)
+
+
+@dataclass(slots=True)
+class _Found:
+    """The result for the Corefile `source`, with the log of warnings for JSON."""
+
+    source: str
+    blocks: int = 0
+    errors: list[ConfigError] = field(default_factory=list)
+    log: io.StringIO = field(default_factory=io.StringIO)
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Within the context, errors of files that a start reads are noted, and end the context."""
+        try:
+            yield
+        except ConfigError as problem:
+            self.errors += problem.each
+        except (ApiError, *FILE_ERRORS) as problem:
+            self.errors.append(FileProblem(str(problem)))
+
+
+class FileProblem(ConfigError):
+    """The error of a file that the Corefile names; `problem` is the whole text."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__("", 0, problem)
+
+    def __str__(self) -> str:
+        return self.problem
+
+
+def _document(found: _Found, migration: Migration | None, good: bool) -> Mapping[str, object]:
+    document = {
+        "corefile": found.source,
+        "good": good,
+        "server_blocks": found.blocks,
+        "errors": [{"file": each.file, "line": each.line, "problem": each.problem} for each in found.errors],
+        "warnings": [line.removeprefix("[WARNING] ") for line in found.log.getvalue().splitlines()],
+    }
     if migration is None:
-        print(f"{settings.blocks[0].source}: good: {counted(len(settings.blocks), 'server block')}")
-    return 0
+        return document
+    groups = migration.remarks().items()
+    return document | {"remarks": {heading: [remark.as_dict() for remark in said] for heading, said in groups}}
 
 
-def _good(flags: argparse.Namespace, text: str | None) -> Settings | None:
-    """The settings, if they and all their files can be read as at a start; else None, with the errors on stderr."""
-    from topodns.kube.client.contract import ApiError
-    from topodns.logs import warnings_to
-    from topodns.plugins.setup import FILE_ERRORS
-
-    try:
-        with warnings_to(sys.stderr):
-            settings = load_chosen(flags.conf, flags.port, text, log.warning)
-            for line in foreign_warnings(settings, own_addresses):
-                log.warning("plugin/bind: %s", line)
-            check_kubeconfigs(settings)
-            unread = check_manifests(settings)
-    except (ApiError, *FILE_ERRORS) as problem:
-        print(problem, file=sys.stderr)
-        return None
-    if unread:
-        print(f"{settings.blocks[0].source}: not good: {unread}", file=sys.stderr)
-        return None
-    return settings
+def _read(flags: argparse.Namespace, text: str | None, found: _Found) -> None:
+    """Read the Corefile and all its files as at a start; warnings are logged. Raises ConfigError of the Corefile."""
+    settings = load_chosen(flags.conf, flags.port, text, log.warning)
+    found.source, found.blocks = settings.blocks[0].source, len(settings.blocks)
+    for line in foreign_warnings(settings, own_addresses):
+        log.warning("plugin/bind: %s", line)
+    check_kubeconfigs(settings, found)
+    with found.noted():
+        if unread := check_manifests(settings):
+            found.errors.append(FileProblem(f"{found.source}: not good: {unread}"))
 
 
 def _examined(flags: argparse.Namespace, text: str | None) -> Migration:
@@ -76,13 +127,14 @@ def _examined(flags: argparse.Namespace, text: str | None) -> Migration:
     return examine(load_corefile(path) if text is None else text, path, flags.port, os.environ)
 
 
-def check_kubeconfigs(settings: Settings) -> None:
-    """Read all kubeconfigs as a start does, but run no `exec` plugins. Raises ApiError."""
+def check_kubeconfigs(settings: Settings, found: _Found) -> None:
+    """Read all kubeconfigs as a start does, but run no `exec` plugins."""
     for block in settings.blocks:
         kubernetes = block.settings.get("kubernetes")
         api = kubernetes.api if kubernetes is not None else None
         if api is not None and api.kubeconfig:
-            asyncio.run(check_kubeconfig(api))
+            with found.noted():
+                asyncio.run(check_kubeconfig(api))
 
 
 def check_manifests(settings: Settings) -> str:

@@ -6,6 +6,7 @@ Errors are collected instead of raised, so that one run shows all of them.
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -15,12 +16,25 @@ from topodns.corefile.errors import ConfigError, Problems, may_show_key, shown, 
 from topodns.corefile.imports import Importer
 from topodns.corefile.lexer import Token
 from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
-from topodns.corefile.zones import parse_keys
-from topodns.dns.name import ROOT
-from topodns.plugins.compatibility import NAMES, OURS, TRANSPORTS, DirectiveVerdict, Row, is_known, unknown_row
+from topodns.corefile.zones import parse_keys, parse_origins
+from topodns.dns.name import ROOT, is_below_any
+from topodns.plugins.compatibility import (
+    NAMES,
+    OURS,
+    TRANSPORTS,
+    DirectiveVerdict,
+    Effect,
+    Row,
+    differs,
+    is_known,
+    unknown_row,
+)
 from topodns.plugins.context import Context
 from topodns.plugins.order import ORDER
 from topodns.plugins.plugin import load
+
+Place = tuple[str, int]
+"""File and line."""
 
 _UNCHECKED: Final = Row(DirectiveVerdict.UNCHECKED, "mend the directive first")
 _WORD_OF_ITS_LINE: Final = "CoreDNS refuses it here, so put it on a line of its own before going back"
@@ -29,11 +43,16 @@ _SUMMED_UP: Final = {verdict: verdict.value for verdict in DirectiveVerdict} | {
     DirectiveVerdict.DIFFERS: "different",
     DirectiveVerdict.WARNING: "with a warning",
 }
+_SAME: Final = "the same as in CoreDNS"
+_HEADINGS: Final = {
+    **dict.fromkeys(DirectiveVerdict, "prevents the swap"),
+    DirectiveVerdict.WARNING: "not checked",
+    DirectiveVerdict.SAME: _SAME,
+}
+_ORDER: Final = ("prevents the swap", "not checked", *(effect.value for effect in Effect), _SAME)
+_NEVER_CACHED: Final = differs(Effect.NOTHING, "no effect: answers of `kubernetes` are never cached")
 _LONGEST_WORD: Final = 80  # characters
 _BODY_IS_ONE_RULE: Final = frozenset({"rewrite"})  # the lines of its body are no options
-
-Place = tuple[str, int]
-"""File and line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +64,38 @@ class DirectiveFinding:
     subject: str
     verdict: DirectiveVerdict
     text: str = ""
+    effect: Effect = Effect.NOTHING  # of a difference
+
+    @property
+    def heading(self) -> str:
+        return self.effect.value if self.verdict is DirectiveVerdict.DIFFERS else _HEADINGS[self.verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """All findings with the same sentence. `subjects` and `places` are without repetitions."""
+
+    verdict: DirectiveVerdict
+    text: str
+    subjects: tuple[str, ...]
+    places: tuple[Place, ...]
 
     def __str__(self) -> str:
-        place = f"{self.file}:{self.line}" if self.line else self.file
-        return ": ".join(part for part in (place, self.subject, self.verdict.value, self.text) if part)
+        verdict = "" if self.verdict in _GOOD else self.verdict.value
+        parts = (", ".join(filter(None, self.subjects)), verdict, self.text)
+        return f"{': '.join(filter(None, parts))} ({_places_text(self.places)})"
+
+    def as_dict(self) -> Mapping[str, object]:
+        places = [{"file": file, "line": line} for file, line in self.places]
+        return {"verdict": self.verdict.value, "text": self.text, "subjects": [*self.subjects], "places": places}
+
+
+def _places_text(places: Iterable[Place]) -> str:
+    """The places as `FILE:LINE, LINE`, with the name of a file before its first line."""
+    by_file: dict[str, list[int]] = {}
+    for file, line in places:
+        by_file.setdefault(file, []).append(line)
+    return ", ".join(f"{file}:{', '.join(map(str, lines))}" if any(lines) else file for file, lines in by_file.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,14 +110,33 @@ class Migration:
         """Whether topodns can replace CoreDNS with this Corefile unchanged, if all files that it names are valid."""
         return all(finding.verdict in _GOOD for finding in self.findings)
 
+    def remarks(self) -> Mapping[str, list[Remark]]:
+        """The findings by sentence, each once, below headings that rank them: the gravest first."""
+        by_heading: dict[str, list[Remark]] = {}
+        for heading in _ORDER:
+            by_sentence: dict[tuple[DirectiveVerdict, str], list[DirectiveFinding]] = {}
+            for finding in self.findings:
+                if finding.heading == heading:
+                    by_sentence.setdefault((finding.verdict, finding.text), []).append(finding)
+            if by_sentence:
+                by_heading[heading] = [_remark(*said, found) for said, found in by_sentence.items()]
+        return by_heading
+
     def report(self, readable: bool) -> str:
-        """A line for each finding, and a summary line. `readable`: whether all files of the Corefile can be read."""
+        """The remarks below their headings, and a summary line. `readable`: whether all files can be read."""
         numbers = Counter(finding.verdict for finding in self.findings)
         counted = ", ".join(
             f"{numbers[verdict]} {_SUMMED_UP[verdict]}" for verdict in DirectiveVerdict if numbers[verdict]
         )
         outcome = "the image can be swapped" if self.possible and readable else "not as it is"
-        return "\n".join([*map(str, self.findings), f"{self.file}: {outcome}: {counted}"])
+        groups = ((f"{heading}:", *(f"  {remark}" for remark in said)) for heading, said in self.remarks().items())
+        return "\n".join([*(line for lines in groups for line in lines), f"{self.file}: {outcome}: {counted}"])
+
+
+def _remark(verdict: DirectiveVerdict, text: str, findings: Iterable[DirectiveFinding]) -> Remark:
+    found = list(findings)
+    subjects = tuple(dict.fromkeys(finding.subject for finding in found))
+    return Remark(verdict, text, subjects, tuple(dict.fromkeys((finding.file, finding.line) for finding in found)))
 
 
 def examine(text: str, file: str, default_port: int, environment: Mapping[str, str]) -> Migration:
@@ -134,9 +200,26 @@ def _block(block: CorefileBlock, directory: str, default_port: int) -> Iterator[
             yield DirectiveFinding(token.file, token.line, _key(token), DirectiveVerdict.SAME)
     context = Context(tuple(dict.fromkeys(origins)) or (ROOT,), directory)
     first: dict[str, Directive] = {}
+    without_effect = set(_without_effect(block, context))
     for directive in block.directives:
-        yield from _directive(directive, first.get(directive.name), context)
+        for finding in _directive(directive, first.get(directive.name), context):
+            is_vain = (finding.file, finding.line) in without_effect and finding.verdict is DirectiveVerdict.SAME
+            yield replace(finding, verdict=_NEVER_CACHED.verdict, text=_NEVER_CACHED.text) if is_vain else finding
         first.setdefault(directive.name, directive)
+
+
+def _without_effect(block: CorefileBlock, context: Context) -> Iterator[Place]:
+    """The places of the lines `disable` of `cache` whose zones are all of the block's `kubernetes`."""
+    with suppress(ConfigError):
+        of_cluster = [origin for each in _named(block, "kubernetes") for origin in context.origins_of(each)]
+        for option in (option for cache in _named(block, "cache") for option in cache.body if option.name == "disable"):
+            disabled = parse_origins(option, option.args[1:])
+            if disabled and all(is_below_any(origin, of_cluster) for origin in disabled):
+                yield option.file, option.line
+
+
+def _named(block: CorefileBlock, name: str) -> Iterator[Directive]:
+    return (directive for directive in block.directives if directive.name == name)
 
 
 def _bad_key(token: Token, problem: ConfigError) -> DirectiveFinding:
@@ -201,7 +284,7 @@ def _options(directive: Directive) -> Iterable[Directive]:
 
 
 def _finding(line: Directive, row: Row, subject: str) -> DirectiveFinding:
-    return DirectiveFinding(line.file, line.line, subject, row.verdict, row.text)
+    return DirectiveFinding(line.file, line.line, subject, row.verdict, row.text, row.effect)
 
 
 def _subject(line: Directive) -> str:

@@ -14,6 +14,7 @@ from topodns.corefile.errors import (
     is_slip,
     may_show_key,
     raise_it,
+    shown,
     shown_name,
     shown_word,
     unshown,
@@ -52,6 +53,10 @@ class Directive:
     def shown_name(self, options: Collection[str] = ()) -> str:
         """The name, which is none of `options`, quoted for a message: see `errors.shown_name`."""
         return shown_name(self.name, self.imported and not self.known, options)
+
+    def shown_argument(self, text: str) -> str:
+        """An argument quoted for a log line; of an imported file only its length if it may be a secret."""
+        return without_secrets(shown(text), (text,)) if self.imported else shown(text)
 
     @property
     def missing_brace(self) -> str:

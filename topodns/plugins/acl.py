@@ -14,9 +14,9 @@ from topodns.dns.message import Ede, EdeCode, Query, Response
 from topodns.dns.name import Name, is_below_any, name_text
 from topodns.dns.rrtype import Rcode
 from topodns.metrics.registry import Published, Reading
-from topodns.plugins.compatibility import differs
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
-from topodns.plugins.plugin import Plugin
+from topodns.plugins.plugin import Plugin, all_origins
 from topodns.plugins.setup import BlockSetup, Install, MetricsSource, everywhere
 from topodns.query.counters import server_label
 from topodns.query.networks import NetworkList
@@ -199,8 +199,9 @@ def _stopped(source: MetricsSource, rcode: str) -> Iterable[tuple[tuple[str, ...
 
 PLUGIN: Final = Plugin(
     name="acl",
-    coredns=differs("the extended error goes only to clients that sent EDNS"),
+    coredns=differs(Effect.ANSWER, "the extended error goes only to clients that sent EDNS"),
     parse=parse_acl,
+    zones=all_origins,
     setup=_setup,
     adds_up=True,
     metrics=readings,

@@ -10,7 +10,7 @@ from topodns.corefile.parser import Directive
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import Name
 from topodns.dns.rrtype import RRClass, RRType
-from topodns.plugins.compatibility import differs
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import Plugin
 from topodns.plugins.setup import BlockSetup, Install, everywhere
@@ -88,7 +88,7 @@ def _classes(settings: Chaos) -> tuple[int, ...]:
 
 PLUGIN: Final = Plugin(
     name="chaos",
-    coredns=differs("VERSION is topodns's own where none is given, and there are no AUTHORS then"),
+    coredns=differs(Effect.ANSWER, "VERSION is topodns's own where none is given, and there are no AUTHORS then"),
     parse=parse_chaos,
     setup=_setup,
     classes=_classes,

@@ -26,9 +26,17 @@ class DirectiveVerdict(Enum):
     WARNING = "warning"  # nothing is wrong, but part of the input was missing and not checked
 
 
+class Effect(Enum):
+    """What a difference changes for clients; its value is a heading of reports, the gravest first."""
+
+    ANSWER = "can change an answer"
+    BOUNDS = "changes bounds or timing"
+    NOTHING = "changes no answer, bound or timing"
+
+
 @dataclass(frozen=True, slots=True)
 class Row:
-    """The verdict on one directive or option. `text`: the difference, or the replacement.
+    """The verdict on one directive or option. `text`: the difference, or the replacement. `effect`: of a difference.
 
     Options without a row are the same, as far as the directive's parser accepts them.
     """
@@ -36,10 +44,11 @@ class Row:
     verdict: DirectiveVerdict
     text: str = ""
     options: Mapping[str, "Row"] = field(default_factory=dict)
+    effect: Effect = Effect.NOTHING
 
 
-def differs(text: str, **options: Row) -> Row:
-    return Row(DirectiveVerdict.DIFFERS, text, options)
+def differs(effect: Effect, text: str, **options: Row) -> Row:
+    return Row(DirectiveVerdict.DIFFERS, text, options, effect)
 
 
 def same(**options: Row) -> Row:

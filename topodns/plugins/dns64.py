@@ -16,7 +16,7 @@ from topodns.corefile.parser import Directive
 from topodns.dns.message import Flag, Query, RRset
 from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.metrics.registry import Published, Reading
-from topodns.plugins.compatibility import differs
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import Plugin
 from topodns.plugins.setup import BlockListener, BlockSetup, Install, MetricsSource
@@ -171,7 +171,7 @@ def _readings(source: MetricsSource) -> Iterator[Published]:
 
 PLUGIN: Final = Plugin(
     name="dns64",
-    coredns=differs("AAAA records stay where there is no A record, and errors stay errors"),
+    coredns=differs(Effect.ANSWER, "AAAA records stay where there is no A record, and errors stay errors"),
     parse=parse_dns64,
     setup=_setup,
     metrics=_readings,

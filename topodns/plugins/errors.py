@@ -11,7 +11,7 @@ from topodns.corefile.parser import Directive
 from topodns.dns.message import Query
 from topodns.dns.name import name_text
 from topodns.dns.rrtype import type_text
-from topodns.plugins.compatibility import differs
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
 from topodns.plugins.setup import BlockSetup, Install, everywhere
@@ -163,8 +163,9 @@ def _setup(settings: Errors, block: BlockSetup) -> Install:
 PLUGIN: Final = Plugin(
     name="errors",
     coredns=differs(
+        Effect.BOUNDS,
         "a line is logged for each SERVFAIL, at most 10 a second",
-        stacktrace=differs("tracebacks are logged with and without it"),
+        stacktrace=differs(Effect.NOTHING, "tracebacks are logged with and without it"),
     ),
     parse=parse_errors,
     setup=_setup,

@@ -18,9 +18,9 @@ from topodns.dns.message import Flag, Query
 from topodns.dns.name import ROOT, Name, is_below_any, name_text
 from topodns.dns.rrtype import class_text, members, rcode_text, type_text
 from topodns.dns.wire_format import MAX_MESSAGE, MIN_UDP_PAYLOAD
-from topodns.plugins.compatibility import differs
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
-from topodns.plugins.plugin import Plugin
+from topodns.plugins.plugin import Plugin, all_origins
 from topodns.plugins.setup import BlockListener, BlockSetup, Install
 from topodns.query.plugin import ChainPart, Client, Resolution
 from topodns.query.response_type import ResponseType, response_class, response_type
@@ -226,8 +226,9 @@ def _setup(settings: tuple[LogRule, ...], block: BlockSetup) -> Install:
 
 PLUGIN: Final = Plugin(
     name="log",
-    coredns=differs("{rsize} is what was sent, after compression; metadata of other plugins is -"),
+    coredns=differs(Effect.NOTHING, "{rsize} is what was sent, after compression; metadata of other plugins is -"),
     parse=parse_log,
+    zones=all_origins,
     setup=_setup,
     adds_up=True,
 )

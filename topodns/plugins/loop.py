@@ -16,7 +16,7 @@ from topodns.dns.message import Ede, EdeCode, Flag, Query, Response
 from topodns.dns.name import Name, name_text, name_wire
 from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.metrics.registry import Published, Reading
-from topodns.plugins.compatibility import differs
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.forward.handler import Forwarding
 from topodns.plugins.plugin import FastPath, Plugin, parse_flag
 from topodns.plugins.setup import BlockSetup, Install, MetricsSource, everywhere
@@ -165,8 +165,9 @@ def _count(counts: LoopCounts, attribute: str) -> list[tuple[tuple[str, ...], fl
 PLUGIN: Final = Plugin(
     name="loop",
     coredns=differs(
+        Effect.ANSWER,
         "a loop gets SERVFAIL until it is gone, and never ends the process; "
-        "a block that is certain to forward to itself is refused"
+        "a block that is certain to forward to itself is refused",
     ),
     parse=parse_flag,
     setup=_setup,

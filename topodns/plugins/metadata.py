@@ -5,7 +5,7 @@ from typing import Final
 from topodns.corefile.arguments import no_body
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
-from topodns.plugins.compatibility import differs
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
 
@@ -19,7 +19,7 @@ def parse_metadata(directive: Directive, _: Context) -> bool:
 
 PLUGIN: Final = Plugin(
     name="metadata",
-    coredns=differs("nothing is published: {/LABEL} of `log` is - and .Meta of `template` is empty"),
+    coredns=differs(Effect.ANSWER, "nothing is published: {/LABEL} of `log` is - and .Meta of `template` is empty"),
     parse=parse_metadata,
     fast_path=FastPath.ABSENT,
 )

@@ -7,7 +7,7 @@ from typing import Final
 from topodns.corefile.arguments import no_body, only_arg, whole
 from topodns.corefile.parser import Directive
 from topodns.plugins.block import Settings
-from topodns.plugins.compatibility import differs
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
 
@@ -54,7 +54,9 @@ def usable_cpus(quota_file: str = _CPU_QUOTA) -> int:
 
 PLUGIN: Final = Plugin(
     name="multisocket",
-    coredns=differs("a process for each, with caches and limits of its own; the largest number of all blocks counts"),
+    coredns=differs(
+        Effect.BOUNDS, "a process for each, with caches and limits of its own; the largest number of all blocks counts"
+    ),
     parse=parse_multisocket,
     in_chain=False,
     fast_path=FastPath.ABSENT,

@@ -8,10 +8,11 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from importlib import import_module
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from topodns.corefile.arguments import flag
 from topodns.corefile.parser import Directive
+from topodns.dns.name import Name
 from topodns.metrics.registry import Published
 from topodns.plugins.block import ServerBlock
 from topodns.plugins.compatibility import Row
@@ -60,6 +61,7 @@ class Plugin(Generic[S]):
     fast_path: FastPath = FastPath.BARRED
     unanswered: int | None = None  # rcode, as in CoreDNS, where it is the last plugin and none answered
     classes: Callable[[S], Iterable[int]] | None = None  # query classes beside IN that it answers
+    zones: Callable[[S], Iterable[Name]] | None = None  # without effect on names outside them; None: on all
     metrics: Callable[[MetricsSource], Iterable[Published]] | None = None
 
     def settings_of(self, block: ServerBlock) -> S | None:
@@ -70,6 +72,23 @@ class Plugin(Generic[S]):
     def reading(self, settings: S) -> Reads:
         """The parts of a query that the plugin reads with these settings."""
         return self.reads if isinstance(self.reads, Reads) else self.reads(settings)
+
+
+class HasOrigins(Protocol):
+    """Settings that are for the names at and below some zones."""
+
+    @property
+    def origins(self) -> tuple[Name, ...]: ...
+
+
+def origins(settings: HasOrigins) -> tuple[Name, ...]:
+    """`Plugin.zones` of a plugin of one directive."""
+    return settings.origins
+
+
+def all_origins(settings: Iterable[HasOrigins]) -> tuple[Name, ...]:
+    """`Plugin.zones` of a plugin whose directives add up."""
+    return tuple(origin for each in settings for origin in each.origins)
 
 
 def parse_flag(directive: Directive, _: Context) -> bool:

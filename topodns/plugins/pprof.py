@@ -4,7 +4,7 @@ from typing import Final
 
 from topodns.corefile.arguments import Address, fold_options, listen_address, no_body, whole, wrong
 from topodns.corefile.parser import Directive
-from topodns.plugins.compatibility import differs
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
 from topodns.plugins.timeouts import MANY
@@ -28,7 +28,7 @@ def parse_pprof(directive: Directive, _: Context) -> Address:
 
 PLUGIN: Final = Plugin(
     name="pprof",
-    coredns=differs("read and checked, but nothing listens: there is no Go program to profile"),
+    coredns=differs(Effect.NOTHING, "read and checked, but nothing listens: there is no Go program to profile"),
     parse=parse_pprof,
     in_chain=False,
     fast_path=FastPath.ABSENT,

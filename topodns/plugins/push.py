@@ -13,7 +13,7 @@ from topodns.corefile.arguments import fold_options, no_args, once_each, only_ar
 from topodns.corefile.parser import Directive
 from topodns.memory.budget import FairShares
 from topodns.metrics.registry import Published, Reading
-from topodns.plugins.compatibility import OURS, differs
+from topodns.plugins.compatibility import OURS, Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
 from topodns.plugins.setup import BlockSetup, MetricsSource
@@ -128,7 +128,7 @@ def _readings(source: MetricsSource) -> Iterator[Published]:
 
 PLUGIN: Final = Plugin(
     name="push",
-    coredns=differs(OURS),
+    coredns=differs(Effect.BOUNDS, OURS),
     parse=parse_push,
     setup=_setup,
     requires=("kubernetes",),

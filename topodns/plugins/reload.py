@@ -9,7 +9,7 @@ from typing import Final
 from topodns.corefile.arguments import duration, no_body, wrong
 from topodns.corefile.errors import ConfigError
 from topodns.corefile.parser import Directive
-from topodns.plugins.compatibility import differs
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
 
@@ -84,7 +84,10 @@ class CorefileChecks:
 
 PLUGIN: Final = Plugin(
     name="reload",
-    coredns=differs("health, ready and metrics stay open during a reload, and an unchanged cluster is not read again"),
+    coredns=differs(
+        Effect.NOTHING,
+        "health, ready and metrics stay open during a reload, and an unchanged cluster is not read again",
+    ),
     parse=parse_reload,
     in_chain=False,
     fast_path=FastPath.ABSENT,

@@ -1,6 +1,7 @@
 """`topodns check`: what it prints and returns for a Corefile and its files."""
 
 import io
+import json
 import os
 from pathlib import Path
 
@@ -159,10 +160,11 @@ def test_check_from_coredns_prints_the_effect_of_each_line(tmp_path: Path, capsy
     path.write_text(". {\n    whoami\n    metadata\n}\n")
     assert cli.main([*FROM_COREDNS, "-conf", str(path)]) == 0
     assert capsys.readouterr() == (
-        f"{path}:1: block .: same\n"
-        f"{path}:2: whoami: same\n"
-        f"{path}:3: metadata: differs: "
-        "nothing is published: {/LABEL} of `log` is - and .Meta of `template` is empty\n"
+        "can change an answer:\n"
+        "  metadata: nothing is published: {/LABEL} of `log` is - and .Meta of `template` is empty "
+        f"({path}:3)\n"
+        "the same as in CoreDNS:\n"
+        f"  block ., whoami ({path}:1, 2)\n"
         f"{path}: the image can be swapped: 2 same, 1 different\n",
         "",
     )
@@ -204,3 +206,62 @@ def test_without_a_corefile_the_built_in_one_is_good(
     (tmp_path / "Corefile").write_text(". {\n    whoamy\n}\n")
     assert cli.main(["check"]) == 1
     assert capsys.readouterr().err.startswith("Corefile:2: ")
+
+
+def test_check_lists_all_errors(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "Corefile"
+    path.write_text(". {\n    whoamy\n    bufsize 1\n}\n")
+    assert cli.main(["check", "-conf", str(path)]) == 1
+    assert capsys.readouterr() == (
+        "",
+        f"{path}:2: unknown directive 'whoamy', did you mean 'whoami'?\n"
+        f"{path}:3: 'bufsize' has '1', expected a whole number from 512 to 4096\n",
+    )
+
+
+def test_check_as_json_has_the_errors_with_their_places(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "Corefile"
+    path.write_text(". {\n    whoamy\n    bufsize 1\n}\n")
+    assert cli.main(["check", "--json", "-conf", str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert json.loads(out) == {
+        "corefile": str(path),
+        "good": False,
+        "server_blocks": 0,
+        "errors": [
+            {"file": str(path), "line": 2, "problem": "unknown directive 'whoamy', did you mean 'whoami'?"},
+            {"file": str(path), "line": 3, "problem": "'bufsize' has '1', expected a whole number from 512 to 4096"},
+        ],
+        "warnings": [],
+    }
+
+
+def test_check_as_json_has_warnings_and_with_from_the_remarks(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "Corefile"
+    path.write_text("a.org {\n    whoami\n    log b.org\n}\n")
+    assert cli.main(["check", "--from", "coredns", "--json", "-conf", str(path)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["good"], found["server_blocks"], found["errors"]) == (True, 1, [])
+    assert found["warnings"] == [
+        f"plugin/log: no query for 'b.org.' comes here: it is outside the zones of the server block ({path}:3)"
+    ]
+    assert list(found["remarks"]) == ["changes no answer, bound or timing", "the same as in CoreDNS"]
+    (remark,) = found["remarks"]["the same as in CoreDNS"]
+    assert remark == {
+        "verdict": "same",
+        "text": "",
+        "subjects": ["block a.org", "whoami"],
+        "places": [{"file": str(path), "line": 1}, {"file": str(path), "line": 2}],
+    }
+
+
+@pytest.mark.parametrize("text", [None, "a\nkind: ["])
+def test_check_as_json_has_files_that_cannot_be_read(tmp_path: Path, text: str | None, capsys: Captured) -> None:
+    path = tmp_path / "Corefile"
+    if text is not None:
+        path.write_text("a.org {\n    file a.org.zone\n}\n")
+        (tmp_path / "a.org.zone").write_text("broken (")
+    assert cli.main(["check", "--json", "-conf", str(path)]) == 1
+    (problem,) = json.loads(capsys.readouterr().out)["errors"]
+    assert problem["problem"].startswith("cannot be read: " if text is None else f"{tmp_path}/a.org.zone:1: ")

@@ -131,8 +131,8 @@ def test_each_directive_and_option_gets_its_verdict(body: str, expected: str) ->
 
 def test_a_refusal_names_the_unset_variables_of_its_line() -> None:
     found = examine(". {\n forward . {$UPSTREAM}\n}", "Corefile", 53, {}).report(readable=True)
-    assert "Corefile:2: forward: refused: 'forward' has '', expected " in found
-    assert "; not set in the environment: 'UPSTREAM'\n" in found
+    assert "  forward: refused: 'forward' has '', expected " in found
+    assert "; not set in the environment: 'UPSTREAM' (Corefile:2)\n" in found
 
 
 def test_a_refusal_is_the_same_as_of_check_alone() -> None:
@@ -226,15 +226,70 @@ def test_an_import_without_matches_is_reported_and_is_no_problem(tmp_path: Path)
     text = ". {\n    import custom/*.override\n    whoami\n}\nimport custom/*.server\n"
     found = examined(text, str(tmp_path))
     assert found.possible
-    assert found.report(readable=True).splitlines() == [
-        f"{tmp_path}/Corefile:{line}: import: warning: "
-        f"no file matches custom/*.{name}, so the directives that it is to import were not checked"
+    unchecked = [
+        f"  import: no file matches custom/*.{name}, so the directives that it is to import were not checked "
+        f"({tmp_path}/Corefile:{line})"
         for line, name in ((2, "override"), (5, "server"))
-    ] + [
-        f"{tmp_path}/Corefile:1: block .: same",
-        f"{tmp_path}/Corefile:3: whoami: same",
+    ]
+    assert found.report(readable=True).splitlines() == [
+        "not checked:",
+        *unchecked,
+        "the same as in CoreDNS:",
+        f"  block ., whoami ({tmp_path}/Corefile:1, 3)",
         f"{tmp_path}/Corefile: the image can be swapped: 2 same, 2 with a warning",
     ]
+
+
+def test_each_sentence_is_said_once_with_its_lines_below_a_heading_that_ranks_it() -> None:
+    report = examined(
+        """. {
+    log
+    log example.org
+    kubernetes cluster.local {
+        apiserver_qps 1
+        apiserver_burst 1
+    }
+    fanout . 192.0.2.1
+    bufsize 1
+}
+a.org {
+    log
+    fanout . 192.0.2.1
+}
+"""
+    ).report(readable=True)
+    rate = "Corefile:5, 6"
+    assert [line.split(" (")[-1].rstrip(")") if line.startswith("  ") else line for line in report.splitlines()] == [
+        "prevents the swap:",
+        *("Corefile:8, 13", "Corefile:9"),
+        "can change an answer:",
+        "Corefile:4",
+        "changes bounds or timing:",
+        rate,
+        "changes no answer, bound or timing:",
+        "Corefile:2, 3, 12",
+        "the same as in CoreDNS:",
+        "Corefile:1, 11",
+        "Corefile: not as it is: 2 same, 6 different, 2 not supported, 1 refused",
+    ]
+    assert "  kubernetes apiserver_qps, kubernetes apiserver_burst: " in report
+
+
+@pytest.mark.parametrize(
+    ("option", "vain"),
+    [
+        ("disable success cluster.local", True),
+        ("disable denial a.cluster.local in-addr.arpa", True),
+        ("disable success cluster.local example.org", False),
+        ("disable success", False),
+        ("prefetch 10", False),
+    ],
+)
+def test_what_is_never_cached_need_not_be_switched_off(option: str, vain: bool) -> None:
+    text = f". {{\nkubernetes cluster.local in-addr.arpa\ncache 30 {{\n{option}\n}}\nforward . 192.0.2.1\n}}\n"
+    (found,) = [finding for finding in examined(text).findings if finding.line == 4]
+    assert (found.text == "no effect: answers of `kubernetes` are never cached") is vain
+    assert found.heading == ("changes no answer, bound or timing" if vain else "the same as in CoreDNS")
 
 
 @pytest.mark.parametrize("text", [". {\n    whoami\n", ". {\n    }\n}\n", '. {\n    nsid "x\n}\n'])
@@ -270,7 +325,12 @@ WORDS = st.sampled_from(
 @settings(max_examples=200)
 @given(st.lists(WORDS, max_size=12), st.sampled_from(sorted(ORDER)))
 def test_whatever_it_is_given_it_reports(words: list[str], name: str) -> None:
-    assert examined(f". {{\n{name} {' '.join(words)}\n}}\n").report(readable=True).startswith("Corefile:")
+    assert (
+        examined(f". {{\n{name} {' '.join(words)}\n}}\n")
+        .report(readable=True)
+        .splitlines()[-1]
+        .startswith("Corefile: ")
+    )
 
 
 def test_the_sum_is_in_the_last_line() -> None:
@@ -288,7 +348,7 @@ def test_the_corefiles_of_installers_can_be_swapped(name: str, line: str, tmp_pa
 
 def test_the_guide_shows_the_printed_output(tmp_path: Path) -> None:
     guide = (ROOT / "docs/migrate/from-coredns.md").read_text(encoding="utf-8")
-    (shown,) = re.findall(r"^```text\n(Corefile:.*?)^```$", guide, re.MULTILINE | re.DOTALL)
+    (shown,) = re.findall(r"^```text\n(can change an answer:.*?)^```$", guide, re.MULTILINE | re.DOTALL)
     (tmp_path / "resolv.conf").write_text("nameserver 192.0.2.53\n")
     text = corefile("eks", {RESOLV_CONF: str(tmp_path / "resolv.conf")})
     assert [line for line in shown.splitlines() if line not in examined(text).report(readable=True).splitlines()] == []

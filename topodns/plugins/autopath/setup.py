@@ -14,9 +14,9 @@ from topodns.metrics.registry import Published, Reading
 from topodns.plugins.autopath.handler import AutopathCounts, SearchPath
 from topodns.plugins.autopath.search_list import ClusterSearch, DistantClusterSearch, FixedSearch, own_namespace
 from topodns.plugins.autopath.settings import Autopath
-from topodns.plugins.compatibility import differs
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
-from topodns.plugins.plugin import Plugin, Reads
+from topodns.plugins.plugin import Plugin, Reads, origins
 from topodns.plugins.setup import BlockListener, BlockSetup, Install, MetricsSource
 from topodns.query.plugin import ChainPart
 
@@ -104,10 +104,12 @@ def readings(source: MetricsSource) -> Iterator[Published]:
 PLUGIN: Final = Plugin(
     name="autopath",
     coredns=differs(
+        Effect.ANSWER,
         "@kubernetes reads the namespace off the name, so that Pods need not be watched, and works in front of a "
-        "cluster's DNS, too"
+        "cluster's DNS, too",
     ),
     parse=parse_autopath,
+    zones=origins,
     setup=_setup,
     reads=Reads.SPELLING,
     check=_check,

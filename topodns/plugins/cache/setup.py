@@ -30,11 +30,11 @@ from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.metrics import cache_labels, readings
 from topodns.plugins.cache.settings import AS_COREDNS, DEFAULT_SUBSCRIPTIONS, Cache, Prefetch, ServeStale, Share
 from topodns.plugins.cache.store import Room, room_of
-from topodns.plugins.compatibility import differs
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.forward.handler import Forwarding
 from topodns.plugins.forward.lazy_upstream import LazyUpstream
-from topodns.plugins.plugin import FastPath, Plugin
+from topodns.plugins.plugin import FastPath, Plugin, origins
 from topodns.plugins.setup import BlockSetup, Install
 from topodns.query.plugin import ChainPart
 
@@ -62,11 +62,13 @@ def parse_cache(directive: Directive, context: Context) -> Cache:
         ttl = whole(directive, words[0], 1, _MAX_NUMBER)
         cache = replace(cache, success=replace(cache.success, max_ttl=ttl), denial=replace(cache.denial, max_ttl=ttl))
         words = words[1:]
-    for word in filter(is_duration, words):
-        context.warn(
-            f"plugin/cache: {shown(word)} is a zone, as in CoreDNS, and answers outside it are not cached; "
-            f"a TTL is a number of seconds without a unit ({directive.place})"
-        )
+    for word in words:
+        if is_duration(word) or not set(word) & set(".:/"):
+            remedy = "" if is_duration(word) else "; if the zone is meant, end it in a dot"
+            context.warn(
+                f"plugin/cache: {directive.shown_argument(word)} is a zone, as in CoreDNS, and answers outside it are "
+                f"not cached; a TTL is a number of seconds without a unit{remedy} ({directive.place})"
+            )
     cache = replace(cache, origins=parse_origins(directive, words) or context.origins)
     # serve_stale_policy is parsed last, since it may precede serve_stale in the body.
     options = sorted(directive.body, key=lambda option: option.name == "serve_stale_policy")
@@ -271,15 +273,18 @@ def _counts(block: BlockSetup, settings: Cache, server: str) -> CacheCounts:
 PLUGIN: Final = Plugin(
     name="cache",
     coredns=differs(
+        Effect.ANSWER,
         "only answers of `forward` are cached: those of the cluster, files and templates are always current; TTL 0 is "
         "not cached, and names queried once do not evict names queried often",
         serve_stale=differs(
-            "omitted numbers are RFC 8767's: a TTL of 30s, a refresh 30s after a failure, a wait of 1.8s in `verify`"
+            Effect.BOUNDS,
+            "omitted numbers are RFC 8767's: a TTL of 30s, a refresh 30s after a failure, a wait of 1.8s in `verify`",
         ),
-        success=differs("the limit is on octets as well"),
-        denial=differs("the limit is on octets as well"),
+        success=differs(Effect.BOUNDS, "the limit is on octets as well"),
+        denial=differs(Effect.BOUNDS, "the limit is on octets as well"),
     ),
     parse=parse_cache,
+    zones=origins,
     setup=_setup,
     check=_check,
     spells=ADDRESS_TYPES,

@@ -8,12 +8,12 @@ from topodns.corefile.arguments import duration, flag, fold_options, no_body, on
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import fallthrough, parse_origins
 from topodns.dns.rrtype import ADDRESS_TYPES, Rcode
-from topodns.plugins.compatibility import differs
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.file.handler import ZoneFileStep
 from topodns.plugins.file.settings import ZoneFile
 from topodns.plugins.file.source import ZoneFileSource
-from topodns.plugins.plugin import Plugin
+from topodns.plugins.plugin import Plugin, all_origins
 from topodns.plugins.setup import BlockListener, BlockSetup, Install
 from topodns.query.plugin import ChainPart
 
@@ -75,8 +75,9 @@ def _setup(settings: tuple[ZoneFile, ...], block: BlockSetup) -> Install:
 
 PLUGIN: Final = Plugin(
     name="file",
-    coredns=differs("without DNSSEC; every change of the file counts, whatever its SOA's serial is"),
+    coredns=differs(Effect.ANSWER, "without DNSSEC; every change of the file counts, whatever its SOA's serial is"),
     parse=parse_file,
+    zones=all_origins,
     setup=_setup,
     adds_up=True,
     spells=ADDRESS_TYPES,

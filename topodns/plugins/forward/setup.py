@@ -25,7 +25,7 @@ from topodns.dns.message import Option
 from topodns.dns.name import BadName, Name, parse_name
 from topodns.dns.rrtype import ADDRESS_TYPES, RCODES, Rcode, parse_rcode
 from topodns.plugins.cancel import PLUGIN as CANCEL
-from topodns.plugins.compatibility import differs, unsupported
+from topodns.plugins.compatibility import Effect, differs, unsupported
 from topodns.plugins.context import Context
 from topodns.plugins.debug import PLUGIN as DEBUG
 from topodns.plugins.forward.counts import ForwardShared
@@ -36,7 +36,7 @@ from topodns.plugins.forward.lazy_upstream import LazyUpstream
 from topodns.plugins.forward.messages import Options
 from topodns.plugins.forward.metrics import readings
 from topodns.plugins.forward.settings import Forward, ForwardTls, HealthCheck, UpstreamPolicy
-from topodns.plugins.plugin import FastPath, Plugin
+from topodns.plugins.plugin import FastPath, Plugin, all_origins
 from topodns.plugins.setup import NO_IDENTITY, BlockSetup, Identity, Install
 from topodns.query.plugin import ChainPart
 
@@ -287,12 +287,14 @@ def _options_for(settings: Forward, identity: Identity) -> Options:
 PLUGIN: Final = Plugin(
     name="forward",
     coredns=differs(
+        Effect.BOUNDS,
         "with random and round_robin a second upstream is asked after 0.5s, a query takes 4s at most, equal queries "
         "are sent once, and at most 256 of a client wait at a time; without max_age connections last 30s to 60s",
         doh_method=unsupported("write tls://ADDRESS: most such servers speak DNS over TLS too"),
         resolver=unsupported("write the addresses of the upstreams: their names are not looked up"),
     ),
     parse=parse_forward,
+    zones=all_origins,
     setup=_setup,
     adds_up=True,
     spells=ADDRESS_TYPES,

@@ -9,14 +9,14 @@ from topodns.corefile.errors import ConfigError, listed, nearest
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import fallthrough, parse_origins
 from topodns.dns.rrtype import ADDRESS_TYPES
-from topodns.plugins.compatibility import differs
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.hosts.handler import HostNames
 from topodns.plugins.hosts.metrics import readings
 from topodns.plugins.hosts.settings import DEFAULT_HOSTS_FILE, Hosts
 from topodns.plugins.hosts.source import HostsSource
 from topodns.plugins.hosts.table import BadHostsLine, parse_address, parse_hosts_line
-from topodns.plugins.plugin import Plugin
+from topodns.plugins.plugin import Plugin, origins
 from topodns.plugins.setup import BlockSetup, Install, everywhere
 from topodns.query.plugin import ChainPart
 
@@ -91,8 +91,9 @@ def _setup(settings: Hosts, block: BlockSetup) -> Install:
 
 PLUGIN: Final = Plugin(
     name="hosts",
-    coredns=differs("an address listed twice for one name is answered once"),
+    coredns=differs(Effect.ANSWER, "an address listed twice for one name is answered once"),
     parse=parse_hosts,
+    zones=origins,
     setup=_setup,
     spells=ADDRESS_TYPES,
     metrics=readings,

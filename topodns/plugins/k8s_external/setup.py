@@ -8,12 +8,12 @@ from topodns.corefile.arguments import fold_options, once_each, only_arg, switch
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import fallthrough
 from topodns.dns.name import BadName, parse_name
-from topodns.plugins.compatibility import differs
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.k8s_external.handler import ExternalZone
 from topodns.plugins.k8s_external.settings import K8sExternal
 from topodns.plugins.kubernetes.setup import MAX_TTL
-from topodns.plugins.plugin import Plugin
+from topodns.plugins.plugin import Plugin, origins
 from topodns.plugins.setup import BlockListener, BlockSetup, Install
 from topodns.query.plugin import ChainPart
 
@@ -70,8 +70,11 @@ def _setup(settings: K8sExternal, block: BlockSetup) -> Install | None:
 
 PLUGIN: Final = Plugin(
     name="k8s_external",
-    coredns=differs("a load balancer's hostname is one CNAME; names are SERVFAIL until the cluster is known"),
+    coredns=differs(
+        Effect.ANSWER, "a load balancer's hostname is one CNAME; names are SERVFAIL until the cluster is known"
+    ),
     parse=parse_k8s_external,
+    zones=origins,
     setup=_setup,
     requires=("kubernetes",),
 )

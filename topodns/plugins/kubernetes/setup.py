@@ -29,12 +29,12 @@ from topodns.corefile.zones import fallthrough, parse_origins
 from topodns.dns.name import is_reverse, name_text
 from topodns.dns.rrtype import ADDRESS_TYPES, RRType
 from topodns.kube.client.contract import ApiSettings
-from topodns.plugins.compatibility import OURS, differs
+from topodns.plugins.compatibility import OURS, Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 from topodns.plugins.kubernetes.zone import KubernetesZone
-from topodns.plugins.plugin import FastPath, Plugin
+from topodns.plugins.plugin import FastPath, Plugin, origins
 from topodns.plugins.setup import BlockListener, BlockSetup, Install
 from topodns.query.label_limiter import LabelLimiters
 from topodns.query.plugin import ChainPart
@@ -287,13 +287,15 @@ _NO_RATE: Final = "read and without effect: topodns sends an API server too few 
 PLUGIN: Final = Plugin(
     name="kubernetes",
     coredns=differs(
+        Effect.ANSWER,
         "a name that may exist is SERVFAIL while watches are incomplete, and UDP answers are at most 1232 octets",
-        manifests=differs(OURS),
-        apiserver_qps=differs(_NO_RATE),
-        apiserver_burst=differs(_NO_RATE),
-        apiserver_max_inflight=differs(_NO_RATE),
+        manifests=differs(Effect.ANSWER, OURS),
+        apiserver_qps=differs(Effect.BOUNDS, _NO_RATE),
+        apiserver_burst=differs(Effect.BOUNDS, _NO_RATE),
+        apiserver_max_inflight=differs(Effect.BOUNDS, _NO_RATE),
     ),
     parse=parse_kubernetes,
+    zones=origins,
     setup=_setup,
     spells=ADDRESS_TYPES | {RRType.SOA},
     fast_path=FastPath.PASSED,

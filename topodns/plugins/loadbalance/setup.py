@@ -5,7 +5,7 @@ from typing import Final
 
 from topodns.corefile.arguments import choice, duration, fold_options, networks, only_arg, wrong
 from topodns.corefile.parser import Directive
-from topodns.plugins.compatibility import differs
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.plugins.loadbalance.settings import Loadbalance, LoadbalancePolicy
@@ -49,7 +49,7 @@ def _setup(settings: Loadbalance, block: BlockSetup) -> Install:
 
 PLUGIN: Final = Plugin(
     name="loadbalance",
-    coredns=differs("of more than 64 addresses only the first 64 are shuffled, after a rotation of all"),
+    coredns=differs(Effect.ANSWER, "of more than 64 addresses only the first 64 are shuffled, after a rotation of all"),
     parse=parse_loadbalance,
     setup=_setup,
     fast_path=FastPath.PASSED,

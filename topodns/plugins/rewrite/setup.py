@@ -11,9 +11,9 @@ from topodns.corefile.arguments import record_type
 from topodns.corefile.errors import ConfigError, hint, listed, shown, unshown
 from topodns.corefile.parser import Directive
 from topodns.dns.message import MAX_TTL, Option
-from topodns.dns.name import BadName, name_text, parse_name
+from topodns.dns.name import ROOT, BadName, Name, name_text, parse_name
 from topodns.dns.rrtype import QCLASSES, RCODE_NAMES, parse_rcode
-from topodns.plugins.compatibility import differs
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import Plugin, Reads
 from topodns.plugins.rewrite.handler import Rewriter
@@ -421,13 +421,29 @@ def _classes(settings: tuple[RewriteRule, ...]) -> Iterator[int]:
     return (rule.change.asked for rule in settings if isinstance(rule.change, ClassRule))
 
 
+def _zones(rules: tuple[RewriteRule, ...]) -> tuple[Name, ...]:
+    """The names and zones of rules for one name, or for all below one; the root for others."""
+    return tuple(_zone(rule.change) for rule in rules)
+
+
+def _zone(change: Change) -> Name:
+    match = change.match if isinstance(change, NameRule) else None
+    if match is None or match.comparison not in (Comparison.EXACT, Comparison.SUFFIX):
+        return ROOT
+    # A suffix that begins in the middle of a label is also that of names outside of the zone.
+    whole = match.comparison is Comparison.EXACT or match.text.startswith(".")
+    return parse_name(match.text.removeprefix(".")) if whole else ROOT
+
+
 PLUGIN: Final = Plugin(
     name="rewrite",
     coredns=differs(
+        Effect.ANSWER,
         "the question in a response is always the client's own, upstreams get those EDNS options of a client that "
-        "`append` names, variables from metadata are refused, and the option 0xffee is topodns's node identity"
+        "`append` names, variables from metadata are refused, and the option 0xffee is topodns's node identity",
     ),
     parse=parse_rewrite,
+    zones=_zones,
     setup=_setup,
     adds_up=True,
     reads=_reads,

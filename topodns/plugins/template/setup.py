@@ -9,9 +9,9 @@ from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import fallthrough, parse_origins
 from topodns.dns.rrtype import QCLASSES, RCODES, RRClass
-from topodns.plugins.compatibility import differs, unsupported
+from topodns.plugins.compatibility import Effect, differs, unsupported
 from topodns.plugins.context import Context
-from topodns.plugins.plugin import Plugin, Reads
+from topodns.plugins.plugin import Plugin, Reads, all_origins
 from topodns.plugins.setup import BlockListener, BlockSetup, Install
 from topodns.plugins.template.engine.lexer import BadTemplate
 from topodns.plugins.template.handler import TemplateCounts, Templates
@@ -116,12 +116,14 @@ def _setup(settings: tuple[Template, ...], block: BlockSetup) -> Install:
 PLUGIN: Final = Plugin(
     name="template",
     coredns=differs(
+        Effect.ANSWER,
         "functions are parseInt and Go's own but for call, html, js and urlquery, .Meta is empty, and define, template "
         "and block are refused",
         var=unsupported("write the value into the templates"),
         expr=unsupported("use `match`, or `view` for what depends on the client"),
     ),
     parse=parse_template,
+    zones=all_origins,
     setup=_setup,
     adds_up=True,
     reads=Reads.SPELLING,

@@ -24,7 +24,7 @@ from topodns.corefile.arguments import (
 )
 from topodns.corefile.errors import hint, listed, shown
 from topodns.corefile.parser import Directive
-from topodns.plugins.compatibility import OURS, differs
+from topodns.plugins.compatibility import OURS, Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
 from topodns.plugins.topology.settings import DEFAULT_PAGE, PageSettings, TopologySettings
@@ -126,7 +126,7 @@ _READERS: Final[Mapping[str, Callable[[Directive, TopologySettings], TopologySet
 
 PLUGIN: Final = Plugin(
     name="topology",
-    coredns=differs(OURS),
+    coredns=differs(Effect.ANSWER, OURS),
     parse=parse_topology,
     fast_path=FastPath.PASSED,
     requires=("kubernetes",),

@@ -7,7 +7,7 @@ from topodns.corefile.arguments import fold_options, some_args, wrong
 from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
 from topodns.dns.rrtype import Rcode
-from topodns.plugins.compatibility import differs
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import Plugin, Reads
 from topodns.plugins.setup import BlockSetup, Install
@@ -42,7 +42,9 @@ def _setup(settings: View, block: BlockSetup) -> Install:
 
 PLUGIN: Final = Plugin(
     name="view",
-    coredns=differs("expressions are on one query and its client: no metadata(), variables or predicates"),
+    coredns=differs(
+        Effect.ANSWER, "expressions are on one query and its client: no metadata(), variables or predicates"
+    ),
     parse=parse_view,
     setup=_setup,
     unanswered=Rcode.SERVFAIL,

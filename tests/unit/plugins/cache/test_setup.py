@@ -53,7 +53,7 @@ def test_the_longest_ttl_and_the_zones(line: str, expected: Cache) -> None:
         ("cache 30s", ["30s"]),
         ("cache 30 1m30s", ["1m30s"]),
         ("cache 30s.", []),
-        ("cache 5m example", ["5m"]),
+        ("cache 5m example.org", ["5m"]),
     ],
 )
 def test_a_zone_that_looks_like_a_ttl_is_warned_of(line: str, warned: list[str]) -> None:
