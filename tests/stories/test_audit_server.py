@@ -70,4 +70,4 @@ def test_a_report_whose_reader_has_gone_is_not_a_missing_audit() -> None:
         assert process.stderr is not None
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(PATIENCE) == 1
+        assert process.wait(PATIENCE) == 141

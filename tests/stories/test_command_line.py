@@ -16,6 +16,7 @@ from tests.support.server_process import READY, ROOT, Server, launched, serving,
 from topodns.cli import main as cli
 
 DEMO = ROOT / "config" / "demo"
+STOPPED = "[INFO] SIGTERM: Shutting down servers then terminating\n"
 WHOAMI = ". {\n    bind HERE\n    whoami\n}\n"
 
 
@@ -35,7 +36,7 @@ def test_a_reader_that_has_had_enough_is_no_accident(arguments: tuple[str, ...])
         (sys.executable, "-m", "topodns", *arguments), stdout=writing, stderr=subprocess.PIPE, text=True, cwd=ROOT
     )
     os.close(writing)
-    assert (ended.returncode, ended.stderr) == (1, "")
+    assert (ended.returncode, ended.stderr) == (141, "")
 
 
 def test_an_import_without_matches_is_reported_once_however_often_the_corefile_is_checked(tmp_path: Path) -> None:
@@ -64,7 +65,7 @@ def test_quiet_says_nothing_at_start(tmp_path: Path) -> None:
         until(pid_file.exists, "the pid file")
         server.signal(signal.SIGTERM)
         assert server.wait() == 0
-        assert (server.output(), server.errors()) == ("", "")
+        assert (server.output(), server.errors()) == (STOPPED, "")
 
 
 def test_the_corefile_may_come_on_stdin(tmp_path: Path) -> None:
@@ -78,6 +79,10 @@ def test_the_corefile_may_come_on_stdin(tmp_path: Path) -> None:
 def test_without_a_corefile_the_server_answers_with_the_client_s_address(tmp_path: Path) -> None:
     with launched(tmp_path, "-dns.port", "0") as server:
         until(server.started, "the banner")
+        assert server.lines("built-in") == [
+            f"[WARNING] Found no Corefile in {tmp_path}, so this is the built-in one: whoami on port 0, which answers "
+            "with the client's address; -conf FILE names another"
+        ]
         (line,) = server.ask("example.org A").additional[:1]
         assert line == "example.org. 0 IN A 127.0.0.1"
         (line,) = server.ask("example.org AAAA", to="::1").additional[:1]
@@ -85,6 +90,17 @@ def test_without_a_corefile_the_server_answers_with_the_client_s_address(tmp_pat
         assert server.wait_for_line('"A IN example.org. udp 29 false 512" NOERROR qr,aa,rd ')
         server.signal(signal.SIGTERM)
         assert server.wait() == 0
+        assert server.output().endswith(STOPPED)
+
+
+def test_all_errors_of_a_corefile_stop_the_start(tmp_path: Path) -> None:
+    (tmp_path / "Corefile").write_text(". {\n    whoamy\n    bufsize 1\n}\n")
+    with launched(tmp_path) as server:
+        assert server.wait() == 1
+        assert server.errors().splitlines() == [
+            "Corefile:2: unknown directive 'whoamy', did you mean 'whoami'?",
+            "Corefile:3: 'bufsize' has '1', expected a whole number from 512 to 4096",
+        ]
 
 
 def test_the_corefile_of_the_working_directory_is_the_default(tmp_path: Path) -> None:
@@ -193,7 +209,7 @@ def test_explain_gives_the_reason_where_it_cannot_explain(
     explain: Explain, question: tuple[str, ...], why: str
 ) -> None:
     asked = explain(*question)
-    assert (asked.status, asked.out) == (1, "")
+    assert (asked.status, asked.out) == (2, "")
     assert asked.err.startswith(why)
     assert len(asked.err.splitlines()) == 1
 
@@ -201,9 +217,9 @@ def test_explain_gives_the_reason_where_it_cannot_explain(
 def test_a_server_that_is_not_there_or_does_not_explain_is_named(demo: Server, explain: Explain) -> None:
     question = ("--client", "127.10.1.100", "cache.shop.svc.cluster.local")
     nobody = explain(*question, port=1)
-    assert (nobody.status, nobody.out) == (1, "")
+    assert (nobody.status, nobody.out) == (2, "")
     assert nobody.err.startswith(f"no answer from {demo.address}:1: ")
     health = explain(*question, port=5380)
-    assert (health.status, health.out) == (1, "")
+    assert (health.status, health.out) == (2, "")
     meant = f"{demo.address}:{READY}"
     assert health.err == f"/explain is not at this address, but at that of `ready`: {meant}\n"

@@ -124,7 +124,7 @@ def test_an_audit_that_cannot_be_made_has_status_2(kubectl: FakeKubectl) -> None
 
 def test_a_server_that_refuses_is_quoted(kubectl: FakeKubectl) -> None:
     status, out, err = ran(kubectl, "explain", "--node", "nowhere", CACHE)
-    assert (status, out) == (1, "")
+    assert (status, out) == (2, "")
     (line,) = err.splitlines()[1:]
     assert line.startswith("no Node is named 'nowhere'; there are 'node-a1', 'node-a2'")
 
@@ -144,7 +144,7 @@ def test_a_reader_that_has_had_enough_is_no_accident(kubectl: FakeKubectl) -> No
     with started(kubectl, "who", "127.10.1.100") as process:
         assert process.stdout is not None
         process.stdout.close()
-        assert process.wait(60) == 1
+        assert process.wait(60) == 141
         assert process.stderr is not None
         assert process.stderr.read() == "asking Pod kube-system/topodns-1, port 8181\n"
     assert kubectl.running() == []

@@ -66,12 +66,13 @@ def refused(code: int) -> bytes:
 
 def state_of(
     loop_name: str, directory: Path, refusals: Mapping[str, int], lists: Mapping[str, Any] = LISTS, expiring: int = 0
-) -> tuple[ClusterState, list[str]]:
-    """The state, and the paths asked for, where the API server refuses some paths.
+) -> tuple[ClusterState, list[str], list[str]]:
+    """The state, the paths asked for, and the objects that cannot be read, where the API server refuses some paths.
 
     The first lists of Nodes, `expiring` of them, come in two pages of which the second one expires.
     """
     found: list[ClusterState] = []
+    unread: list[str] = []
     asked: list[str] = []
 
     async def answer(seen: Seen, writer: asyncio.StreamWriter) -> None:
@@ -89,16 +90,19 @@ def state_of(
             clusters = [{"name": "c", "cluster": {"server": served.url}}]
             contexts = [{"name": "c", "context": {"cluster": "c"}}]
             file.write_text(json.dumps({"contexts": contexts, "clusters": clusters}))
-            found.append(await listed_state(str(file), "c", TopologySettings()))
+            state, skipped = await listed_state(str(file), "c", TopologySettings())
+            found.append(state)
+            unread.extend(skipped)
 
     run(loop_name, story())
-    return found[0], asked
+    return found[0], asked, unread
 
 
 def test_a_cluster_is_listed_once_and_is_then_known_whole(
     loop_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    state, asked = state_of(loop_name, tmp_path, {})
+    state, asked, (unread,) = state_of(loop_name, tmp_path, {})
+    assert "odd" in unread  # a Service that cannot be decoded
     assert sorted(asked) == sorted(LISTS)
     assert (state.synced, state.knows_all_pods, state.denied) == (True, True, set())
     assert sorted(state.nodes.by_name) == ["n1", "n2"]
@@ -113,7 +117,7 @@ def test_kinds_that_an_audit_can_do_without_may_be_denied(
     loop_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     denied = {"/api/v1/pods": 403, "/api/v1/nodes": 403, "/apis/apps/v1/statefulsets": 404}
-    state, _ = state_of(loop_name, tmp_path, denied)
+    state, _, _ = state_of(loop_name, tmp_path, denied)
     assert (state.synced, state.denied) == (True, {"Node", "Pod", "StatefulSet"})
     rule = 'the role needs apiGroups: [""], resources: ["pods"], verbs: ["list", "watch"]'
     assert f"list pods: 403: code 403; {rule}" in caplog.messages
@@ -123,7 +127,7 @@ def test_the_older_version_of_slices_is_read_where_there_is_no_other(loop_name: 
     v1, beta = (f"/apis/discovery.k8s.io/{version}/endpointslices" for version in ("v1", "v1beta1"))
     older = [{**LISTS[v1][0], "endpoints": [{"addresses": ["10.0.0.1"]}]}]
     lists = {path: items for path, items in LISTS.items() if path != v1} | {beta: older}
-    state, asked = state_of(loop_name, tmp_path, {}, lists)
+    state, asked, _ = state_of(loop_name, tmp_path, {}, lists)
     assert asked.index(v1) < asked.index(beta)
     assert state.backends(ObjectKey("shop", "db")).has_ready
     with pytest.raises(ApiError, match=r"list endpointslices\.discovery\.k8s\.io: 404: code 404"):
@@ -137,7 +141,7 @@ def test_other_refusals_end_the_audit(loop_name: str, tmp_path: Path, path: str,
 
 
 def test_a_list_that_expires_between_two_pages_begins_anew(loop_name: str, tmp_path: Path) -> None:
-    state, asked = state_of(loop_name, tmp_path, {}, expiring=2)
+    state, asked, _ = state_of(loop_name, tmp_path, {}, expiring=2)
     assert sorted(state.nodes.by_name) == ["n1", "n2"]
     assert asked.count("/api/v1/nodes") == 5
 

@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlencode
 
+from topodns.cli.colour import show
 from topodns.corefile.errors import listed
 from topodns.inspect.errors import Refused
 from topodns.inspect.http import SEPARATOR
-from topodns.inspect.text import audit_text, items, mapping
+from topodns.inspect.text import audit_text, items, mapping, wide_audit_text
 from topodns.logs import one_line, printable
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ FAIL_ON: Final[Mapping[str, tuple[str, ...]]] = {
     "info": ("error", "warning", "info"),
     "never": (),
 }
-NO_AUDIT: Final = 2  # exit status
+NO_ANSWER: Final = 2  # exit status, as for wrong usage: there is no answer and no audit
 
 
 class AdminError(Exception):
@@ -128,7 +129,7 @@ def object_text(found: Mapping[str, object], as_json: bool, text_of: Callable[[M
 
 
 def add_report_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags that choose the contents of an audit and its exit status."""
+    """The flags that choose the contents of an audit, its form and its exit status."""
     parser.add_argument(
         "--what-if",
         action="append",
@@ -142,6 +143,7 @@ def add_report_flags(parser: argparse.ArgumentParser) -> None:
         metavar="SEVERITY",
         help=f"exit with 1 from this severity on: {listed(FAIL_ON)} (error)",
     )
+    parser.add_argument("--wide", action="store_true", help="cut no cell of the table, and wrap no line")
 
 
 def fetch_audit(server: str, changes: Sequence[str]) -> dict[str, object]:
@@ -150,20 +152,20 @@ def fetch_audit(server: str, changes: Sequence[str]) -> dict[str, object]:
     return fetch_object(server, "/audit", question, "clusters", AUDIT_TIMEOUT)
 
 
-def print_report(document: Mapping[str, object], as_json: bool, fail_on: str) -> int:
-    """Print the document of an audit as JSON or as text. Returns the exit status for this --fail-on.
+def print_report(document: Mapping[str, object], flags: argparse.Namespace) -> int:
+    """Print the document of an audit as the flags say (--json, --wide). Returns the exit status for their --fail-on.
 
     Raises Refused if it has no cluster, and AdminError if it cannot be read.
     """
     try:
         clusters = list(map(mapping, items(document["clusters"])))
-        waiting = any(cluster["waiting"] for cluster in clusters)
+        incomplete = any(cluster["waiting"] or cluster.get("skipped") for cluster in clusters)
         # With a what-if, the findings that count are those that there would be.
         judged = (mapping(cluster["what_if"]) if cluster["what_if"] is not None else cluster for cluster in clusters)
-        found = any(mapping(each["counts"])[severity] for each in judged for severity in FAIL_ON[fail_on])
+        found = any(mapping(each["counts"])[severity] for each in judged for severity in FAIL_ON[flags.fail_on])
     except (KeyError, TypeError) as problem:
         raise AdminError(f"the server is of another version: its reply has no {problem}") from None
     if not clusters:
         raise Refused("nothing to audit: no server block has the directive `topology`")
-    print(object_text(document, as_json, audit_text))
-    return NO_AUDIT if waiting else int(found)
+    show(object_text(document, flags.json, wide_audit_text if flags.wide else audit_text))
+    return NO_ANSWER if incomplete else int(found)

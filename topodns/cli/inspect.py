@@ -13,7 +13,7 @@ from typing import Final
 
 from topodns.app.load import load_chosen
 from topodns.cli.admin_client import (
-    NO_AUDIT,
+    NO_ANSWER,
     AdminError,
     add_report_flags,
     fetch_audit,
@@ -21,6 +21,7 @@ from topodns.cli.admin_client import (
     object_text,
     print_report,
 )
+from topodns.cli.colour import show
 from topodns.cli.options import DEFAULT_PORT, DEFAULT_SERVER, stdin_text
 from topodns.corefile.errors import ConfigError
 from topodns.inspect.audit import AuditSubject, document_steps, subjects
@@ -38,12 +39,15 @@ from topodns.plugins.setup import FILE_ERRORS
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.time_slices import do_at_once
 
+_STATUSES: Final = "Exit status: 0 answered, 2 not answered or wrong usage."
+
 
 def explain(arguments: Sequence[str]) -> int:
     """Print why a client gets its answer. Returns the exit status, see `print_answer`."""
     parser = argparse.ArgumentParser(
         prog="topodns explain",
         description="Say why a client gets its answer: by a running server, or from a Corefile's manifests.",
+        epilog=_STATUSES,
         allow_abbrev=False,
     )
     client = parser.add_mutually_exclusive_group(required=True)
@@ -68,6 +72,7 @@ def who(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="topodns who",
         description="Say on which node an address is, and why: by a running server, or from a Corefile's manifests.",
+        epilog=_STATUSES,
         allow_abbrev=False,
     )
     parser.add_argument("address", help="the source address of queries")
@@ -124,25 +129,26 @@ def print_answer(
 ) -> int:
     """Print the answer of the source that the flags name, as JSON or by `text_of`. Returns the exit status.
 
-    Without an answer it is 1, and the reason is a line on standard error. `of_server` gets host:port.
+    Without an answer it is NO_ANSWER, and the reason is a line on standard error. `of_server` gets host:port.
     """
     try:
         found = of_manifests(_clusters(flags.conf)) if flags.conf else of_server(flags.server)
-        print(object_text(found, flags.json, text_of))
-    except (AdminError, Refused, *FILE_ERRORS) as problem:
+        text = object_text(found, flags.json, text_of)
+    except (AdminError, ConfigError, Refused, *FILE_ERRORS) as problem:
         print(problem, file=sys.stderr)
-        return 1
+        return NO_ANSWER
+    show(text)
     return 0
 
 
 def _print_audit(flags: argparse.Namespace) -> int:
     try:
-        return print_report(_document(flags), flags.json, flags.fail_on)
+        return print_report(_document(flags), flags)
     except BrokenPipeError:  # an OSError, but of the reader of stdout
         raise
     except (AdminError, ApiError, ConfigError, Refused, *FILE_ERRORS) as problem:
         print(problem, file=sys.stderr)
-        return NO_AUDIT
+        return NO_ANSWER
 
 
 def _document(flags: argparse.Namespace) -> Mapping[str, object]:
@@ -165,10 +171,11 @@ def _subjects(flags: argparse.Namespace) -> list[AuditSubject] | None:
         return subjects(clusters)
     defaults = TopologySettings()
     if flags.manifests:
-        return [AuditSubject(manifest_state(flags.manifests, defaults), defaults)]
+        state, skipped = manifest_state(flags.manifests, defaults)
+        return [AuditSubject(state, defaults, skipped=skipped)]
     if flags.kubeconfig is not None:
-        state = asyncio.run(listed_state(flags.kubeconfig or "", flags.context, defaults))
-        return [AuditSubject(state, defaults)]
+        state, skipped = asyncio.run(listed_state(flags.kubeconfig or "", flags.context, defaults))
+        return [AuditSubject(state, defaults, skipped=skipped)]
     return None
 
 

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final, NoReturn, cast
 
 from topodns.cli.admin_client import (
-    NO_AUDIT,
+    NO_ANSWER,
     AdminError,
     add_report_flags,
     fetch_audit,
@@ -21,6 +21,7 @@ from topodns.cli.admin_client import (
     object_text,
     print_report,
 )
+from topodns.cli.colour import show
 from topodns.cli.kubectl_client import Kubectl, KubectlError
 from topodns.cli.main import run_to_status
 from topodns.cli.server_pod import (
@@ -49,7 +50,7 @@ _POD: Final = "[NAMESPACE/]NAME of a Pod; without NAMESPACE in that of kubectl's
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the plugin. Returns the exit status: 0 answered, 1 not, 2 SIGINT, for `audit` that of `topodns audit`.
+    """Run the plugin. Returns the exit status: 0 answered, 2 not, or SIGINT; for `audit` that of `topodns audit`.
 
     Raises SystemExit for wrong usage (2), and for SIGTERM and SIGHUP: they end the plugin with 128 and their number,
     after the kubectl that it runs.
@@ -72,7 +73,7 @@ def plugin_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="kubectl topodns",
         description="Ask a topodns in the cluster why clients get their answers, where they are, and which get none.",
-        epilog="Exit status: 0 answered, 1 not answered, 2 wrong usage; of audit as of `topodns audit`.",
+        epilog="Exit status: 0 answered, 2 not answered or wrong usage; of audit as of `topodns audit`.",
         allow_abbrev=False,
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -123,7 +124,7 @@ def _run(flags: argparse.Namespace) -> int:
         return status
     except (AdminError, KubectlError) as problem:
         print(problem, file=sys.stderr)
-        return 1
+        return NO_ANSWER
 
 
 def _kubectl(flags: argparse.Namespace) -> Kubectl:
@@ -138,7 +139,7 @@ def _explain(flags: argparse.Namespace) -> int:
         question["client"] = _addresses(read_pod(kubectl, flags.pod))[0]
     with _server(flags, kubectl) as server:
         found = fetch_object(server, "/explain", {key: value for key, value in question.items() if value}, "question")
-    print(object_text(found, flags.json, explanation_text))
+    show(object_text(found, flags.json, explanation_text))
     return 0
 
 
@@ -149,12 +150,12 @@ def _who(flags: argparse.Namespace) -> int:
     with _server(flags, kubectl) as server:
         found = [fetch_object(server, "/who", {"client": address}, "clusters") for address in addresses]
     if pod is None:
-        print(object_text(found[0], flags.json, who_text))
+        show(object_text(found[0], flags.json, who_text))
         return 0
     node = pod.get("spec", {}).get("nodeName")
     replies = cast("list[WhoDocument]", found)
     document: PodWhoDocument = {"version": VERSION, "pod": pod_name(pod), "node": node, "addresses": replies}
-    print(object_text(document, flags.json, pod_text))
+    show(object_text(document, flags.json, pod_text))
     return 0
 
 
@@ -166,10 +167,10 @@ def _audit(flags: argparse.Namespace) -> int:
         parse_changes(changes)
         with _server(flags, _kubectl(flags)) as server:
             document = fetch_audit(server, changes)
-        return print_report(document, flags.json, flags.fail_on)
+        return print_report(document, flags)
     except (AdminError, KubectlError, Refused) as problem:
         print(problem, file=sys.stderr)
-        return NO_AUDIT
+        return NO_ANSWER
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """The entry points of the package, `topodns` and `node-cache`, and their exit statuses."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
 
@@ -9,7 +10,7 @@ from topodns.corefile.errors import ConfigError
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line. Returns the exit status: 0 success, 1 failure or invalid input, 2 SIGINT.
+    """Run the command line. Returns the exit status: 0 success, 1 a finding or a failed start, 2 no answer or SIGINT.
 
     A server that runs stops at SIGINT with 0 (`app.signals`). Wrong usage raises SystemExit with status 2.
     """
@@ -20,8 +21,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run_to_status(command: Callable[[], int]) -> int:
     """Run a command, and flush its output. Returns the exit status.
 
-    That is the command's own; 1 after a ConfigError, which is printed to standard error, or if the reader of standard
-    output has closed it; 2 after SIGINT.
+    That is the command's own; 1 after a ConfigError, which is printed to standard error; 2 after SIGINT; 141, as of a
+    program that SIGPIPE ends, if the reader of standard output has closed it.
     """
     try:
         status = command()
@@ -29,7 +30,7 @@ def run_to_status(command: Callable[[], int]) -> int:
         return status
     except BrokenPipeError:  # the reader of stdout, such as `head`, has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes stdout at exit
-        return 1
+        return 128 + signal.SIGPIPE
     except ConfigError as problem:
         print(problem, file=sys.stderr)
         return 1

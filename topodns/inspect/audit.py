@@ -45,6 +45,7 @@ from topodns.topology.select import UnknownClient
 
 MAX_ROWS: Final = 5000  # Services, and findings about none of them, each; the others are counted
 MAX_OCTETS: Final = 8 << 20  # of the members of lists, in JSON
+MAX_SKIPPED: Final = 100  # objects that cannot be read
 MAX_ZONES: Final = 100  # of one Service
 STEP: Final = 200  # keys or findings put in order in one step, about 0.3 ms
 
@@ -55,12 +56,16 @@ _NO_NODES: Final = "no Node is known, so it is not known which clients get an en
 
 @dataclass(frozen=True, slots=True)
 class AuditSubject:
-    """One cluster to audit, under the options of `topology`. `waiting`: why its state is not complete, a line each."""
+    """One cluster to audit, under the options of `topology`.
+
+    `waiting`: why its state is not complete, a line each. `skipped`: the objects that cannot be read, likewise.
+    """
 
     state: ClusterState
     topology: TopologySettings
     origins: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
 def subjects(clusters: Iterable[Cluster]) -> list[AuditSubject]:
@@ -71,6 +76,7 @@ def subjects(clusters: Iterable[Cluster]) -> list[AuditSubject]:
             cluster.topology,
             tuple(map(name_text, cluster.kubernetes.origins)),
             () if cluster.state.synced else tuple(cluster.waiting_for()) or cluster.state.unsynced,
+            cluster.source.skipped,
         )
         for cluster in clusters
         if cluster.topology is not None
@@ -158,6 +164,7 @@ def _cluster_steps(
     members: dict[str, bytes] = {
         "origins": _json(cluster.origins),
         "waiting": _json(cluster.waiting),
+        "skipped": _json(cluster.skipped[:MAX_SKIPPED]),
         "nodes": _json(before.nodes),
         "counts": _json(_counts(before)),
     }

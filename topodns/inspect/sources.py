@@ -53,17 +53,18 @@ def manifest_clusters(settings: Settings) -> list[Cluster]:
     return generation.clusters
 
 
-def manifest_state(paths: Sequence[str], topology: TopologySettings) -> ClusterState:
+def manifest_state(paths: Sequence[str], topology: TopologySettings) -> tuple[ClusterState, tuple[str, ...]]:
     """The cluster of the manifests in these files and directories, for an audit with the options of `topology`.
 
-    An object that cannot be decoded is left out and logged. Raises Refused if a file cannot be read.
+    With a line for each object that cannot be decoded, wholly or in part, which is also logged. Raises Refused if a
+    file cannot be read.
     """
     needed = needed_kinds(KubernetesSettings(()), topology)
     state = ClusterState(needed, key_reader(topology.keys), topology.terminating_fallback, all_pods=True, of_files=True)
     source = ManifestSource(paths, lambda change: [state.apply(change, 0)])
     source.load()
     check_whole([source])
-    return state
+    return state, source.skipped
 
 
 def check_whole(sources: Iterable[object]) -> None:
@@ -73,14 +74,19 @@ def check_whole(sources: Iterable[object]) -> None:
         raise Refused(f"nothing to audit: {counted(bad, 'manifest file')} cannot be read")
 
 
-async def listed_state(kubeconfig: str, context: str, topology: TopologySettings) -> ClusterState:
+async def listed_state(
+    kubeconfig: str, context: str, topology: TopologySettings
+) -> tuple[ClusterState, tuple[str, ...]]:
     """The cluster of this kubeconfig and context (see `kubeconfig.connect`), complete.
 
-    A line is logged for each object that cannot be read, wholly or in part, and for each kind that the caller may not
-    list and an audit can do without: Nodes, Pods and StatefulSets. Raises ApiError for all other failures.
+    With a line for each object that cannot be read, wholly or in part, which is also logged, as is one for each kind
+    that the caller may not list and an audit can do without: Nodes, Pods and StatefulSets. Raises ApiError for all
+    other failures.
     """
     with package_needed("`audit --kubeconfig`"):
         from topodns.kube.client.kubeconfig import connect
+
+    skipped: list[str] = []
     kinds = [*resources(KubernetesSettings(()), topology), _STATEFUL_SETS]
     state = ClusterState(
         frozenset(resource.kind for resource in kinds),
@@ -93,23 +99,28 @@ async def listed_state(kubeconfig: str, context: str, topology: TopologySettings
         shared = SharedState(client.reader, writer, RetryGate(), DecodeTurns(), Random(), Reports("audit"))
         for resource in kinds:
             try:
-                await _list(resource, shared)
+                skipped += await _list(resource, shared)
             except ApiError as problem:
                 if not resource.optional or problem.status not in _REFUSED:
                     raise ApiError(problem.status, f"list {resource.name}: {problem}") from None
                 log.warning("list %s: %s; the role needs %s", resource.name, problem, resource.rule)
                 state.do_without(resource.kind)
-    return state
+    return state, tuple(skipped)
 
 
-async def _list(resource: Resource, shared: SharedState) -> None:
-    """List one kind, once; a list that expires between two pages begins anew. Raises ApiError."""
+async def _list(resource: Resource, shared: SharedState) -> Iterable[str]:
+    """List one kind, once; a list that expires between two pages begins anew. Raises ApiError.
+
+    Returns a line for each object that cannot be read.
+    """
     progress = Progress(resource, 0.0, shared.reports)
-    lister = Lister(resource.paths[0], progress, SyncState(progress, shared.store), Backoff(shared.rng), shared)
+    sync = SyncState(progress, shared.store)
+    lister = Lister(resource.paths[0], progress, sync, Backoff(shared.rng), shared)
     others, again = list(resource.paths[1:]), AGAIN
     while True:
         try:
-            return await lister.list()
+            await lister.list()
+            return sync.undecodable.problems.values()
         except ApiError as problem:
             if problem.status == _NOT_FOUND and others:
                 lister.path = others.pop(0)

@@ -4,6 +4,7 @@ Without the modules of clusters: the kubectl plugin imports this one. A document
 each text raises KeyError or TypeError for one that it cannot read.
 """
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Final
@@ -11,6 +12,7 @@ from typing import Final
 from topodns.logs import printable
 
 WIDTH: Final = 120  # columns of an audit
+_UNLIMITED: Final = sys.maxsize
 NAMED: Final = 5  # names in one sentence
 ENDPOINTS: Final = 12  # in the text of an explanation
 
@@ -140,62 +142,77 @@ def _line(word: str, text: str) -> str:
     return f"{word:{_LABEL}}{printable(text)}"
 
 
-def audit_text(document: Mapping[str, object]) -> str:
-    """The document of `audit.document_steps` as text: a table of the Services, the worst first."""
+def wide_audit_text(document: Mapping[str, object]) -> str:
+    """As `audit_text`, with every cell of the table whole, and each finding on one line."""
+    return audit_text(document, _UNLIMITED)
+
+
+def audit_text(document: Mapping[str, object], width: int = WIDTH) -> str:
+    """The document of `audit.document_steps` as text of so many columns: a table of the Services, the worst first."""
     clusters = [mapping(each) for each in items(document["clusters"])]
     if not clusters:
         return "no cluster has the directive `topology`"
-    return "\n\n".join("\n".join(_cluster_lines(cluster, len(clusters) > 1)) for cluster in clusters)
+    return "\n\n".join("\n".join(_cluster_lines(cluster, len(clusters) > 1, width)) for cluster in clusters)
 
 
-def _cluster_lines(cluster: Mapping[str, object], several: bool) -> Iterator[str]:
+def _cluster_lines(cluster: Mapping[str, object], several: bool, width: int) -> Iterator[str]:
     if several:
         yield f"cluster {' '.join(map(str, items(cluster['origins'])))}"
     for line in items(cluster["waiting"]):
         yield f"not complete, waiting for {line}"
+    for line in items(cluster.get("skipped", [])):
+        yield f"not complete: {line}"
     if cluster["what_if"] is not None:
-        yield from _what_if_lines(mapping(cluster["what_if"]), mapping(cluster["counts"]))
+        yield from _what_if_lines(mapping(cluster["what_if"]), mapping(cluster["counts"]), width)
         return
     services, left_out = list(items(cluster["services"])), _number(cluster["services_left_out"])
     total = len(services) + left_out
     size = f"{counted(cluster['nodes'], 'Node')}, {counted(total, 'Service')} with keys"
     yield f"{size}: {_severities(cluster['counts'])}"
     for found in items(cluster["others"]):
-        yield from _finding_lines(mapping(found), with_service=True)
+        yield from _finding_lines(mapping(found), width, with_service=True)
     yield from _left_out(cluster["others_left_out"], "finding")
     if not total:
         return
     yield ""
-    yield _row(name for name, _ in _COLUMNS)
-    for service in map(mapping, services):
-        yield from _service_lines(service)
+    rows = [_cells(service) for service in map(mapping, services)]
+    columns = _COLUMNS if width <= WIDTH else _columns_of(rows)
+    yield _row((name for name, _ in columns), columns)
+    for service, row in zip(map(mapping, services), rows, strict=True):
+        yield _row(row, columns)
+        for found in items(service["findings"]):
+            yield from _finding_lines(mapping(found), width)
     yield from _left_out(left_out, "Service")
 
 
-def _service_lines(service: Mapping[str, object]) -> Iterator[str]:
+def _cells(service: Mapping[str, object]) -> tuple[str, ...]:
+    """The cells of a Service in the columns of _COLUMNS."""
     zones = [mapping(each) for each in items(service["zones"])]
     populated = [each for each in zones if each["zone"] and each["nodes"]]
     whole = sum(each["covered"] == each["nodes"] for each in populated)
     keys = ",".join(map(str, items(service["keys"])))
-    yield _row(
-        (
-            str(service["service"]),
-            keys or f"({service['source'] or 'none'})",
-            str(service["endpoints"]),
-            f"{service['covered']} of {service['nodes']}",
-            f"{whole} of {len(populated)}",
-            f"{_ratio(service['skew'])}",
-        )
+    return (
+        str(service["service"]),
+        keys or f"({service['source'] or 'none'})",
+        str(service["endpoints"]),
+        f"{service['covered']} of {service['nodes']}",
+        f"{whole} of {len(populated)}",
+        f"{_ratio(service['skew'])}",
     )
-    for found in items(service["findings"]):
-        yield from _finding_lines(mapping(found))
 
 
-def _row(cells: Iterable[str]) -> str:
+def _columns_of(rows: Sequence[Sequence[str]]) -> tuple[tuple[str, int], ...]:
+    """_COLUMNS, each as wide as its widest cell."""
+    widest = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    sizes = zip(_COLUMNS, widest, strict=True)
+    return tuple((name, max(width, most) if width > 0 else min(width, -most)) for (name, width), most in sizes)
+
+
+def _row(cells: Iterable[str], columns: Iterable[tuple[str, int]]) -> str:
     """One line of the table. A text wider than its column takes the place of the blanks behind it, or is cut."""
     line = ""
     end = 0
-    for cell, (_, width) in zip(cells, _COLUMNS, strict=True):
+    for cell, (_, width) in zip(cells, columns, strict=True):
         end += abs(width) + 1
         if width < 0:
             room = end - 1 - len(line)
@@ -206,16 +223,18 @@ def _row(cells: Iterable[str]) -> str:
     return line.rstrip()
 
 
-def _finding_lines(found: Mapping[str, object], with_service: bool = False, sign: str = " ") -> Iterator[str]:
+def _finding_lines(
+    found: Mapping[str, object], width: int, with_service: bool = False, sign: str = " "
+) -> Iterator[str]:
     service = f"{found['service']}: " if with_service and found["service"] else ""
     text = f"{service}{found['kind']}: {found['text']}"
-    lines = wrap(text, WIDTH - 12, break_on_hyphens=False) or [""]
+    lines = wrap(text, width - 12, break_on_hyphens=False) or [""]
     yield f"  {sign} {found['severity']:<7} {lines[0]}"
     for line in lines[1:]:
         yield f"{'':12}{line}"
 
 
-def _what_if_lines(what_if: Mapping[str, object], before: Mapping[str, object]) -> Iterator[str]:
+def _what_if_lines(what_if: Mapping[str, object], before: Mapping[str, object], width: int) -> Iterator[str]:
     yield f"what if {' and '.join(map(str, items(what_if['changes'])))}"
     yield f"findings: {_severities(before)} -> {_severities(what_if['counts'])}"
     services = [mapping(each) for each in items(what_if["services"])]
@@ -227,7 +246,7 @@ def _what_if_lines(what_if: Mapping[str, object], before: Mapping[str, object]) 
         yield from _changed_numbers(mapping(service["before"]), mapping(service["after"]))
         for sign, findings in (("-", service["gone"]), ("+", service["new"])):
             for found in items(findings):
-                yield from _finding_lines(mapping(found), sign=sign)
+                yield from _finding_lines(mapping(found), width, sign=sign)
     yield from _left_out(what_if["services_left_out"], "Service")
 
 

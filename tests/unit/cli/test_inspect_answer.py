@@ -54,10 +54,10 @@ def test_the_answer_may_be_json(capsys: Captured) -> None:
 
 
 def test_the_reason_for_no_answer_is_a_line_on_standard_error(capsys: Captured, tmp_path: Path) -> None:
-    assert printed(capsys, failure=AdminError("no answer")) == (1, "", "no answer\n")
-    assert printed(capsys, "-conf", DEMO, manifests_fail=True) == (1, "", "no such name\n")
+    assert printed(capsys, failure=AdminError("no answer")) == (2, "", "no answer\n")
+    assert printed(capsys, "-conf", DEMO, manifests_fail=True) == (2, "", "no such name\n")
     corefile = tmp_path / "Corefile"
     corefile.write_text(". {\n kubernetes cluster.local {\n  endpoint http://127.0.0.1:9\n }\n}\n")
     status, out, err = printed(capsys, "-conf", str(corefile))
-    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert (status, out, err.count("\n")) == (2, "", 1)
     assert err.endswith("ask a running server (--server)\n")

@@ -132,6 +132,36 @@ CLUSTER = {
 }
 
 
+UNREADABLE = """kind: Service
+metadata:
+  name: db
+  namespace: shop
+  annotations: {topodns.io/topology-keys: %s}
+spec: {clusterIP: None}
+"""
+
+
+@pytest.mark.parametrize(("value", "shown"), [("[zone]", '["zone"]'), ("5", "5"), ("yes", "true")])
+def test_an_object_that_cannot_be_read_makes_the_audit_incomplete(
+    tmp_path: Path, value: str, shown: str, capsys: Captured
+) -> None:
+    path = tmp_path / "db.yaml"
+    path.write_text(UNREADABLE % value)
+    (tmp_path / "Corefile").write_text(". {\nkubernetes cluster.local {\nmanifests db.yaml\n}\ntopology\n}\n")
+    line = (
+        f"{path}:1: skipped Service shop/db: metadata.annotations: topodns.io/topology-keys is read as {shown}, "
+        "expected text: put it in quotes"
+    )
+    for source in (["--manifests", str(path)], ["-conf", str(tmp_path / "Corefile")]):
+        assert cli.main(["audit", *source, "--fail-on", "never"]) == 2
+        out, err = capsys.readouterr()
+        assert out.splitlines()[0] == f"not complete: {line}"
+        assert line in err
+    assert cli.main(["audit", "--manifests", str(path), "--json"]) == 2
+    (cluster,) = json.loads(capsys.readouterr().out)["clusters"]
+    assert cluster["skipped"] == [line]
+
+
 def test_audit_asks_the_ready_address_on_loopback_by_default(monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
     asked: list[tuple[str, str, dict[str, str]]] = []
 
@@ -155,6 +185,7 @@ def test_audit_asks_the_ready_address_on_loopback_by_default(monkeypatch: pytest
     ("cluster", "status"),
     [
         ({**CLUSTER, "waiting": ["Pod: denied"]}, 2),
+        ({**CLUSTER, "skipped": ["skipped Service shop/db: no name"]}, 2),
         ({**CLUSTER, "counts": {"error": 1, "warning": 0, "info": 0}}, 1),
         ({"origins": []}, 2),
         ([], 2),

@@ -32,7 +32,7 @@ def test_explain_says_in_one_line_why_it_cannot(tmp_path: Path, capsys: Captured
     weighted.write_text("example.org {\n    whoami\n    loadbalance weighted weights\n}\n")
     (tmp_path / "weights").write_text("10.0.0.1 5\n")
     for corefile, node in ((DEMO, "nowhere"), (str(tmp_path / "none"), "node-a1"), (str(weighted), "node-a1")):
-        assert cli.main(["explain", "-conf", corefile, "--node", node, CACHE]) == 1
+        assert cli.main(["explain", "-conf", corefile, "--node", node, CACHE]) == 2
         captured = capsys.readouterr()
         assert (captured.out, captured.err.count("\n")) == ("", 1)
 
@@ -71,5 +71,5 @@ def test_a_server_that_does_not_explain_is_named(
     served: dict[str, Any], body: object, problem: str, capsys: Captured
 ) -> None:
     served["body"] = body
-    assert cli.main(["explain", "--client", "10.1.2.3", CACHE]) == 1
+    assert cli.main(["explain", "--client", "10.1.2.3", CACHE]) == 2
     assert capsys.readouterr().err == f"{problem}\n"

@@ -46,7 +46,7 @@ def test_of_manifests_with_pods_the_bridge_of_a_pod_cidr_is_on_its_node(
 
 def test_who_says_in_one_line_why_it_cannot(tmp_path: Path, capsys: Captured) -> None:
     for corefile, address in ((DEMO, "somebody"), (str(tmp_path / "none"), "10.0.0.1")):
-        assert cli.main(["who", "-conf", corefile, address]) == 1
+        assert cli.main(["who", "-conf", corefile, address]) == 2
         captured = capsys.readouterr()
         assert (captured.out, captured.err.count("\n")) == ("", 1)
 
@@ -63,9 +63,9 @@ def test_who_asks_the_ready_address_on_loopback_by_default(monkeypatch: pytest.M
     monkeypatch.setattr("topodns.cli.admin_client.fetch", fetch)
     assert cli.main(["who", "10.1.2.3"]) == 0
     assert capsys.readouterr().out == "address  10.1.2.3\n"
-    assert cli.main(["who", "--server", "10.0.0.1:80", "10.1.2.3"]) == 1
+    assert cli.main(["who", "--server", "10.0.0.1:80", "10.1.2.3"]) == 2
     assert capsys.readouterr().err == "no answer\n"
-    assert cli.main(["who", "10.1.2.3"]) == 1
+    assert cli.main(["who", "10.1.2.3"]) == 2
     assert capsys.readouterr().err == f"127.0.0.1:8181 does not answer /who; {EXPECTED}\n"
     question = {"client": "10.1.2.3"}
     assert asked[:2] == [("127.0.0.1:8181", "/who", question), ("10.0.0.1:80", "/who", question)]

@@ -72,7 +72,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Mapping[str, 
 def test_a_server_that_does_not_answer_is_status_1(
     asked: list[tuple[str, str, Mapping[str, str]]], capsys: Captured
 ) -> None:
-    assert plugin.main([*EXPLAIN, "SRV"]) == 1
+    assert plugin.main([*EXPLAIN, "SRV"]) == 2
     question = {"name": CACHE, "type": "SRV", "client": "10.0.0.1"}
     assert asked == [("topodns-1.dns:8181", "/explain", question)]
     assert capsys.readouterr() == ("", "asking Pod dns/topodns-1, port 8181\nno reply\n")
@@ -80,7 +80,7 @@ def test_a_server_that_does_not_answer_is_status_1(
 
 def test_kubectls_own_flags_are_handed_on(asked: list[tuple[str, str, Mapping[str, str]]]) -> None:
     own = ["--context", "lab", "--kubeconfig=/k", "--cluster=c", "--user=u", "--as=ann"]
-    assert plugin.main([*EXPLAIN, *own, "-n", "dns"]) == 1
+    assert plugin.main([*EXPLAIN, *own, "-n", "dns"]) == 2
     assert _Kubectl.given == ["--context=lab", "--kubeconfig=/k", "--cluster=c", "--user=u", "--as=ann"]
 
 
@@ -88,7 +88,7 @@ def test_a_port_forward_that_rbac_denies_names_the_rule(
     asked: list[tuple[str, str, Mapping[str, str]]], monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
     monkeypatch.setattr(_Kubectl, "problem", "it failed")
-    assert plugin.main(EXPLAIN) == 1
+    assert plugin.main(EXPLAIN) == 2
     assert capsys.readouterr().err.splitlines()[1] == "it failed; RBAC denies it"
     assert asked == []
 
@@ -101,11 +101,11 @@ def test_a_pod_without_an_address_is_no_client_yet(
     capsys: Captured,
 ) -> None:
     monkeypatch.setattr(plugin, "read_pod", lambda *_: pod("web-1", "shop"))
-    assert plugin.main(words) == 1
+    assert plugin.main(words) == 2
     assert capsys.readouterr().err == "Pod shop/web-1 has no address yet\n"
     assert asked == []
 
 
 def test_an_ipv6_address_is_no_pod(asked: list[tuple[str, str, Mapping[str, str]]]) -> None:
-    assert plugin.main(["who", "fd00::1"]) == 1
+    assert plugin.main(["who", "fd00::1"]) == 2
     assert asked[0][2] == {"client": "fd00::1"}

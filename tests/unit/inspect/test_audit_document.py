@@ -60,6 +60,7 @@ def test_the_document_has_all_of_a_cluster() -> None:
     assert cluster == {
         "origins": [],
         "waiting": [],
+        "skipped": [],
         "nodes": 2,
         "counts": {"error": 1, "warning": 0, "info": 0},
         "others": [],

@@ -13,12 +13,12 @@ DEMO = str(ROOT / "config/demo/cluster")
 
 
 def test_a_directory_of_manifests_is_a_whole_cluster() -> None:
-    state = manifest_state([DEMO], TopologySettings())
+    state, _ = manifest_state([DEMO], TopologySettings())
     assert (len(state.nodes.by_name), state.synced, len(state.policies)) == (9, True, 5)
 
 
 def test_several_files_are_one_cluster() -> None:
-    state = manifest_state([f"{DEMO}/nodes.yaml", f"{DEMO}/shop.yaml"], TopologySettings())
+    state, _ = manifest_state([f"{DEMO}/nodes.yaml", f"{DEMO}/shop.yaml"], TopologySettings())
     assert {key.namespace for key in state.policies} == {"shop"}
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from topodns.inspect.text import WIDTH, audit_text
+from topodns.inspect.text import WIDTH, audit_text, wide_audit_text
 
 FINDING = {"service": "shop/db", "severity": "error", "kind": "uncovered", "text": "clients get nothing"}
 
@@ -128,3 +128,14 @@ def test_several_clusters_are_told_apart_by_their_origins_and_one_that_is_not_co
 def test_the_document_of_another_version_is_refused(document: Mapping[str, object]) -> None:
     with pytest.raises((KeyError, TypeError)):
         audit_text(document)
+
+
+def test_a_wide_audit_cuts_no_cell_and_wraps_no_finding() -> None:
+    name, keys = f"shop/{'n' * 60}", tuple(f"example.com/{'k' * 30}{number}" for number in range(3))
+    text = "clients get nothing " * 20
+    found = service(name, keys, findings=[{**FINDING, "text": text.strip()}])
+    lines = wide_audit_text({"version": 1, "clusters": [cluster(found, service())]}).split("\n")
+    head, first, finding, second = lines[2:]
+    assert first.split()[:3] == [name, ",".join(keys), "3"]
+    assert finding.endswith(f"uncovered: {text.strip()}")
+    assert {head.index("KEYS"), first.index("example.com"), second.index("a")} == {head.index("KEYS")}

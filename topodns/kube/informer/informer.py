@@ -78,6 +78,11 @@ class ApiSource:
         """DNS programming latencies in seconds by CoreDNS's label `service_kind`."""
         return self._writer.latency.by_kind
 
+    @property
+    def skipped(self) -> tuple[str, ...]:
+        """A log line for each object that cannot be decoded, wholly or in part."""
+        return tuple(line for reflector in self._reflectors for line in reflector.skipped)
+
     def waiting_for(self) -> tuple[str, ...]:
         """One line per kind that has no complete list yet."""
         unsynced = self._writer.state.unsynced

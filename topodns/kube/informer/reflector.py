@@ -10,6 +10,7 @@ restored from a backup accepts a watch from a resourceVersion that it has not re
 import asyncio
 import logging
 import math
+from collections.abc import Iterable
 from typing import Final
 
 from topodns.cluster.decode.stream import UnreadableReply, read_group
@@ -56,6 +57,11 @@ class Reflector:
         self._rollback_check = RollbackCheck(self.lister)
         self._verb: Verb = "list"
         self._absences = 0  # earlier requests in a row that found the resource not installed
+
+    @property
+    def skipped(self) -> Iterable[str]:
+        """A log line for each object that cannot be decoded, wholly or in part."""
+        return self._sync.undecodable.problems.values()
 
     async def follow(self) -> None:
         """List and watch until cancelled."""

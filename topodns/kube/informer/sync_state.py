@@ -87,6 +87,7 @@ class SyncState:
         self._any_age = False
         self._progress.lists += 1
         self._progress.listed = True
+        self.undecodable.end_list()
 
     def record_changes(self) -> set[ObjectKey]:
         """A set that gets the keys of all objects changed by events from now until `stop_recording`."""
@@ -112,6 +113,7 @@ class UndecodableObjects:
 
     def __init__(self, progress: Progress) -> None:
         self.problems: dict[ObjectKey | None, str] = {}
+        self._reported: set[ObjectKey | None] = set()  # since the last list
         self._progress = progress
 
     def skip(self, item: Undecodable) -> None:
@@ -128,8 +130,14 @@ class UndecodableObjects:
         else:
             self.problems.pop(key, None)
 
+    def end_list(self) -> None:
+        """Forget the problems of objects that are not in the list that was just applied: they are deleted."""
+        self.problems = {key: problem for key, problem in self.problems.items() if key in self._reported}
+        self._reported.clear()
+
     def _report(self, key: ObjectKey | None, found: str) -> None:
         """Count the object, and log its problem unless that was the last one logged of it."""
+        self._reported.add(key)
         self._progress.decode_errors += 1
         problem = one_line(found)
         if self.problems.get(key) != problem:

@@ -21,6 +21,7 @@ from topodns.kube.manifests.documents import Document, parse_documents
 from topodns.kube.manifests.value import BadManifest
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+_LONGEST_SHOWN: Final = 60  # characters of a value
 SELECTABLE: Final = frozenset(("Service", "EndpointSlice", "Endpoints", "Pod"))  # as CoreDNS applies `labels`
 
 
@@ -161,7 +162,9 @@ def _is_kubeconfig(document: Document) -> bool:
 
 
 def _described(document: Document, error: DecodeError) -> str:
-    """The error as text; of a name such as `yes` or `5`, which YAML reads as no text, with the value and the remedy."""
+    """The error as text; of a name, label or annotation such as `yes` or `5`, which YAML reads as no text, with the
+    value and the remedy.
+    """
     metadata = document.object.get("metadata")
     if not isinstance(metadata, dict):
         return str(error)
@@ -169,6 +172,14 @@ def _described(document: Document, error: DecodeError) -> str:
         if isinstance(value := metadata.get(field), bool | int | float):
             found = f"metadata.{field} is read as {json.dumps(value)}, expected text: put it in quotes"
             return str(DecodeError(error.kind, error.name, found))
+    for field in ("annotations", "labels"):
+        values = metadata.get(field)
+        for name, value in values.items() if isinstance(values, dict) else ():
+            if not isinstance(value, str):
+                text = json.dumps(value)
+                read = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+                found = f"metadata.{field}: {name} is read as {read}, expected text: put it in quotes"
+                return str(DecodeError(error.kind, error.name, found))
     return str(error)
 
 

@@ -42,7 +42,10 @@ class ManifestSource:
     """
 
     files_bad: int = 0  # now unreadable; they keep their last good state, if any
-    objects_skipped: int = 0  # now malformed, wholly (they keep their last version, if any) or in an element of a list
+    skipped: tuple[
+        str, ...
+    ] = ()  # a log line for each object now malformed: wholly (it keeps its last version, if any)
+    # or in an element of a list
     reloads: int = 0  # how often a change was found since `load`
     problems: tuple[str, ...] = ()  # now: one log line each
 
@@ -91,6 +94,10 @@ class ManifestSource:
                 log.info("manifests: read again; files that cannot be read: %d", self.files_bad)
 
     @property
+    def objects_skipped(self) -> int:
+        return len(self.skipped)
+
+    @property
     def age(self) -> float:
         """Seconds since some file became unreadable; 0.0 while all are readable."""
         return 0.0 if self._bad_since is None else time.monotonic() - self._bad_since
@@ -115,7 +122,7 @@ class ManifestSource:
             frozenset(self.problems),
             (*broken, *self._set.undecodable, *self._set.foreign, *conflicts),
         )
-        self.files_bad, self.objects_skipped = len(broken), len(self._set.undecodable)
+        self.files_bad, self.skipped = len(broken), self._set.undecodable
         if not broken:
             self._bad_since = None
         elif self._bad_since is None:

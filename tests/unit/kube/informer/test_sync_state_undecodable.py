@@ -31,6 +31,15 @@ def test_a_problem_that_comes_back_is_logged_again(caplog: pytest.LogCaptureFixt
     assert len(caplog.records) == 2
 
 
+def test_the_problem_of_an_object_that_a_list_does_not_have_is_forgotten() -> None:
+    objects = UndecodableObjects(Progress(SERVICES, 0.0))
+    objects.skip(Undecodable(DB, "no ports"))
+    objects.end_list()
+    assert objects.problems == {DB: "skipped no ports"}
+    objects.end_list()
+    assert objects.problems == {}
+
+
 def test_elements_left_out_are_counted_each_time_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     progress = Progress(SERVICES, 0.0)
     objects = UndecodableObjects(progress)
