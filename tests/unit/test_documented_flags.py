@@ -3,6 +3,7 @@
 import argparse
 import ast
 import re
+import subprocess
 from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
@@ -10,19 +11,26 @@ import pytest
 
 from tests.support.documents import DOCUMENTS, ROOT
 from topodns.cli import main as cli
+from topodns.cli.admin_client import FAIL_ON
 from topodns.cli.kubectl import plugin_parser
+from topodns.cli.serve import _WORDS
+from topodns.locator.objects import KINDS
+from topodns.nodecache.flags import FLAGS
 from topodns.nodecache.template import find_cluster_dns
 
 MANUAL = DOCUMENTS["docs/reference/flags.md"]
 FLAG_ROW = re.compile(r"^\| (`-[^|]*`) \| (?:`([^|]*)`)? ?\|", re.MULTILINE)
 VARIABLE_ROW = re.compile(
-    r"^\| ([^|]*) \| (?:server|node-cache|server, node-cache|audit, locator|all) \|", re.MULTILINE
+    r"^\| ([^|]*) \| (?:server|node-cache|server, node-cache|audit, locator|all|check, explain, who, audit) \|",
+    re.MULTILINE,
 )
 SIGNAL = re.compile(r"SIG[A-Z]+[12]?")
 # How the code names the variables that it reads, and what they are called in the manual.
 READ_AS = {
     "'KUBECONFIG'": "KUBECONFIG",
     "'NODE_NAME'": "NODE_NAME",
+    "'NO_COLOR'": "NO_COLOR",
+    "'TERM'": "TERM",
     "NODE_NAME": "NODE_NAME",
     "_HOST": "KUBERNETES_SERVICE_HOST",
     "_PORT": "KUBERNETES_SERVICE_PORT",
@@ -68,11 +76,43 @@ def rows_of(parser: argparse.ArgumentParser) -> Iterator[Row]:
             yield Row(", ".join(f"`{name}{value}`" for name in names), default)
 
 
-@pytest.mark.parametrize(
+COMMANDS = pytest.mark.parametrize(
     "words",
-    [(), ("check",), ("explain",), ("who",), ("audit",), ("locator",)],
-    ids=["serve", "check", "explain", "who", "audit", "locator"],
+    [(), ("check",), ("explain",), ("who",), ("audit",), ("locator",), ("completion",)],
+    ids=["serve", "check", "explain", "who", "audit", "locator", "completion"],
 )
+
+
+def completed(*words: str) -> set[str]:
+    """What bash offers for the word behind these, by the script of `topodns completion bash`."""
+    script = (ROOT / "topodns/cli/completion.bash").read_text(encoding="utf-8")
+    ask = f'COMP_WORDS=(topodns {" ".join(words)} ""); COMP_CWORD={len(words) + 1}; _topodns; echo "${{COMPREPLY[@]}}"'
+    return set(subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True).stdout.split())
+
+
+@COMMANDS
+def test_every_flag_is_completed(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
+    flags = {
+        name
+        for action in parser_of(monkeypatch, *words)._actions
+        for name in action.option_strings
+        if not (name[1:] in action.option_strings and name[0] == "-")
+    }
+    commands = {"bash", "zsh"} if words else set(_WORDS)
+    assert completed(*words) - (commands if words in ((), ("completion",)) else set()) == flags
+
+
+def test_the_values_of_flags_and_the_words_of_commands_are_completed() -> None:
+    assert completed() >= set(_WORDS)
+    assert completed("completion") >= {"bash", "zsh"}
+    assert completed("audit", "--fail-on") == set(FAIL_ON)
+    assert completed("check", "--from") == {"coredns"}
+    assert completed("locator", "--kind") == set(KINDS)
+    assert completed("node-cache") == {f"-{flag.name}" for flag in FLAGS}
+    assert "topodns" in completed("check", "-conf")  # files of the working directory
+
+
+@COMMANDS
 def test_every_flag_is_in_the_manual_with_its_default(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
     documented = [Row(*found) for found in FLAG_ROW.findall(section(words[0] if words else "Serve"))]
     actual = list(rows_of(parser_of(monkeypatch, *words)))

@@ -237,6 +237,10 @@ def load_chosen(path: str, default_port: int, stdin: str | None, warn: Warn = st
     if stdin is not None:
         return settings_from_text(stdin, "stdin", default_port, environment, warn)
     if not path and not os.path.exists("Corefile"):
+        warn(
+            f"Found no Corefile in {os.getcwd()}, so this is the built-in one: whoami on port {default_port}, which "
+            "answers with the client's address; -conf FILE names another"
+        )
         return settings_from_text(DEFAULT_COREFILE, "built-in Corefile", default_port, environment, warn)
     return load_settings(path or "Corefile", default_port, environment, warn)
 

@@ -65,22 +65,29 @@ def handle_signals(
 ) -> None:
     """Set the handlers of SIGNALS in the event loop, then unblock them.
 
-    `stop` is set to stop the server, `at_once` beside it to do so without lameduck mode, `reload` to read the Corefile
-    again.
+    `stop` is set to stop the server, which is logged in CoreDNS's words, `at_once` beside it to do so without lameduck
+    mode, `reload` to read the Corefile again.
     """
     import logging  # here, for the reason in the module's docstring
 
-    def interrupted() -> None:
+    log = logging.getLogger(__name__)
+
+    def interrupted(name: str) -> None:
         if at_once.is_set():
             os._exit(2)
+        log.info("%s: Shutting down", name)
         at_once.set()
         stop.set()
 
+    def terminated() -> None:
+        log.info("SIGTERM: Shutting down servers then terminating")
+        stop.set()
+
     no_upgrade = "SIGUSR2: no binary upgrade here; nothing is done"
-    loop.add_signal_handler(signal.SIGTERM, stop.set)
-    loop.add_signal_handler(signal.SIGINT, interrupted)
-    loop.add_signal_handler(signal.SIGQUIT, interrupted)
+    loop.add_signal_handler(signal.SIGTERM, terminated)
+    loop.add_signal_handler(signal.SIGINT, interrupted, "SIGINT")
+    loop.add_signal_handler(signal.SIGQUIT, interrupted, "SIGQUIT")
     loop.add_signal_handler(signal.SIGUSR1, reload.set)
-    loop.add_signal_handler(signal.SIGUSR2, logging.getLogger(__name__).warning, no_upgrade)
+    loop.add_signal_handler(signal.SIGUSR2, log.warning, no_upgrade)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     unblock_signals()

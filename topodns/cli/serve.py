@@ -5,13 +5,14 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 from topodns.app.banner import plugins_text, print_banner, print_nothing, version_text
 from topodns.app.signals import handle_signals_at_start
 from topodns.cli.check import check
 from topodns.cli.options import LoadedCorefile, add_corefile_flags, stdin_text
-from topodns.corefile.errors import listed, shown
+from topodns.corefile.errors import listed, nearest, shown
 
 
 def run_command(arguments: Sequence[str]) -> int:
@@ -24,7 +25,8 @@ def _serve(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="topodns",
         description="Serve a Corefile: cluster DNS that knows on which node a client runs.",
-        epilog=f"Commands, each with -h: topodns {listed(_WORDS)}.",
+        epilog="\n".join(["commands, each with -h:", *(f"  {word:<11} {does}" for word, does in _WORDS.items())]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     add_corefile_flags(parser)
@@ -33,7 +35,9 @@ def _serve(arguments: Sequence[str]) -> int:
     parser.add_argument("-plugins", "--plugins", action="store_true", help="list the directives and exit")
     parser.add_argument("-version", "--version", action="store_true", help="print the version and exit")
     if arguments and not arguments[0].startswith("-"):
-        parser.error(f"unknown command {shown(arguments[0])}, expected {listed(_WORDS)}, or flags alone to serve")
+        near = nearest(arguments[0], _WORDS)
+        meant = f"did you mean '{near}'?" if near else f"expected {listed(_WORDS)}, or flags alone to serve"
+        parser.error(f"unknown command {shown(arguments[0])}, {meant}")
     flags = parser.parse_args(arguments)
     if flags.version:
         print(version_text())
@@ -63,6 +67,36 @@ def _run(flags: argparse.Namespace) -> int:
     except STOP_ERRORS as problem:
         print(problem, file=sys.stderr)
         return 1
+
+
+def _help(arguments: Sequence[str]) -> int:
+    """Print the flags of the server, or of the command in the first word, and exit with status 0."""
+    from topodns.cli.main import run_named  # here: that module imports this one
+
+    return run_named([*arguments[:1], "-h"])
+
+
+def _version(arguments: Sequence[str]) -> int:
+    return _serve(["-version", *arguments])
+
+
+def _completion(arguments: Sequence[str]) -> int:
+    """Print the script that completes the words of a command line in this shell."""
+    parser = argparse.ArgumentParser(
+        prog="topodns completion",
+        description="Print a script for the shell: source <(topodns completion bash)",
+        allow_abbrev=False,
+    )
+    parser.add_argument("shell", choices=["bash", "zsh"])
+    flags = parser.parse_args(arguments)
+    if flags.shell == "zsh":
+        print(_ZSH)
+    print(Path(__file__).with_name("completion.bash").read_text(encoding="utf-8"), end="")
+    return 0
+
+
+_ZSH: Final = "autoload -U +X compinit && compinit -i\nautoload -U +X bashcompinit && bashcompinit"
+"""What zsh needs to run a completion of bash."""
 
 
 def _inspect(command: str, arguments: Sequence[str]) -> int:
@@ -95,5 +129,19 @@ _COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
     "who": partial(_inspect, "who"),
     "audit": partial(_inspect, "audit"),
     "locator": _locator,
+    "completion": _completion,
+    "help": _help,
+    "version": _version,
 }
-_WORDS: Final = (*_COMMANDS, "node-cache")  # dispatched by `cli.main`
+_WORDS: Final[Mapping[str, str]] = {
+    "check": "verify a Corefile; list its errors",
+    "explain": "say why a client gets its answer",
+    "who": "say on which node an address is",
+    "audit": "list the clients of Services with topology keys that get no endpoint",
+    "locator": "write where Pods are, for servers that watch no Pods",
+    "node-cache": "serve as a cache on a node",  # dispatched by `cli.main`
+    "completion": "print the completion script of a shell",
+    "help": "print the flags of a command",
+    "version": "print the version",
+}
+"""The words of commands, for `help`."""
