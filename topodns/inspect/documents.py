@@ -203,13 +203,14 @@ class WhatIfObject(TypedDict):
 
 
 class AuditedClusterObject(TypedDict):
-    """One cluster. `waiting`: why its state is not complete. `others`: findings about no Service with keys.
+    """One cluster. `waiting`: why its state is not complete. `skipped`: the objects that cannot be read.
 
-    The members `..._left_out` count what a list has no room for.
+    `others`: findings about no Service with keys. The members `..._left_out` count what a list has no room for.
     """
 
     origins: Sequence[str]
     waiting: Sequence[str]
+    skipped: Sequence[str]
     nodes: int
     counts: CountsObject
     others: Sequence[FindingObject]

@@ -149,8 +149,8 @@ def test_an_object_that_cannot_be_read_makes_the_audit_incomplete(
     path.write_text(UNREADABLE % value)
     (tmp_path / "Corefile").write_text(". {\nkubernetes cluster.local {\nmanifests db.yaml\n}\ntopology\n}\n")
     line = (
-        f"{path}:1: skipped Service shop/db: metadata.annotations: topodns.io/topology-keys is read as {shown}, "
-        "expected text: put it in quotes"
+        f"{path}:1: Service shop/db: left out metadata.annotations.topodns.io/topology-keys: expected text, "
+        f"found {shown}: put it in quotes"
     )
     for source in (["--manifests", str(path)], ["-conf", str(tmp_path / "Corefile")]):
         assert cli.main(["audit", *source, "--fail-on", "never"]) == 2

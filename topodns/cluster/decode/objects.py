@@ -4,6 +4,7 @@ Unused fields are never built (see `structs`), so an object costs microseconds a
 Strings that repeat over objects (Nodes, namespaces, labels) are interned, since there may be 150,000 objects.
 """
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -51,7 +52,7 @@ from topodns.cluster.decode.structs import (
     StructReader,
     read_identity,
 )
-from topodns.cluster.decode.unreadable_elements import LeftOutElements, described
+from topodns.cluster.decode.unreadable_elements import LeftOutElements
 from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import (
     MAX_KEYS_TEXT,
@@ -83,6 +84,7 @@ _TUNNEL_ANNOTATIONS: Final = (
 )
 MAX_KEYS: Final = 17  # of spec.topologyKeys; the API has 16 at most, and one more makes the list invalid still
 _MAX_WORD: Final = 100  # characters of an annotation that is one word or number
+_LONGEST_SHOWN: Final = 60  # characters of a value in JSON
 _NODE_IPS: Final = frozenset(("InternalIP", "ExternalIP"))  # the other types of address are names
 
 
@@ -155,7 +157,8 @@ def _leave_out_values(annotations: Mapping[str, Any], left_out: LeftOutElements)
     """An API server has texts alone, and refuses a manifest with other values, such as a number without quotes."""
     for name, value in annotations.items():
         if not isinstance(value, str):
-            left_out.add(f"metadata.annotations.{name}", f"expected text, found {described(value)}: put it in quotes")
+            found = json.dumps(value, default=str)[:_LONGEST_SHOWN]
+            left_out.add(f"metadata.annotations.{name}", f"expected text, found {found}: put it in quotes")
 
 
 def _selected(read: ApiObject, selector: Selector | None) -> bool:

@@ -162,7 +162,7 @@ def _is_kubeconfig(document: Document) -> bool:
 
 
 def _described(document: Document, error: DecodeError) -> str:
-    """The error as text; of a name, label or annotation such as `yes` or `5`, which YAML reads as no text, with the
+    """The error as text; of a name or label such as `yes` or `5`, which YAML reads as no text, with the
     value and the remedy.
     """
     metadata = document.object.get("metadata")
@@ -172,14 +172,13 @@ def _described(document: Document, error: DecodeError) -> str:
         if isinstance(value := metadata.get(field), bool | int | float):
             found = f"metadata.{field} is read as {json.dumps(value)}, expected text: put it in quotes"
             return str(DecodeError(error.kind, error.name, found))
-    for field in ("annotations", "labels"):
-        values = metadata.get(field)
-        for name, value in values.items() if isinstance(values, dict) else ():
-            if not isinstance(value, str):
-                text = json.dumps(value)
-                read = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
-                found = f"metadata.{field}: {name} is read as {read}, expected text: put it in quotes"
-                return str(DecodeError(error.kind, error.name, found))
+    labels = metadata.get("labels")
+    for name, value in labels.items() if isinstance(labels, dict) else ():
+        if not isinstance(value, str):
+            text = json.dumps(value)
+            read = text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+            found = f"metadata.labels: {name} is read as {read}, expected text: put it in quotes"
+            return str(DecodeError(error.kind, error.name, found))
     return str(error)
 
 
