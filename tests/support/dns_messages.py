@@ -64,7 +64,8 @@ def _type_number(name: str) -> int:
 class Reply:
     """A message that came back. Records are lines such as `web.shop.svc.cluster.local. 5 IN A 10.96.10.20`."""
 
-    def __init__(self, wire: bytes) -> None:
+    def __init__(self, wire: bytes | None) -> None:
+        assert wire is not None, "no reply"
         self.wire = wire
         message = DNSRecord.parse(wire)
         self.ident, self.flags, self.questions = struct.unpack_from("!HHH", wire)

@@ -1,10 +1,15 @@
-"""The parts of replies that questions with one tail have in common."""
+"""Questions that are plain enough for the fast path, and what the replies to those with one tail have in common."""
+
+import struct
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from tests.support.dns_messages import RD, Opt, query
-from tests.unit.dnsserver.fast_forward.test_relay import WWW, Resolver
+from tests.support.dns_messages import KEEPALIVE, RD, Opt, query
+from tests.unit.dnsserver.fast_forward.scene import CLIENT, PORT, WWW, Resolver
 from topodns.dns.message import Flag
+from topodns.dnsserver.fast_forward.relay import Relay
 from topodns.dnsserver.fast_forward.tail import _MAX_HEADS, _MAX_RECORDS, Tail
 
 
@@ -81,3 +86,34 @@ def test_an_upstream_with_ever_other_flags_and_ttls_takes_no_more_memory() -> No
         found.read_record(record(number))
     assert len(found.heads) <= _MAX_HEADS
     assert len(found.records) <= _MAX_RECORDS
+
+
+@given(st.binary(max_size=80), st.booleans())
+def test_for_any_octets_fast_path_and_chain_reply_the_same(tail: bytes, framed: bool) -> None:
+    data = (struct.pack("!HHHHHH", 7, RD, 1, 0, 0, 0) if framed else b"") + tail
+    fast, chain = (Resolver(each, WWW) for each in (True, False))
+    assert fast.ask(data) == chain.ask(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        query("WWW.example. A"),
+        query("www.example. TXT"),
+        query("web.default.svc.cluster.local. A"),
+        query("www.example. A", Opt(options=((KEEPALIVE, b""),))),
+        query("www.example. A", Opt(version=1)),
+        query("www.example. A") + b"\0",
+        query("www.example. A")[:-1],
+    ],
+    ids=["mixed case", "no address", "an origin of the cluster", "an option", "EDNS 1", "more", "less"],
+)
+def test_a_query_that_is_not_plain_takes_the_chain(data: bytes) -> None:
+    """The fast path does not take it, and the reply is that of the chain."""
+    fast, chain = Resolver(True, WWW), Resolver(False, WWW)
+    assert fast.ask(data) == chain.ask(data)
+    fast_route = Resolver(True, WWW)
+    relay = Relay(
+        fast_route.blocks.fast_routes, fast_route.socket_counters, fast_route.timers.time, lambda crossing, answer: b""
+    )
+    assert relay(data, CLIENT, PORT, 0.0) is None

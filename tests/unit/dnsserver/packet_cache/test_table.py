@@ -1,7 +1,6 @@
-"""Storing and forgetting of replies in the packet cache."""
+"""Storing and forgetting of replies in the packet cache, and its memory: one amount for all sockets of a process."""
 
 import struct
-from collections.abc import Hashable, Mapping
 from random import Random
 
 import pytest
@@ -9,63 +8,29 @@ import pytest
 from tests.support.dns_messages import DO, RD, Opt
 from tests.support.in_memory_server import dig, ready_made
 from tests.support.model_builders import packed
-from topodns.dependency import EVERYTHING, Fact, address_fact, cached_fact, namespace_fact, node_fact, service_fact
+from tests.unit.dnsserver.packet_cache.scene import (
+    A1,
+    A2,
+    B1,
+    CELL,
+    DB,
+    ELSEWHERE,
+    NODE_A,
+    NODES,
+    POD,
+    SHOP,
+    WEB,
+    Table,
+    addresses,
+)
+from topodns.dependency import EVERYTHING, Fact, address_fact, cached_fact, node_fact, service_fact
 from topodns.dns.message import Response, RRset
 from topodns.dns.rrtype import RRType
 from topodns.dns.wire_reader import read_query
 from topodns.dns.wire_writer import write_response
-from topodns.dnsserver.packet_cache.table import MAX_CLIENTS, MAX_STORED, PacketCache
+from topodns.dnsserver.packet_cache.table import MAX_CLIENTS, MAX_STORED, PacketCache, PacketCaches
 from topodns.memory.budget import SERVER
-from topodns.query.counters import QueryCounters, ReplyKind
 from topodns.query.plugin import Resolution, Scope
-
-CELL = QueryCounters("dns://:53", "udp", "1").cell(ReplyKind(".", "A", "NOERROR", "kubernetes", False, "", "", 0, 0))
-
-
-A1, A2, B1, ELSEWHERE = map(packed, ("10.240.1.1", "10.240.1.2", "10.240.2.1", "192.0.2.1"))
-
-
-NODES = {A1: "node-a", A2: "node-a", B1: "node-b"}
-
-
-def addresses(number: int) -> Response:
-    rdatas = tuple(struct.pack("!I", 0x0A000000 + each) for each in range(number))
-    return Response(answer=(RRset(b"", RRType.A, 5, rdatas),))
-
-
-class Table(PacketCache):
-    """A table that knows where NODES are, and is offered messages with what would be replied."""
-
-    def __init__(self, nodes: Mapping[bytes, str] = NODES) -> None:
-        self.located: list[bytes] = []
-
-        def view_key(address: bytes) -> Hashable:
-            self.located.append(address)
-            return nodes.get(address, "")
-
-        super().__init__(view_key, Random(1), lambda: 0.0)
-
-    def asked(
-        self,
-        data: bytes,
-        address: bytes = ELSEWHERE,
-        response: Response | None = None,
-        scope: Scope = Scope.EVERYONE,
-        facts: tuple[Fact, ...] = (),
-        rotate: bool = False,
-        limit: int = 512,
-        times: int = 1,
-    ) -> bytes:
-        """The reply to a message that came through the steps, that often."""
-        read = read_query(data)
-        decided = response if response is not None else addresses(1)
-        reply = write_response(read, decided, limit, 1232)
-        for _ in range(times):
-            self.offer(data, read, address, reply, Resolution(decided, "kubernetes", scope, facts), CELL, rotate)
-        return reply
-
-    def ready(self, data: bytes, address: bytes = ELSEWHERE) -> bytes | None:
-        return ready_made(self, data, address)
 
 
 def test_an_answer_is_ready_from_its_second_asking_on() -> None:
@@ -176,15 +141,6 @@ def test_where_a_client_is_is_asked_once() -> None:
     for name in ("web.example. A", "db.example. A"):
         table.asked(dig(name), A1, scope=Scope.NODE, times=3)
     assert table.located == [A1]
-
-
-WEB, DB, SHOP, NODE_A, POD = (
-    service_fact("shop", "web"),
-    service_fact("shop", "db"),
-    namespace_fact("shop"),
-    node_fact("node-a"),
-    address_fact(packed("10.244.1.7")),
-)
 
 
 @pytest.mark.parametrize(
@@ -308,3 +264,47 @@ def test_addresses_of_a_cached_answer_count_as_memory_of_the_table() -> None:
         table.asked(dig("web. A"), response=addresses(100), facts=(fact,), rotate=True, limit=65535, times=2)
         octets.append(table.octets)
     assert octets[1] > octets[0] + 100 * 48
+
+
+CLIENT = bytes((10, 244, 1, 1))
+OCTETS = 256 << 10
+
+
+def tables(caches: PacketCaches, number: int) -> list[PacketCache]:
+    return [PacketCache(lambda address: "", Random(1), lambda: 0.0, caches) for _ in range(number)]
+
+
+def offer(table: PacketCache, name: str, times: int = 2) -> None:
+    data = dig(f"{name}. A")
+    response = Response(answer=(RRset(b"", RRType.A, 5, (bytes(4),)),))
+    for _ in range(times):
+        query = read_query(data)
+        reply = write_response(query, response, 512, 1232)
+        table.offer(data, query, CLIENT, reply, Resolution(response, "cache", Scope.EVERYONE), CELL, False)
+
+
+def test_however_many_sockets_there_are_they_keep_to_it_together() -> None:
+    caches = PacketCaches(OCTETS)
+    eight = tables(caches, 8)
+    for number in range(5000):
+        offer(eight[number * number % 8], f"n{number}.example")
+        assert sum(table.octets for table in eight) <= OCTETS + 8 * 512  # and the one that comes in
+    assert caches.budget.granted <= OCTETS
+    assert sum(map(len, eight)) > 100
+
+
+def test_one_socket_may_have_all_of_it_until_another_wants_some() -> None:
+    busy, late = tables(PacketCaches(OCTETS), 2)
+    while not busy.clears:
+        most = busy.octets
+        offer(busy, f"n{len(busy)}.example")
+    assert most > 0.9 * OCTETS
+    offer(late, "late.example")
+    assert (len(late), late.limit > 0) == (1, True)
+
+
+def test_a_client_that_asked_at_one_socket_is_known_at_the_other() -> None:
+    udp, tcp = tables(PacketCaches(OCTETS), 2)
+    offer(udp, "web.example", times=1)
+    offer(tcp, "web.example", times=1)
+    assert (len(udp), len(tcp)) == (0, 1)

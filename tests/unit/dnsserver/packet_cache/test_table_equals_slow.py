@@ -1,7 +1,7 @@
 """Ready-made answers are those that the steps would give: byte for byte, and after any changes of the cluster."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -21,11 +21,12 @@ from tests.support.random_clusters import (
     roaming_topology,
     topology_settings,
 )
-from topodns.cluster import node_index
 from topodns.cluster.model import Change, ClusterObject, Deleted, Kind, ObjectKey, Replaced, Upserted, kind_of
 from topodns.dns.name import parse_name
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.topology.settings import TopologySettings
+
+pytestmark = pytest.mark.usefixtures("pod_cidrs_of_small_clusters_can_be_verified")
 
 NAMES = (
     "s0.a.svc.cluster.local. A",
@@ -60,14 +61,6 @@ QUESTIONS = (
 )
 A_FEW = CLIENTS[1:11:4]  # on a node, in a pod, and unknown
 SOA_NUMBERS = re.compile(rb"....(?=" + re.escape(bytes.fromhex("00001c20 00000708 00015180")) + rb")", re.DOTALL)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def pod_cidrs_of_small_clusters_can_be_verified() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(node_index, "MANY", 2)
-        patch.setattr(node_index, "TOLERATED", 2)
-        yield
 
 
 def without_serial(reply: bytes | None) -> bytes | None:
@@ -129,7 +122,7 @@ def query_read(data: bytes) -> tuple[int, bool]:
     return data.index(b"\0", 12) + 1, bool(data[11])
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(clusters, kubernetes_settings, st.none() | topology_settings, st.integers(0, 1 << 32))
 def test_an_answer_is_the_same_from_the_table_as_from_the_steps(
     objects: list[ClusterObject], kubernetes: KubernetesSettings, topology: TopologySettings | None, seed: int
@@ -145,7 +138,7 @@ def test_an_answer_is_the_same_from_the_table_as_from_the_steps(
     assert warm.ready_made_answers > 2 * len(NAMES)  # the tables were warm
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(histories, st.booleans(), kubernetes_settings, st.none() | topology_settings)
 def test_after_any_changes_answers_are_those_of_a_server_that_starts_now(
     history: History, listed: bool, kubernetes: KubernetesSettings, topology: TopologySettings | None
@@ -160,7 +153,7 @@ def test_after_any_changes_answers_are_those_of_a_server_that_starts_now(
     ask_thrice(server, cluster.started(kubernetes, topology), QUESTIONS, CLIENTS)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(roaming_histories, roaming_topology)
 def test_clients_and_endpoints_that_move_get_the_answers_of_where_they_are_now(
     history: History, topology: TopologySettings

@@ -210,7 +210,7 @@ def zone(query: Query, client: Client) -> Resolution:
     return Resolution(Response(Rcode.NXDOMAIN, authority=(soa_rrset(origin, 7, 5),)), "kubernetes")
 
 
-@hypothesis_settings(max_examples=150, deadline=None)
+@hypothesis_settings(max_examples=75, deadline=None)
 @given(st.lists(messages(), min_size=1, max_size=6), st.sampled_from(["udp", "tcp"]))
 def test_a_message_never_gets_an_answer_that_differs_from_its_own(asked: list[bytes], transport: str) -> None:
     hot, slow = (handler(block(".", zone, variants=OF_SPELLINGS), transport=transport) for _ in range(2))

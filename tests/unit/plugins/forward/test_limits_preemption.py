@@ -7,7 +7,7 @@ from tests.support.forward_with_upstreams import ForwardScene
 from tests.support.in_memory_server import counted
 from tests.support.query_builders import ask, client
 from tests.support.scripted_upstream import silent, whatever
-from tests.unit.dnsserver.fast_forward.test_relay import Resolver
+from tests.unit.dnsserver.fast_forward.scene import Resolver
 from topodns.dns.rrtype import RCODE_NAMES
 from topodns.plugins.forward.limits import InFlight
 from topodns.plugins.forward.single_flight import LoneFlight

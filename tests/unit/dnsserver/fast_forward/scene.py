@@ -1,23 +1,16 @@
-"""Questions that are plain enough for the fast path, and all others."""
+"""The handler of one socket before one upstream, with and without the fast path to `forward`."""
 
-import struct
 from dataclasses import replace
 from random import Random
-
-import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.support.chains import chain_of
 from tests.support.corefile_settings import only_block
 from tests.support.deferred_results import at_once
-from tests.support.dns_messages import KEEPALIVE, RD, Opt, query
 from tests.support.in_memory_server import ready_made
 from tests.support.scripted_upstream import Behaviour, ScriptedUpstream, says
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.name import ROOT, parse_name
 from topodns.dnsserver.fast_forward.eligibility import FastRoute
-from topodns.dnsserver.fast_forward.relay import Relay
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.lookup import variant_entry
 from topodns.dnsserver.packet_cache.table import PacketCache
@@ -34,6 +27,7 @@ from topodns.query.counters import QueryCounters
 from topodns.query.plugin import ChainPart
 
 CLIENT, PORT = bytes((10, 244, 1, 7)), 40_000
+WWW = says("www.example. 300 IN A 192.0.2.7")
 
 
 class Resolver:
@@ -95,37 +89,3 @@ class Resolver:
     @property
     def counted(self) -> dict[object, int]:
         return dict(self.socket_counters.kinds())
-
-
-WWW = says("www.example. 300 IN A 192.0.2.7")
-
-
-@given(st.binary(max_size=80), st.booleans())
-def test_for_any_octets_fast_path_and_chain_reply_the_same(tail: bytes, framed: bool) -> None:
-    data = (struct.pack("!HHHHHH", 7, RD, 1, 0, 0, 0) if framed else b"") + tail
-    fast, chain = (Resolver(each, WWW) for each in (True, False))
-    assert fast.ask(data) == chain.ask(data)
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        query("WWW.example. A"),
-        query("www.example. TXT"),
-        query("web.default.svc.cluster.local. A"),
-        query("www.example. A", Opt(options=((KEEPALIVE, b""),))),
-        query("www.example. A", Opt(version=1)),
-        query("www.example. A") + b"\0",
-        query("www.example. A")[:-1],
-    ],
-    ids=["mixed case", "no address", "an origin of the cluster", "an option", "EDNS 1", "more", "less"],
-)
-def test_a_query_that_is_not_plain_takes_the_chain(data: bytes) -> None:
-    """The fast path does not take it, and the reply is that of the chain."""
-    fast, chain = Resolver(True, WWW), Resolver(False, WWW)
-    assert fast.ask(data) == chain.ask(data)
-    fast_route = Resolver(True, WWW)
-    relay = Relay(
-        fast_route.blocks.fast_routes, fast_route.socket_counters, fast_route.timers.time, lambda crossing, answer: b""
-    )
-    assert relay(data, CLIENT, PORT, 0.0) is None
