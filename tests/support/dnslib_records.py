@@ -1,6 +1,6 @@
 """Records for and of dnslib, which reads and writes the wire format beside topodns: strategies, and octets of both.
 
-The strategies leave out the forms of tests/unit/dns/test_dnslib_text_forms.py, which dnslib cannot carry over.
+The strategies leave out the forms of tests/unit/dns/test_dnslib_text.py, which dnslib cannot carry over.
 """
 
 import struct

@@ -1,7 +1,7 @@
 """Presentation format of records by dnslib: the output of `explain`.
 
 The only importer of dnslib; not used to answer queries. Its text is printed only where `record_text` reads the same
-octets from it. tests/unit/dns/test_dnslib_text_forms.py lists the forms in which dnslib is known to be wrong.
+octets from it. tests/unit/dns/test_dnslib_text.py lists the forms in which dnslib is known to be wrong.
 """
 
 from collections.abc import Iterable, Iterator

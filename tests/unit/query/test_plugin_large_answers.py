@@ -235,7 +235,7 @@ SIZES = st.integers(1, 60) | st.sampled_from((300, 1500))
 OPTS = st.none() | st.sampled_from((0, 512, 600, 1232, 4000, 65535)).map(Opt)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 1 << 32),
     SIZES,
