@@ -1,7 +1,9 @@
 """A `kubernetes` step over a cluster given as objects, asked and answered in the words of dig."""
 
-from collections.abc import Iterable
-from typing import get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, get_args
+
+import pytest
 
 from tests.support.deferred_results import at_once
 from tests.support.model_builders import packed
@@ -60,14 +62,20 @@ class ClusterDig:
     def apply(self, change: ClusterObject | Deleted | Replaced) -> None:
         self.state.apply(change if isinstance(change, (Deleted, Replaced)) else Upserted(change), SERIAL)
 
-    def resolve(self, question: str, source: str = "10.240.0.1", edns: Edns | None = None) -> Resolution | None:
-        """The step's own answer to `NAME TYPE`, from a client with this address; None where it passes."""
-        resolution: object = at_once(self.step(query_of(question, edns), client(source)))
-        return resolution if isinstance(resolution, Resolution) else None
+    def resolve(self, question: str, source: str = "10.240.0.1", edns: Edns | None = None) -> Resolution:
+        """The step's own answer to `NAME TYPE`, from a client with this address."""
+        resolution = self._step(question, source, edns)
+        assert resolution is not None
+        return resolution
 
     def __call__(self, question: str, source: str = "10.240.0.1", edns: Edns | None = None) -> str:
         """The answer to `NAME TYPE` as text: see `transcript`."""
-        return transcript(self.resolve(question, source, edns), question.split()[0])
+        return transcript(self._step(question, source, edns), question.split()[0])
+
+    def _step(self, question: str, source: str, edns: Edns | None) -> Resolution | None:
+        """None where the step passes."""
+        resolution: object = at_once(self.step(query_of(question, edns), client(source)))
+        return resolution if isinstance(resolution, Resolution) else None
 
 
 def query_of(question: str, edns: Edns | None = None) -> Query:
@@ -111,3 +119,43 @@ def transcript(resolution: Resolution | None, qname: str) -> str:
 def expected(text: str) -> str:
     """A block of expected lines without its indentation."""
     return "\n".join(line.strip() for line in text.strip().splitlines())
+
+
+class ZoneText(NamedTuple):
+    """Names and answers as in a zone file: with `$ORIGIN origin` and `$TTL ttl`."""
+
+    origin: str
+    soa: str = ""  # owner and TTL, as `transcript` has them behind NODATA and NXDOMAIN
+    ttl: int = 5
+
+    def absolute(self, name: str) -> str:
+        """`NAME` or `NAME TYPE`: a name without a dot at its end is one below the origin, and `@` the origin itself."""
+        name, *rtype = name.split()
+        if not name.endswith("."):
+            name = self.origin if name == "@" else f"{name}.{self.origin}"
+        return " ".join([name, *rtype])
+
+    def answer(self, question: str, *records: str) -> str:
+        """The answer as `transcript` has it, from lines `[+] [NAME] TYPE DATA`. Without a name it is the question's.
+
+        A line with TTL and class is taken as it is, and so is a line that begins with a word for none or `;`.
+        """
+        return "\n".join(self._line(record, self.absolute(question).split()[0]) for record in records)
+
+    def _line(self, record: str, owner: str) -> str:
+        words = record.split()
+        if words[0] in ("NODATA", "NXDOMAIN"):
+            return " ".join(filter(None, words if words[1:] else [*words, self.soa]))
+        if words[0] == "+":
+            return f"+ {self._line(record[2:], owner)}"
+        if " IN " in record or not {*words[:2]} & QTYPES.keys():
+            return record
+        name, rtype, *data = words if words[0] not in QTYPES else [owner, *words]
+        if rtype in ("SRV", "CNAME", "DNAME", "PTR", "NS", "MX"):
+            data[-1] = self.absolute(data[-1])
+        return " ".join([self.absolute(name), str(self.ttl), "IN", rtype, *data])
+
+
+def cases(table: Mapping[str, Sequence[str]]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A test for each question and the records of its answer; the keys of the table say what they are about."""
+    return pytest.mark.parametrize(("question", "records"), [(each[0], each[1:]) for each in table.values()], ids=table)

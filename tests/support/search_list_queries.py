@@ -4,51 +4,37 @@ In a cluster with the namespaces shop and prod and the Services web (of shop, 10
 on hosts whose own list is corp.example. Outside there are example.com (192.0.2.1) and x.y.corp.example (192.0.2.3).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-FOUND: Final[Mapping[str, tuple[str, str]]] = {
-    "a name outside": (
-        "example.com.shop.svc.cluster.local. A",
-        """
-        example.com.shop.svc.cluster.local. 60 IN CNAME example.com.
-        example.com. 60 IN A 192.0.2.1
-        """,
-    ),
+from tests.support.cluster_dig import ZoneText
+
+SHOP: Final = ZoneText("shop.svc.cluster.local.", ttl=60)
+FOUND: Final[Mapping[str, Sequence[str]]] = {
+    "a name outside": ("example.com A", "CNAME example.com.", "example.com. A 192.0.2.1"),
     "a Service of another namespace": (
-        "api.prod.shop.svc.cluster.local. A",
-        """
-        api.prod.shop.svc.cluster.local. 5 IN CNAME api.prod.svc.cluster.local.
-        api.prod.svc.cluster.local. 5 IN A 10.96.0.2
-        """,
+        "api.prod A",
+        "api.prod.shop.svc.cluster.local. 5 IN CNAME api.prod.svc.cluster.local.",
+        "api.prod.svc.cluster.local. 5 IN A 10.96.0.2",
     ),
     "a Service of another namespace, with svc": (
-        "api.prod.svc.shop.svc.cluster.local. A",
-        """
-        api.prod.svc.shop.svc.cluster.local. 5 IN CNAME api.prod.svc.cluster.local.
-        api.prod.svc.cluster.local. 5 IN A 10.96.0.2
-        """,
+        "api.prod.svc A",
+        "api.prod.svc.shop.svc.cluster.local. 5 IN CNAME api.prod.svc.cluster.local.",
+        "api.prod.svc.cluster.local. 5 IN A 10.96.0.2",
     ),
-    "a name in a domain of the host": (
-        "x.y.shop.svc.cluster.local. A",
-        """
-        x.y.shop.svc.cluster.local. 60 IN CNAME x.y.corp.example.
-        x.y.corp.example. 60 IN A 192.0.2.3
-        """,
-    ),
+    "a name in a domain of the host": ("x.y A", "CNAME x.y.corp.example.", "x.y.corp.example. A 192.0.2.3"),
     "the client's spelling": (
         "Example.COM.Shop.svc.cluster.local. A",
-        """
-        Example.COM.Shop.svc.cluster.local. 60 IN CNAME Example.COM.
-        Example.COM. 60 IN A 192.0.2.1
-        """,
+        "CNAME Example.COM.",
+        "Example.COM. A 192.0.2.1",
     ),
-    "a name that is there itself": ("web.shop.svc.cluster.local. A", "web.shop.svc.cluster.local. 5 IN A 10.96.0.1"),
-    "a name without records of the type": ("example.com.shop.svc.cluster.local. TXT", "NOERROR"),
-    "a name that is nowhere": ("example.net.shop.svc.cluster.local. A", "NXDOMAIN"),
+    "a name that is there itself": ("web A", "web.shop.svc.cluster.local. 5 IN A 10.96.0.1"),
+    "a name without records of the type": ("example.com TXT", "NOERROR"),
+    "a name that is nowhere": ("example.net A", "NXDOMAIN"),
     "no namespace": ("example.com.svc.cluster.local. A", "NXDOMAIN"),
     "no search list at all": ("example.com.cluster.local. A", "NXDOMAIN"),
 }
+"""Questions, and the records of their answers as in a zone file of SHOP."""
 
 OWN: Final[Mapping[str, str]] = {
     "a Pod of a StatefulSet": "app-0.app.shop.svc.cluster.local. A",

@@ -7,11 +7,12 @@ import pytest
 
 from tests.support import search_list_queries
 from tests.support.chains import chain_of
-from tests.support.cluster_dig import ClusterDig, expected, query_of, settings
+from tests.support.cluster_dig import ClusterDig, cases, expected, query_of, settings
 from tests.support.deferred_results import at_once
 from tests.support.model_builders import namespace, packed, pod, service
 from tests.support.query_builders import client
 from tests.support.rrset_text import lines
+from tests.support.search_list_queries import SHOP
 from topodns.cluster.model import ClusterObject, Kind, Replaced, kind_of
 from topodns.cluster.state import ClusterState
 from topodns.corefile.zones import BlockKey
@@ -135,10 +136,10 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize(("question", "answer"), FOUND.values(), ids=FOUND)
-def test_without_a_watch_of_pods_the_name_says_whose_search_list_it_is(question: str, answer: str) -> None:
-    assert Dig()(question) == expected(answer)
-    assert Dig(late=True)(question) == expected(answer)
+@cases(FOUND)
+def test_without_a_watch_of_pods_the_name_says_whose_search_list_it_is(question: str, records: list[str]) -> None:
+    assert Dig()(SHOP.absolute(question)) == SHOP.answer(question, *records)
+    assert Dig(late=True)(SHOP.absolute(question)) == SHOP.answer(question, *records)
 
 
 def test_the_domains_are_tried_in_the_order_of_a_pod_s_resolv_conf() -> None:
@@ -170,9 +171,9 @@ def test_where_pods_are_watched_names_are_searched_for_the_pods_of_the_namespace
     assert answer.endswith(address) if searched else answer == "NXDOMAIN"
 
 
-@pytest.mark.parametrize(("question", "answer"), search_list_queries.FOUND.values(), ids=search_list_queries.FOUND)
-def test_a_pod_s_own_list_is_gone_through_as_without_a_watch(question: str, answer: str) -> None:
-    assert Dig(pods=PodMode.VERIFIED)(question, "10.0.0.1") == expected(answer)
+@cases(search_list_queries.FOUND)
+def test_a_pod_s_own_list_is_gone_through_as_without_a_watch(question: str, records: list[str]) -> None:
+    assert Dig(pods=PodMode.VERIFIED)(SHOP.absolute(question), "10.0.0.1") == SHOP.answer(question, *records)
 
 
 @pytest.mark.parametrize("pods", [PodMode.DISABLED, PodMode.VERIFIED])

@@ -11,11 +11,12 @@ import pytest
 
 from tests.support import search_list_queries
 from tests.support.chains import chain_of
-from tests.support.cluster_dig import ClusterDig, expected, query_of, settings
+from tests.support.cluster_dig import ClusterDig, cases, query_of, settings
 from tests.support.deferred_results import at_once
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, packed, service
 from tests.support.query_builders import client
 from tests.support.rrset_text import lines
+from tests.support.search_list_queries import SHOP
 from topodns.corefile.zones import BlockKey
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import name_text, parse_name
@@ -133,10 +134,12 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize(("question", "answer"), FOUND.values(), ids=FOUND)
+@cases(FOUND)
 @pytest.mark.parametrize("late", [False, True], ids=["at once", "after a wait"])
-def test_the_name_and_the_cluster_s_dns_say_whose_search_list_it_is(late: bool, question: str, answer: str) -> None:
-    assert Node(late=late)(question) == expected(answer)
+def test_the_name_and_the_cluster_s_dns_say_whose_search_list_it_is(
+    late: bool, question: str, records: list[str]
+) -> None:
+    assert Node(late=late)(SHOP.absolute(question)) == SHOP.answer(question, *records)
 
 
 def test_each_name_is_asked_of_the_block_that_it_belongs_to_in_the_order_of_a_pod_s_resolv_conf() -> None:

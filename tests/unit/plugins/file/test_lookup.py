@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.cluster_dig import expected, query_of
+from tests.support.cluster_dig import ZoneText, cases, query_of
 from topodns.dns.dnslib_text import record_lines
 from topodns.dns.message import Flag, Response, RRset
 from topodns.dns.name import name_text, parse_name, wire_labels
@@ -54,23 +54,16 @@ www.new      A    192.0.2.30
 gone         DNAME gone.elsewhere.net.
 y.*.star     TXT  under
 """
-NS = """
-;; AUTHORITY
-example.org. 300 IN NS ns.example.org.
-example.org. 300 IN NS ns.Elsewhere.net.
-"""
-SOA = """
-;; AUTHORITY
-example.org. 60 IN SOA ns.example.org. host.example.org. 2017042745 7200 3600 1209600 60
-"""
-REFERRAL = """
-;; AUTHORITY
-sub.example.org. 300 IN NS ns.sub.example.org.
-sub.example.org. 300 IN NS ns2.sub.example.org.
-sub.example.org. 300 IN NS ns.example.org.
-;; ADDITIONAL
-ns.sub.example.org. 300 IN A 192.0.2.20
-"""
+ZONE = ZoneText("example.org.", ttl=300)
+NS = (";; AUTHORITY", "@ NS ns", "@ NS ns.Elsewhere.net.")
+SOA = (
+    ";; AUTHORITY",
+    "example.org. 60 IN SOA ns.example.org. host.example.org. 2017042745 7200 3600 1209600 60",
+)
+REFERRAL = (
+    *(";; AUTHORITY", "sub NS ns.sub", "sub NS ns2.sub", "sub NS ns"),
+    *(";; ADDITIONAL", "ns.sub A 192.0.2.20"),
+)
 
 
 def table(text: str = TEXT, origin: str = "example.org") -> ZoneTable:
@@ -115,180 +108,115 @@ def section(title: str, rrsets: tuple[RRset, ...], spelling: bytes) -> list[str]
 
 
 ANSWERS = {
-    "an RRset": (
-        "www.example.org. A",
-        "www.example.org. 300 IN A 192.0.2.3\nwww.example.org. 300 IN A 192.0.2.4" + NS,
-    ),
-    "in the query's spelling": (
-        "WWW.Example.org. A",
-        "WWW.Example.org. 300 IN A 192.0.2.3\nWWW.Example.org. 300 IN A 192.0.2.4" + NS,
-    ),
+    "an RRset": ("www A", "A 192.0.2.3", "A 192.0.2.4", *NS),
+    "in the query's spelling": ("WWW.Example.org. A", "A 192.0.2.3", "A 192.0.2.4", *NS),
     "the SOA": (
-        "example.org. SOA",
-        "example.org. 300 IN SOA ns.example.org. host.example.org. 2017042745 7200 3600 1209600 60" + NS,
+        "@ SOA",
+        "example.org. 300 IN SOA ns.example.org. host.example.org. 2017042745 7200 3600 1209600 60",
+        *NS,
     ),
     "the name servers, with the addresses of those inside": (
-        "example.org. NS",
-        """
-        example.org. 300 IN NS ns.example.org.
-        example.org. 300 IN NS ns.Elsewhere.net.
-        ;; ADDITIONAL
-        ns.example.org. 300 IN A 192.0.2.1
-        ns.example.org. 300 IN AAAA 2001:db8::1
-        """,
+        "@ NS",
+        "NS ns",
+        "NS ns.Elsewhere.net.",
+        ";; ADDITIONAL",
+        "ns A 192.0.2.1",
+        "ns AAAA 2001:db8::1",
     ),
     "hosts inside bring their addresses, once": (
-        "example.org. MX",
-        f"""
-        example.org. 300 IN MX 10 mail.example.org.
-        example.org. 300 IN MX 20 MAIL.example.org.
-        example.org. 300 IN MX 30 mx.elsewhere.net.
-        {NS.strip()}
-        ;; ADDITIONAL
-        MAIL.example.org. 300 IN A 192.0.2.2
-        """,
+        "@ MX",
+        "MX 10 mail",
+        "MX 20 MAIL",
+        "MX 30 mx.elsewhere.net.",
+        *NS,
+        ";; ADDITIONAL",
+        "MAIL A 192.0.2.2",
     ),
     "an SRV record, with its host": (
-        "_web._tcp.example.org. SRV",
-        f"""
-        _web._tcp.example.org. 300 IN SRV 0 100 80 www.example.org.
-        {NS.strip()}
-        ;; ADDITIONAL
-        www.example.org. 300 IN A 192.0.2.3
-        www.example.org. 300 IN A 192.0.2.4
-        """,
+        "_web._tcp SRV",
+        "SRV 0 100 80 www",
+        *NS,
+        ";; ADDITIONAL",
+        "www A 192.0.2.3",
+        "www A 192.0.2.4",
     ),
-    "an SRV record of a host elsewhere": (
-        "_out._tcp.example.org. SRV",
-        "_out._tcp.example.org. 300 IN SRV 0 100 80 www.elsewhere.net." + NS,
-    ),
-    "another type": ("www.example.org. AAAA", SOA),
-    "another type at the apex": ("example.org. A", SOA),
-    "no such name": ("nowhere.example.org. A", "NXDOMAIN" + SOA),
-    "no such name, below one that is": ("a.www.example.org. A", "NXDOMAIN" + SOA),
-    "an empty non-terminal": ("b.c.example.org. A", SOA),
-    "a type by which all are meant": ("www.example.org. ANY", SOA),
+    "an SRV record of a host elsewhere": ("_out._tcp SRV", "SRV 0 100 80 www.elsewhere.net.", *NS),
+    "another type": ("www AAAA", *SOA),
+    "another type at the apex": ("@ A", *SOA),
+    "no such name": ("nowhere A", "NXDOMAIN", *SOA),
+    "no such name, below one that is": ("a.www A", "NXDOMAIN", *SOA),
+    "an empty non-terminal": ("b.c A", *SOA),
+    "a type by which all are meant": ("www ANY", *SOA),
 }
 WILDCARDS = {
-    "a name for which it stands": ("some.wild.example.org. A", "some.wild.example.org. 300 IN A 192.0.2.9" + NS),
-    "a name further down": ("x.y.wild.example.org. A", "x.y.wild.example.org. 300 IN A 192.0.2.9" + NS),
-    "another type": ("some.wild.example.org. TXT", SOA),
-    "a name that is there": ("named.wild.example.org. A", SOA),
-    "a name below one that is there": ("x.named.wild.example.org. A", "NXDOMAIN" + SOA),
-    "an empty non-terminal": ("ent.wild.example.org. A", SOA),
-    "a name below an empty non-terminal": ("y.ent.wild.example.org. A", "NXDOMAIN" + SOA),
-    "itself": ("*.wild.example.org. A", "*.wild.example.org. 300 IN A 192.0.2.9" + NS),
-    "the name above it": ("wild.example.org. A", SOA),
-    "one without records": ("x.star.example.org. TXT", SOA),
-    "a CNAME": (
-        "any.aliases.example.org. A",
-        f"""
-        any.aliases.example.org. 300 IN CNAME www.example.org.
-        www.example.org. 300 IN A 192.0.2.3
-        www.example.org. 300 IN A 192.0.2.4
-        {NS.strip()}
-        """,
-    ),
-    "with hosts": (
-        "some.wild.example.org. MX",
-        f"""
-        some.wild.example.org. 300 IN MX 10 mail.example.org.
-        {NS.strip()}
-        ;; ADDITIONAL
-        mail.example.org. 300 IN A 192.0.2.2
-        """,
-    ),
+    "a name for which it stands": ("some.wild A", "A 192.0.2.9", *NS),
+    "a name further down": ("x.y.wild A", "A 192.0.2.9", *NS),
+    "another type": ("some.wild TXT", *SOA),
+    "a name that is there": ("named.wild A", *SOA),
+    "a name below one that is there": ("x.named.wild A", "NXDOMAIN", *SOA),
+    "an empty non-terminal": ("ent.wild A", *SOA),
+    "a name below an empty non-terminal": ("y.ent.wild A", "NXDOMAIN", *SOA),
+    "itself": ("*.wild A", "A 192.0.2.9", *NS),
+    "the name above it": ("wild A", *SOA),
+    "one without records": ("x.star TXT", *SOA),
+    "a CNAME": ("any.aliases A", "CNAME www", "www A 192.0.2.3", "www A 192.0.2.4", *NS),
+    "with hosts": ("some.wild MX", "MX 10 mail", *NS, ";; ADDITIONAL", "mail A 192.0.2.2"),
 }
 ALIASES = {
     "inside, one after the other": (
-        "Alias2.example.org. A",
-        f"""
-        Alias2.example.org. 300 IN CNAME alias.example.org.
-        alias.example.org. 300 IN CNAME www.example.org.
-        www.example.org. 300 IN A 192.0.2.3
-        www.example.org. 300 IN A 192.0.2.4
-        {NS.strip()}
-        """,
+        "Alias2 A",
+        "CNAME alias",
+        "alias CNAME www",
+        "www A 192.0.2.3",
+        "www A 192.0.2.4",
+        *NS,
     ),
-    "asked for": ("alias2.example.org. CNAME", "alias2.example.org. 300 IN CNAME alias.example.org." + NS),
-    "to another type": ("to-text.example.org. TXT", "to-text.example.org. 300 IN CNAME www.example.org." + SOA),
-    "to nowhere": (
-        "to-nowhere.example.org. A",
-        "NXDOMAIN\nto-nowhere.example.org. 300 IN CNAME nowhere.example.org." + SOA,
-    ),
-    "outside": (
-        "out.example.org. A",
-        "out.example.org. 300 IN CNAME www.elsewhere.net." + NS + "-> www.elsewhere.net.",
-    ),
-    "in a circle": (
-        "round.example.org. A",
-        f"""
-        round.example.org. 300 IN CNAME about.example.org.
-        about.example.org. 300 IN CNAME round.example.org.
-        {NS.strip()}
-        """,
-    ),
-    "to a wildcard": (
-        "to-wild.example.org. A",
-        f"""
-        to-wild.example.org. 300 IN CNAME some.wild.example.org.
-        some.wild.example.org. 300 IN A 192.0.2.9
-        {NS.strip()}
-        """,
-    ),
-    "to a delegated name": ("to-sub.example.org. A", "to-sub.example.org. 300 IN CNAME a.sub.example.org." + REFERRAL),
-    "a DNAME": (
-        "www.old.example.org. A",
-        f"""
-        old.example.org. 300 IN DNAME new.example.org.
-        www.old.example.org. 300 IN CNAME www.new.example.org.
-        www.new.example.org. 300 IN A 192.0.2.30
-        {NS.strip()}
-        """,
-    ),
+    "asked for": ("alias2 CNAME", "CNAME alias", *NS),
+    "to another type": ("to-text TXT", "CNAME www", *SOA),
+    "to nowhere": ("to-nowhere A", "NXDOMAIN", "CNAME nowhere", *SOA),
+    "outside": ("out A", "CNAME www.elsewhere.net.", *NS, "-> www.elsewhere.net."),
+    "in a circle": ("round A", "CNAME about", "about CNAME round", *NS),
+    "to a wildcard": ("to-wild A", "CNAME some.wild", "some.wild A 192.0.2.9", *NS),
+    "to a delegated name": ("to-sub A", "CNAME a.sub", *REFERRAL),
+    "a DNAME": ("www.old A", "old DNAME new", "CNAME www.new", "www.new A 192.0.2.30", *NS),
     "a DNAME to outside": (
-        "a.gone.example.org. A",
-        "gone.example.org. 300 IN DNAME gone.elsewhere.net.\n"
-        "a.gone.example.org. 300 IN CNAME a.gone.elsewhere.net." + NS + "-> a.gone.elsewhere.net.",
+        "a.gone A",
+        "gone DNAME gone.elsewhere.net.",
+        "CNAME a.gone.elsewhere.net.",
+        *NS,
+        "-> a.gone.elsewhere.net.",
     ),
-    "the owner of a DNAME": ("old.example.org. A", SOA),
-    "the CNAME that a DNAME makes": (
-        "www.old.example.org. CNAME",
-        f"""
-        old.example.org. 300 IN DNAME new.example.org.
-        www.old.example.org. 300 IN CNAME www.new.example.org.
-        {NS.strip()}
-        """,
-    ),
+    "the owner of a DNAME": ("old A", *SOA),
+    "the CNAME that a DNAME makes": ("www.old CNAME", "old DNAME new", "CNAME www.new", *NS),
 }
 DELEGATIONS = {
-    "a name below": ("a.b.sub.example.org. A", "referral" + REFERRAL),
-    "the name itself": ("sub.example.org. A", "referral" + REFERRAL),
-    "its name servers": ("sub.example.org. NS", "referral" + REFERRAL),
-    "its glue": ("ns.sub.example.org. A", "referral" + REFERRAL),
-    "its DS, which is the parent's": ("sub.example.org. DS", "sub.example.org. 300 IN DS 1 8 2 ABCD" + NS),
-    "the DS of a name below": ("a.sub.example.org. DS", "referral" + REFERRAL),
+    "a name below": ("a.b.sub A", "referral", *REFERRAL),
+    "the name itself": ("sub A", "referral", *REFERRAL),
+    "its name servers": ("sub NS", "referral", *REFERRAL),
+    "its glue": ("ns.sub A", "referral", *REFERRAL),
+    "its DS, which is the parent's": ("sub DS", "DS 1 8 2 ABCD", *NS),
+    "the DS of a name below": ("a.sub DS", "referral", *REFERRAL),
 }
 
 
-@pytest.mark.parametrize(("question", "answer"), ANSWERS.values(), ids=ANSWERS)
-def test_answers(question: str, answer: str) -> None:
-    assert got(question) == expected(answer)
+@cases(ANSWERS)
+def test_answers(question: str, records: list[str]) -> None:
+    assert got(ZONE.absolute(question)) == ZONE.answer(question, *records)
 
 
-@pytest.mark.parametrize(("question", "answer"), WILDCARDS.values(), ids=WILDCARDS)
-def test_a_wildcard_matches_names_that_do_not_exist(question: str, answer: str) -> None:
-    assert got(question) == expected(answer)
+@cases(WILDCARDS)
+def test_a_wildcard_matches_names_that_do_not_exist(question: str, records: list[str]) -> None:
+    assert got(ZONE.absolute(question)) == ZONE.answer(question, *records)
 
 
-@pytest.mark.parametrize(("question", "answer"), ALIASES.values(), ids=ALIASES)
-def test_aliases_are_followed(question: str, answer: str) -> None:
-    assert got(question) == expected(answer)
+@cases(ALIASES)
+def test_aliases_are_followed(question: str, records: list[str]) -> None:
+    assert got(ZONE.absolute(question)) == ZONE.answer(question, *records)
 
 
-@pytest.mark.parametrize(("question", "answer"), DELEGATIONS.values(), ids=DELEGATIONS)
-def test_names_of_others_are_referred_to_them(question: str, answer: str) -> None:
-    assert got(question) == expected(answer)
+@cases(DELEGATIONS)
+def test_names_of_others_are_referred_to_them(question: str, records: list[str]) -> None:
+    assert got(ZONE.absolute(question)) == ZONE.answer(question, *records)
 
 
 def test_a_name_that_a_dname_makes_too_long_does_not_exist() -> None:

@@ -3,28 +3,9 @@
 import pytest
 
 from tests.support.cluster_dig import ClusterDig, expected, settings
-from tests.support.model_builders import endpoint, endpoint_slice, namespace, pod, service
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, service
+from tests.unit.plugins.kubernetes.scene import few_services
 from topodns.cluster.model import ClusterObject
-
-NS = "testns"
-
-
-def cluster() -> list[ClusterObject]:
-    return [
-        namespace(NS),
-        namespace("podns"),
-        service("svc1", NS, ["10.0.0.1"], ["http:80"]),
-        service("hdls1", NS),
-        service("external", NS, external_name="ext.interwebs.test"),
-        endpoint_slice("svc1", endpoint("172.0.0.1", hostname="ep1a"), namespace=NS, ports=["http:80"]),
-        endpoint_slice("hdls1", endpoint("172.0.0.2"), namespace=NS, ports=["http:80"]),
-        pod("web", ["10.240.0.1", "fd00::5"], namespace="podns"),
-    ]
-
-
-@pytest.fixture(scope="module")
-def dig() -> ClusterDig:
-    return ClusterDig(cluster(), settings(), own_addresses=["10.1.2.3", "fd00::9"])
 
 
 def test_the_apex_names_the_services_that_this_server_is_behind() -> None:
@@ -53,7 +34,7 @@ def test_the_apex_names_the_services_that_this_server_is_behind() -> None:
 
 
 def test_without_any_address_of_its_own_the_apex_has_no_name_servers() -> None:
-    assert ClusterDig(cluster(), settings())("cluster.local. NS") == "NODATA cluster.local. 5"
+    assert ClusterDig(few_services(), settings())("cluster.local. NS") == "NODATA cluster.local. 5"
 
 
 def zone_of(octets: int) -> str:
@@ -65,7 +46,7 @@ def zone_of(octets: int) -> str:
 @pytest.mark.parametrize(("octets", "primary", "mailbox"), [(244, True, True), (245, True, False), (249, False, False)])
 def test_a_name_that_does_not_fit_before_a_long_zone_is_left_out(octets: int, primary: bool, mailbox: bool) -> None:
     zone, own = zone_of(octets), "10.1.2.3"
-    dig = ClusterDig(cluster(), settings(zone), own_addresses=[own])
+    dig = ClusterDig(few_services(), settings(zone), own_addresses=[own])
     found = dig(f"{zone} SOA").split()[4:6]
     assert found == [f"ns.dns.{zone}" if primary else zone, f"hostmaster.{zone}" if mailbox else zone]
     server = f"{zone} 5 IN NS ns.dns.{zone}\n+ ns.dns.{zone} 5 IN A {own}"

@@ -28,7 +28,7 @@ from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.topology_filter import decide
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.topology.settings import TopologySettings
-from topodns.query.plugin import Resolution, Scope
+from topodns.query.plugin import Scope
 from topodns.topology.client_locator import ClientLocator, Method
 from topodns.topology.select import OnInvalid, Reason, UnknownClient
 
@@ -90,12 +90,6 @@ def server(
 @pytest.fixture(scope="module")
 def dig() -> ClusterDig:
     return server()
-
-
-def resolved(dig: ClusterDig, question: str, source: str, edns: Edns | None = None) -> Resolution:
-    resolution = dig.resolve(question, source, edns)
-    assert resolution is not None
-    return resolution
 
 
 def addresses(dig: ClusterDig, name: str, source: str, rtype: str = "A") -> list[str]:
@@ -184,7 +178,7 @@ UNFILTERED = {
 @pytest.mark.parametrize("source", [N1, N4, NOWHERE])
 def test_endpoint_names_are_the_same_for_every_client(dig: ClusterDig, question: str, ending: str, source: str) -> None:
     assert dig(question, source).endswith(ending)
-    assert resolved(dig, question, source).scope is Scope.EVERYONE
+    assert dig.resolve(question, source).scope is Scope.EVERYONE
 
 
 def test_ptr_is_the_same_for_every_client(dig: ClusterDig) -> None:
@@ -208,7 +202,7 @@ def test_a_cluster_ip_is_the_same_for_every_client() -> None:
         [*cluster(), service("vip", NS, ["10.96.0.1"], ["http:80"], annotation=Z)], settings(), TopologySettings()
     )
     assert addresses(dig, "vip", N4) == ["10.96.0.1"]
-    assert resolved(dig, "vip.testns.svc.cluster.local. A", N4).scope is Scope.EVERYONE
+    assert dig.resolve("vip.testns.svc.cluster.local. A", N4).scope is Scope.EVERYONE
 
 
 @pytest.mark.parametrize("source", [N1, N4, NOWHERE])
@@ -226,7 +220,7 @@ def test_all_types_of_a_name_have_one_rcode_for_one_client(topology: TopologySet
     dig = server(topology)
     for prefix in ("", "_http._tcp.", "e1."):
         owner = f"{prefix}{name}.testns.svc.cluster.local."
-        rcodes = {resolved(dig, f"{owner} {rtype}", source).response.rcode for rtype in TYPES}
+        rcodes = {dig.resolve(f"{owner} {rtype}", source).response.rcode for rtype in TYPES}
         assert len(rcodes) == 1
 
 
@@ -241,7 +235,7 @@ MISSES = {
 def test_a_miss_is_nodata_with_the_reason_in_an_extended_error(
     dig: ClusterDig, name: str, source: str, text: str
 ) -> None:
-    response = resolved(dig, f"{name}.testns.svc.cluster.local. A", source).response
+    response = dig.resolve(f"{name}.testns.svc.cluster.local. A", source).response
     assert response.rcode == Rcode.NOERROR
     assert response.flags == Flag.AA
     assert response.ede is not None
@@ -252,7 +246,7 @@ def test_a_miss_is_nodata_with_the_reason_in_an_extended_error(
 def test_the_soa_of_a_miss_is_forgotten_within_five_seconds() -> None:
     dig = server(kubernetes=settings(ttl=30))
     assert dig("zone.testns.svc.cluster.local. A", N4) == MISS
-    soa = resolved(dig, "zone.testns.svc.cluster.local. A", N4).response.authority[0]
+    soa = dig.resolve("zone.testns.svc.cluster.local. A", N4).response.authority[0]
     assert (soa.ttl, soa.rdatas[0][-4:]) == (5, (5).to_bytes(4, "big"))
     assert dig("svc0.testns.svc.cluster.local. A", N4) == "NXDOMAIN cluster.local. 30"
     assert server(kubernetes=settings(ttl=2))("zone.testns.svc.cluster.local. A", N4) == "NODATA cluster.local. 2"
@@ -268,7 +262,7 @@ def test_a_family_without_ready_endpoints_is_no_miss() -> None:
         settings(ttl=30),
         TopologySettings(),
     )
-    resolution = resolved(dig, "four.testns.svc.cluster.local. AAAA", N4)
+    resolution = dig.resolve("four.testns.svc.cluster.local. AAAA", N4)
     assert resolution.response.ede is None
     assert resolution.scope is Scope.EVERYONE
     assert dig("four.testns.svc.cluster.local. AAAA", N4) == "NODATA cluster.local. 30"
@@ -304,7 +298,7 @@ def test_unknown_client_all_gives_all_endpoints_to_an_unlocated_client() -> None
 
 def test_unknown_client_refuse_refuses_it_where_the_policy_does_not_end_in_any() -> None:
     dig = server(TopologySettings(unknown_client=UnknownClient.REFUSE))
-    refused = resolved(dig, "zone.testns.svc.cluster.local. A", NOWHERE)
+    refused = dig.resolve("zone.testns.svc.cluster.local. A", NOWHERE)
     assert refused.response.rcode == Rcode.REFUSED
     assert refused.response.authority == ()
     assert refused.response.flags == 0
@@ -314,7 +308,7 @@ def test_unknown_client_refuse_refuses_it_where_the_policy_does_not_end_in_any()
     assert len(addresses(dig, "soft", NOWHERE)) == 3
     assert len(addresses(dig, "none", NOWHERE)) == 3
     assert addresses(dig, "zone", N4) == []
-    assert resolved(dig, "zone.testns.svc.cluster.local. TXT", N4).scope is Scope.NODE
+    assert dig.resolve("zone.testns.svc.cluster.local. TXT", N4).scope is Scope.NODE
 
 
 def without(denied: Kind, topology: TopologySettings) -> ClusterDig:
@@ -422,7 +416,7 @@ def test_a_label_that_changes_in_a_node_locator_is_in_the_next_answer() -> None:
 def test_when_the_permission_comes_no_answer_from_before_is_kept(denied: Kind) -> None:
     methods = (Method.NODES, Method.PODS, Method.NODELOCATOR, Method.PODLOCATOR)
     dig = without(denied, TopologySettings(locate=methods))
-    resolution = resolved(dig, "zone.testns.svc.cluster.local. A", NOWHERE)
+    resolution = dig.resolve("zone.testns.svc.cluster.local. A", NOWHERE)
     assert resolution.selection is not None
     assert resolution.selection.reason is Reason.NOT_PERMITTED
     assert dig.state.apply(listed(denied), 0) == {EVERYTHING}
@@ -432,7 +426,7 @@ def test_when_the_permission_comes_no_answer_from_before_is_kept(denied: Kind) -
 
 def test_on_invalid_deny_gives_no_endpoints_to_any_client() -> None:
     dig = server(TopologySettings(on_invalid=OnInvalid.DENY))
-    resolution = resolved(dig, "broken.testns.svc.cluster.local. A", N1)
+    resolution = dig.resolve("broken.testns.svc.cluster.local. A", N1)
     assert resolution.response.answer == ()
     assert resolution.response.rcode == Rcode.NOERROR
     assert resolution.response.ede is not None
@@ -455,7 +449,7 @@ def test_a_miss_names_its_service_and_an_unknown_client_where_it_is(
     name: str, source: str, unknown: UnknownClient, missed: str, prefix: str
 ) -> None:
     dig = server(TopologySettings(unknown_client=unknown))
-    resolution = resolved(dig, f"{name}.testns.svc.cluster.local. A", source)
+    resolution = dig.resolve(f"{name}.testns.svc.cluster.local. A", source)
     assert (resolution.missed, resolution.prefix) == (missed, prefix)
 
 
@@ -473,7 +467,7 @@ SCOPES = {
 def test_an_answer_is_shared_as_far_as_it_is_the_same(
     dig: ClusterDig, name: str, source: str, scope: Scope, reason: Reason
 ) -> None:
-    resolution = resolved(dig, f"{name}.testns.svc.cluster.local. A", source)
+    resolution = dig.resolve(f"{name}.testns.svc.cluster.local. A", source)
     assert resolution.scope is scope
     assert resolution.selection is not None
     assert resolution.selection.reason is reason
@@ -482,13 +476,13 @@ def test_an_answer_is_shared_as_far_as_it_is_the_same(
 
 def test_an_answer_for_a_node_rests_on_that_node(dig: ClusterDig) -> None:
     own = (namespace_fact(NS), service_fact(NS, "zone"))
-    assert resolved(dig, "zone.testns.svc.cluster.local. A", N1).facts == (*own, node_fact("n1"))
-    assert resolved(dig, "zone.testns.svc.cluster.local. A", NOWHERE).facts == own
+    assert dig.resolve("zone.testns.svc.cluster.local. A", N1).facts == (*own, node_fact("n1"))
+    assert dig.resolve("zone.testns.svc.cluster.local. A", NOWHERE).facts == own
 
 
 def test_without_the_topology_directive_policies_do_not_count() -> None:
     dig = ClusterDig(cluster(), settings())
-    resolution = resolved(dig, "zone.testns.svc.cluster.local. A", N4)
+    resolution = dig.resolve("zone.testns.svc.cluster.local. A", N4)
     assert len(resolution.response.answer[0].rdatas) == 3
     assert resolution.selection is None
     assert resolution.scope is Scope.EVERYONE
@@ -508,7 +502,7 @@ TRUSTING = TopologySettings(trust=(ip_network("192.0.2.0/24"),))
 
 def test_a_trusted_claim_of_a_node_decides_for_this_query_only() -> None:
     dig = server(TRUSTING)
-    resolution = resolved(dig, "zone.testns.svc.cluster.local. A", NOWHERE, _identity("n3"))
+    resolution = dig.resolve("zone.testns.svc.cluster.local. A", NOWHERE, _identity("n3"))
     assert resolution.response.answer[0].rdatas == (packed("172.0.0.3"),)
     assert resolution.location is not None
     assert resolution.location.method == "identity"
@@ -516,33 +510,33 @@ def test_a_trusted_claim_of_a_node_decides_for_this_query_only() -> None:
 
 
 def test_an_untrusted_claim_is_ignored_and_its_answer_is_not_cached() -> None:
-    resolution = resolved(server(), "zone.testns.svc.cluster.local. A", NOWHERE, _identity("n3"))
+    resolution = server().resolve("zone.testns.svc.cluster.local. A", NOWHERE, _identity("n3"))
     assert resolution.response.answer == ()
     assert resolution.scope is Scope.CLIENT
 
 
 def test_the_subnet_that_decided_is_echoed_with_its_scope() -> None:
-    resolution = resolved(server(TRUSTING), "zone.testns.svc.cluster.local. A", NOWHERE, _subnet(N3, 32))
+    resolution = server(TRUSTING).resolve("zone.testns.svc.cluster.local. A", NOWHERE, _subnet(N3, 32))
     assert resolution.response.answer[0].rdatas == (packed("172.0.0.3"),)
     assert resolution.response.options == ((8, b"\0\1" + bytes((32, 32)) + packed(N3)),)
     assert resolution.scope is Scope.CLIENT
 
 
 def test_a_subnet_from_an_untrusted_source_is_not_echoed() -> None:
-    resolution = resolved(server(), "zone.testns.svc.cluster.local. A", N1, _subnet(N3, 32))
+    resolution = server().resolve("zone.testns.svc.cluster.local. A", N1, _subnet(N3, 32))
     assert resolution.response.options == ()
 
 
 @pytest.mark.parametrize("name", ["none.testns", "nonexistent.testns", "svc-of.nowhere"])
 def test_a_believed_subnet_that_did_not_decide_is_echoed_with_scope_0(name: str) -> None:
-    resolution = resolved(server(TRUSTING), f"{name}.svc.cluster.local. A", NOWHERE, _subnet(N3, 32))
+    resolution = server(TRUSTING).resolve(f"{name}.svc.cluster.local. A", NOWHERE, _subnet(N3, 32))
     assert resolution.response.options == ((8, b"\0\1" + bytes((32, 0)) + packed(N3)),)
 
 
 def test_a_policy_waits_for_the_watches_and_the_rest_does_not() -> None:
     dig = server(synced=False)
     for rtype in ("A", "SRV", "TXT"):
-        response = resolved(dig, f"zone.testns.svc.cluster.local. {rtype}", N1).response
+        response = dig.resolve(f"zone.testns.svc.cluster.local. {rtype}", N1).response
         assert response.rcode == Rcode.SERVFAIL
         assert response.ede is not None
         assert response.ede.code == EdeCode.NOT_READY
@@ -560,7 +554,7 @@ def test_a_new_label_of_the_client_s_node_is_in_the_next_answer() -> None:
 def test_an_external_name_to_a_service_under_a_policy_is_the_client_s() -> None:
     alias = service("alias", NS, external_name="zone.testns.svc.cluster.local")
     dig = ClusterDig([*cluster(), alias], settings(), TopologySettings())
-    resolution = resolved(dig, "alias.testns.svc.cluster.local. A", N3)
+    resolution = dig.resolve("alias.testns.svc.cluster.local. A", N3)
     assert [len(rrset.rdatas) for rrset in resolution.response.answer] == [1, 1]
     assert resolution.scope is Scope.NODE
     assert node_fact("n3") in resolution.facts
@@ -581,7 +575,7 @@ def test_hints_are_followed_where_the_operator_turns_them_on() -> None:
     dig = ClusterDig(objects, settings(), TopologySettings(keys=(KeySource.HINTS,)))
     assert addresses(dig, "hinted", N3) == ["172.0.0.3"]
     assert addresses(dig, "hinted", NOWHERE) == ["172.0.0.1", "172.0.0.3"]
-    assert resolved(dig, "hinted.testns.svc.cluster.local. A", N3).scope is Scope.NODE
+    assert dig.resolve("hinted.testns.svc.cluster.local. A", N3).scope is Scope.NODE
 
 
 @pytest.mark.parametrize(("name", "asked_of"), [("zone", ["first"]), ("host", ["first", "second"])])

@@ -11,7 +11,7 @@ from topodns.dependency import namespace_fact, node_fact, service_fact
 from topodns.dns.message import Edns, Option
 from topodns.dns.rrtype import Rcode
 from topodns.plugins.topology.settings import TopologySettings
-from topodns.query.plugin import Resolution, Scope
+from topodns.query.plugin import Scope
 from topodns.topology.client_locator import Method
 from topodns.topology.select import Reason, UnknownClient
 
@@ -58,12 +58,6 @@ def dig() -> ClusterDig:
     return server()
 
 
-def resolved(dig: ClusterDig, question: str, source: str, edns: Edns | None = None) -> Resolution:
-    resolution = dig.resolve(question, source, edns)
-    assert resolution is not None
-    return resolution
-
-
 def srv(dig: ClusterDig, name: str, source: str) -> list[str]:
     """`PRIORITY WEIGHT TARGET` of each record, in order; the target is its first label."""
     lines = [line.split() for line in dig(f"{name}.testns.svc.cluster.local. SRV", source).splitlines()]
@@ -105,7 +99,7 @@ def test_a_client_gets_priorities_by_its_node_and_weights_within_each(
 def test_for_an_unlocated_client_all_endpoints_have_the_index_of_any(unknown_client: UnknownClient) -> None:
     dig = server(TopologySettings(srv_priority=True, unknown_client=unknown_client))
     assert srv(dig, "soft", NOWHERE) == ["2 25 e1", "2 25 e2", "2 25 e3"]
-    resolution = resolved(dig, "soft.testns.svc.cluster.local. SRV", NOWHERE)
+    resolution = dig.resolve("soft.testns.svc.cluster.local. SRV", NOWHERE)
     assert resolution.prefix == "192.0.2.0/24"
     assert resolution.selection is not None
     assert resolution.selection.reason is Reason.UNKNOWN_CLIENT_ALL
@@ -125,7 +119,7 @@ def test_other_types_are_as_without_the_option(dig: ClusterDig, name: str, rtype
 def test_lists_that_are_not_ranked_are_as_without_the_option(dig: ClusterDig, name: str, source: str) -> None:
     question = f"{name}.testns.svc.cluster.local. SRV"
     assert dig(question, source) == server(OFF)(question, source)
-    assert resolved(dig, question, source).selection == resolved(server(OFF), question, source).selection
+    assert dig.resolve(question, source).selection == server(OFF).resolve(question, source).selection
 
 
 def test_hints_are_followed_as_without_the_option() -> None:
@@ -232,13 +226,13 @@ def test_a_service_without_ready_endpoints_does_not_exist_and_one_of_the_other_f
         endpoint_slice("six", endpoint("fd00::3", node="n3", hostname="e3"), namespace=NS, ports=["http:80"]),
     ]
     dig = ClusterDig(objects, settings(), ON)
-    assert resolved(dig, "empty.testns.svc.cluster.local. SRV", N1).response.rcode == Rcode.NXDOMAIN
+    assert dig.resolve("empty.testns.svc.cluster.local. SRV", N1).response.rcode == Rcode.NXDOMAIN
     assert srv(dig, "six", N3) == ["0 100 e3"]
     assert srv(dig, "six", N1) == ["1 100 e3"]
 
 
 def test_the_answer_is_for_the_clients_of_one_node_and_depends_on_that_node_and_the_service(dig: ClusterDig) -> None:
-    resolution = resolved(dig, "soft.testns.svc.cluster.local. SRV", N1)
+    resolution = dig.resolve("soft.testns.svc.cluster.local. SRV", N1)
     assert resolution.scope is Scope.NODE
     assert resolution.facts == (namespace_fact(NS), service_fact(NS, "soft"), node_fact("n1"))
     assert resolution.selection is not None
@@ -249,7 +243,7 @@ def test_the_answer_is_for_the_clients_of_one_node_and_depends_on_that_node_and_
 
 def test_an_answer_to_a_claim_is_for_that_query_only(dig: ClusterDig) -> None:
     claim = Edns(1232, 0, False, ((Option.NODE_IDENTITY, b"n1"),))
-    assert resolved(dig, "soft.testns.svc.cluster.local. SRV", N1, claim).scope is Scope.CLIENT
+    assert dig.resolve("soft.testns.svc.cluster.local. SRV", N1, claim).scope is Scope.CLIENT
 
 
 def test_a_changed_label_of_any_endpoints_node_touches_the_service(dig: ClusterDig) -> None:
@@ -268,11 +262,11 @@ def test_while_nodes_are_denied_the_own_node_is_first_and_the_others_are_equal()
     assert srv(dig, "soft", "172.0.0.1") == ["0 50 e1", "2 50 e2", "2 50 e3"]
     assert srv(dig, "zone", "172.0.0.1") == ["1 25 e1", "1 25 e2", "1 25 e3"]
     assert srv(dig, "soft", NOWHERE) == ["2 25 e1", "2 25 e2", "2 25 e3"]
-    resolution = resolved(dig, "zone.testns.svc.cluster.local. SRV", "172.0.0.1")
+    resolution = dig.resolve("zone.testns.svc.cluster.local. SRV", "172.0.0.1")
     assert resolution.selection is not None
     assert resolution.selection.reason is Reason.NOT_PERMITTED
 
 
 def test_until_the_state_is_complete_the_answer_is_servfail() -> None:
     dig = ClusterDig(cluster(), settings(), ON, synced=False)
-    assert resolved(dig, "soft.testns.svc.cluster.local. SRV", N1).response.rcode == Rcode.SERVFAIL
+    assert dig.resolve("soft.testns.svc.cluster.local. SRV", N1).response.rcode == Rcode.SERVFAIL
