@@ -5,7 +5,8 @@ from ipaddress import ip_network
 import pytest
 
 from tests.support.chains import process
-from tests.support.corefile_settings import settings
+from tests.support.cluster_dig import query_of
+from tests.support.corefile_settings import block_problem, only_block, settings
 from tests.support.exposition_samples import counted, only, scraped
 from tests.support.plugin_metrics import shown
 from tests.support.query_builders import ask, client
@@ -37,10 +38,10 @@ def rule(line: str) -> AclRule:
     return AclRule(AclAction(action), frozenset(qtypes), tuple(networks))
 
 
-def verdict(directives: list[str], name: str, qtype: int, address: str) -> str:
+def verdict(directives: list[str], question: str, address: str) -> str:
     step = AccessControl([directive(text) for text in directives])
     try:
-        resolution = step(ask(name, qtype), client(address))
+        resolution = step(query_of(question), client(address))
     except Dropped:
         return "dropped"
     if resolution is None:
@@ -48,59 +49,51 @@ def verdict(directives: list[str], name: str, qtype: int, address: str) -> str:
     return "blocked" if resolution.response.rcode == Rcode.REFUSED else "filtered"
 
 
-A, MX, TXT = RRType.A, RRType.MX, RRType.TXT
-
 CASES = {
-    "no rule matches: allowed": ([". { block net 10.0.0.0/8 }"], "www.example.", A, "192.0.2.1", "allowed"),
-    "a source inside": ([". { block net 10.0.0.0/8 }"], "www.example.", A, "10.9.9.9", "blocked"),
-    "no net: everyone": ([". { filter type TXT }"], "www.example.", TXT, "192.0.2.1", "filtered"),
-    "another type": ([". { filter type TXT }"], "www.example.", A, "192.0.2.1", "allowed"),
-    "one of several types": ([". { block type A MX }"], "www.example.", MX, "192.0.2.1", "blocked"),
-    "one of several nets": ([". { drop net 10.0.0.0/8 192.0.2.0/24 }"], "www.example.", A, "192.0.2.1", "dropped"),
+    "no rule matches: allowed": ([". { block net 10.0.0.0/8 }"], "www.example. A", "192.0.2.1", "allowed"),
+    "a source inside": ([". { block net 10.0.0.0/8 }"], "www.example. A", "10.9.9.9", "blocked"),
+    "no net: everyone": ([". { filter type TXT }"], "www.example. TXT", "192.0.2.1", "filtered"),
+    "another type": ([". { filter type TXT }"], "www.example. A", "192.0.2.1", "allowed"),
+    "one of several types": ([". { block type A MX }"], "www.example. MX", "192.0.2.1", "blocked"),
+    "one of several nets": ([". { drop net 10.0.0.0/8 192.0.2.0/24 }"], "www.example. A", "192.0.2.1", "dropped"),
     "type and net must both match": (
         [". { block type TXT net 10.0.0.0/8 }"],
-        "www.example.",
-        TXT,
+        "www.example. TXT",
         "192.0.2.1",
         "allowed",
     ),
     "the first match decides, not the longest net": (
         [". { block net 10.0.0.0/8 ; allow net 10.1.0.0/16 }"],
-        "www.example.",
-        A,
+        "www.example. A",
         "10.1.0.1",
         "blocked",
     ),
     "an exception goes first": (
         [". { allow net 10.1.0.0/16 ; block net 10.0.0.0/8 }"],
-        "www.example.",
-        A,
+        "www.example. A",
         "10.1.0.1",
         "allowed",
     ),
-    "allow list": ([". { allow net 10.1.0.0/16 ; block }"], "www.example.", A, "192.0.2.1", "blocked"),
-    "below the origin": (["a.example { block }"], "www.a.example.", A, "10.0.0.1", "blocked"),
-    "the origin itself, any case": (["a.example { block }"], "A.Example.", A, "10.0.0.1", "blocked"),
-    "outside the origin": (["a.example { block }"], "b.example.", A, "10.0.0.1", "allowed"),
-    "one of several origins": (["a.example b.example { block }"], "b.example.", A, "10.0.0.1", "blocked"),
+    "allow list": ([". { allow net 10.1.0.0/16 ; block }"], "www.example. A", "192.0.2.1", "blocked"),
+    "below the origin": (["a.example { block }"], "www.a.example. A", "10.0.0.1", "blocked"),
+    "the origin itself, any case": (["a.example { block }"], "A.Example. A", "10.0.0.1", "blocked"),
+    "outside the origin": (["a.example { block }"], "b.example. A", "10.0.0.1", "allowed"),
+    "one of several origins": (["a.example b.example { block }"], "b.example. A", "10.0.0.1", "blocked"),
     "the next directive is asked too": (
         [". { block net 10.0.0.0/8 }", ". { drop type TXT }"],
-        "www.example.",
-        TXT,
+        "www.example. TXT",
         "192.0.2.1",
         "dropped",
     ),
-    "allow ends all directives": ([". { allow }", ". { block }"], "www.example.", A, "10.0.0.1", "allowed"),
-    "IPv6": ([". { block net 2001:db8:1::/48 }"], "www.example.", A, "2001:db8:1::9", "blocked"),
-    "IPv6 outside": ([". { block net 2001:db8:1::/48 }"], "www.example.", A, "2001:db8:2::9", "allowed"),
+    "allow ends all directives": ([". { allow }", ". { block }"], "www.example. A", "10.0.0.1", "allowed"),
+    "IPv6": ([". { block net 2001:db8:1::/48 }"], "www.example. A", "2001:db8:1::9", "blocked"),
+    "IPv6 outside": ([". { block net 2001:db8:1::/48 }"], "www.example. A", "2001:db8:2::9", "allowed"),
 }
 
 
-@pytest.mark.parametrize(("directives", "name", "qtype", "address", "expected"), CASES.values(), ids=CASES.keys())
-def test_the_first_matching_rule_decides(
-    directives: list[str], name: str, qtype: int, address: str, expected: str
-) -> None:
-    assert verdict(directives, name, qtype, address) == expected
+@pytest.mark.parametrize(("directives", "question", "address", "expected"), CASES.values(), ids=CASES)
+def test_the_first_matching_rule_decides(directives: list[str], question: str, address: str, expected: str) -> None:
+    assert verdict(directives, question, address) == expected
 
 
 @pytest.mark.parametrize(
@@ -115,7 +108,7 @@ def test_a_refusal_carries_its_extended_error_and_no_aa(action: str, rcode: int,
 
 def test_an_answer_that_depends_on_the_source_is_not_shared() -> None:
     step = AccessControl([directive(". { block type TXT ; filter net 10.0.0.0/8 }")])
-    refusal = step(ask("www.example.", TXT), client("192.0.2.1"))
+    refusal = step(ask("www.example.", RRType.TXT), client("192.0.2.1"))
     assert step.client_dependent
     assert refusal is not None
     assert refusal.scope == Scope.CLIENT
@@ -194,3 +187,58 @@ def test_acl_verdicts_are_counted_by_verdict() -> None:
     assert shown("acl", "coredns_acl_blocked_requests_total", counters=counters) == {f"{{{PLACE}}}": 3}
     assert shown("acl", "coredns_acl_filtered_requests_total", counters=counters) == {f"{{{PLACE}}}": 2}
     assert shown("acl", "coredns_acl_dropped_requests_total", counters=counters) == {}
+
+
+@pytest.mark.parametrize(
+    ("line", "rule"),
+    [
+        ("allow", AclRule(AclAction.ALLOW)),
+        ("block", AclRule(AclAction.BLOCK)),
+        ("FILTER", AclRule(AclAction.FILTER)),
+        ("drop type A net 10.0.0.0/8", AclRule(AclAction.DROP, frozenset({1}), (ip_network("10.0.0.0/8"),))),
+        (
+            "block type A aaaa type MX TYPE65534 CAA",
+            AclRule(AclAction.BLOCK, frozenset({RRType.A, RRType.AAAA, RRType.MX, 65534, 257})),
+        ),
+        (
+            "allow net 10.0.0.1 fd00::1 NET 192.168.1.7/16",
+            AclRule(
+                AclAction.ALLOW,
+                networks=(ip_network("10.0.0.1/32"), ip_network("fd00::1/128"), ip_network("192.168.0.0/16")),
+            ),
+        ),
+        ("drop net ::ffff:10.0.0.0/104", AclRule(AclAction.DROP, networks=(ip_network("10.0.0.0/8"),))),
+        ("block type ANY net *", AclRule(AclAction.BLOCK, frozenset({255}))),
+        ("block net 10.0.0.0/8 type *", AclRule(AclAction.BLOCK, networks=(ip_network("10.0.0.0/8"),))),
+    ],
+)
+def test_acl_rules(line: str, rule: AclRule) -> None:
+    assert only_block(f"acl {{\n{line}\n}}").settings.get("acl") == (Acl(((),), (rule,)),)
+
+
+def test_acls_add_up_each_for_its_own_zones() -> None:
+    block = settings("a.org b.org {\n acl c.org 10.0.0.0/8 {\n  drop\n  allow\n }\n acl\n}").blocks[0]
+    own, rest = block.settings["acl"]
+    assert own == Acl((("c", "org"), ("10", "in-addr", "arpa")), (AclRule(AclAction.DROP), AclRule(AclAction.ALLOW)))
+    assert rest == Acl((("a", "org"), ("b", "org")), ())
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("acl {\n alow\n}", "3: unknown action 'alow' of 'acl', did you mean 'allow'?"),
+        ("acl {\n allow from x\n}", "3: 'allow' has 'from', expected type or net"),
+        ("acl {\n block type\n}", "3: 'type' of 'block' has nothing after it, expected at least one word"),
+        ("acl {\n block net type A\n}", "3: 'net' of 'block' has nothing after it, expected at least one word"),
+        ("acl {\n block type AAAAA\n}", "3: unknown record type 'AAAAA', did you mean 'AAAA'?"),
+        ("acl {\n block net 10.0.0.0/33\n}", "3: 'block' has '10.0.0.0/33', expected a prefix length from 0 to 32"),
+    ],
+)
+def test_a_wrong_line_is_refused(lines: str, expected: str) -> None:
+    assert block_problem(lines) == f"Corefile:{expected}"
+
+
+def test_a_record_type_without_a_neighbour_is_explained() -> None:
+    assert block_problem("acl {\n block type TYPE65536\n}") == (
+        "Corefile:3: unknown record type 'TYPE65536', expected a name such as AAAA or a number such as TYPE65"
+    )

@@ -1,3 +1,8 @@
+"""`any`, and the directives without arguments: with it `whoami`, `local` and `minimal`."""
+
+import pytest
+
+from tests.support.corefile_settings import block_problem, only_block
 from tests.support.query_builders import ask, client
 from topodns.dns.message import Response, RRset
 from topodns.dns.rrtype import RRClass, RRType
@@ -14,3 +19,19 @@ def test_any_is_answered_by_one_hinfo_that_points_to_rfc_8482() -> None:
 def test_every_other_question_passes() -> None:
     assert answer_any(ask("example.com.", RRType.A), client()) is None
     assert answer_any(ask("example.com.", RRType.ANY, RRClass.CH), client()) is None
+
+
+@pytest.mark.parametrize("name", ["any", "whoami", "local", "minimal"])
+def test_a_directive_that_is_only_its_name(name: str) -> None:
+    assert (only_block(name).settings, only_block("").settings) == ({name: True}, {})
+    assert block_problem(f"{name} x") == f"Corefile:2: '{name}' has the arguments 'x', expected none"
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("any {\n x\n}", "3: found 'x', but 'any' has no options"),
+    ],
+)
+def test_a_wrong_line_is_refused(lines: str, expected: str) -> None:
+    assert block_problem(lines) == f"Corefile:{expected}"

@@ -1,7 +1,10 @@
+"""The version and the authors of `chaos`."""
+
 from random import Random
 
 import pytest
 
+from tests.support.corefile_settings import block_problem, only_block
 from tests.support.query_builders import ask, client
 from topodns.dns.message import Response, RRset
 from topodns.dns.rrtype import RRClass, RRType
@@ -62,3 +65,27 @@ def test_a_text_too_long_for_a_character_string_is_cut_at_255_octets() -> None:
 )
 def test_other_classes_types_and_names_pass(name: str, qtype: int, qclass: int) -> None:
     assert ChaosText(Chaos(), "v", "h", Random(7))(ask(name, qtype, qclass), client()) is None
+
+
+@pytest.mark.parametrize(
+    ("lines", "chaos"),
+    [
+        ("chaos", Chaos()),
+        ("chaos CoreDNS-001", Chaos("CoreDNS-001")),
+        ("chaos v1 miek bob miek", Chaos("v1", ("bob", "miek"))),
+        (f"chaos {'v' * 256}", Chaos("v" * 255)),
+        (f"chaos {'é' * 200}", Chaos("é" * 127)),  # two octets each
+    ],
+)
+def test_chaos(lines: str, chaos: Chaos) -> None:
+    assert only_block(lines).settings.get("chaos") == chaos
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("chaos {\n x\n}", "3: found 'x', but 'chaos' has no options"),
+    ],
+)
+def test_a_wrong_line_is_refused(lines: str, expected: str) -> None:
+    assert block_problem(lines) == f"Corefile:{expected}"

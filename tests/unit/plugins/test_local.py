@@ -3,6 +3,7 @@ from ipaddress import ip_address
 
 import pytest
 
+from tests.support.corefile_settings import block_problem, only_block
 from tests.support.query_builders import ask, client
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import name_wire, parse_name
@@ -80,3 +81,10 @@ def test_other_names_are_not_its_own(name: str) -> None:
 
 def test_only_class_in_is_its_own() -> None:
     assert answer_local(ask("localhost.", qclass=RRClass.CH), client()) is None
+
+
+def test_local_may_say_the_default_only() -> None:
+    assert only_block("local {\n localhost_prefix on\n}").settings.get("local")
+    assert block_problem("local {\n localhost_prefix off\n}") == (
+        "Corefile:3: CoreDNS has 'localhost_prefix off', topodns does not"
+    )

@@ -5,6 +5,7 @@ from itertools import count
 
 import pytest
 
+from tests.support.corefile_settings import block_problem, only_block
 from tests.support.deferred_results import at_once
 from tests.support.plugin_metrics import shown
 from tests.support.query_builders import ask
@@ -138,3 +139,8 @@ def test_loops_are_counted() -> None:
     counts.detected, counts.refused = 1, 30
     assert shown("loop", "topodns_loop_detected_total", shared) == {"": 1}
     assert shown("loop", "topodns_loop_refused_total", shared) == {"": 30}
+
+
+def test_loop_is_only_its_name() -> None:
+    assert only_block("loop").settings.get("loop")
+    assert "'loop' has the arguments '5s', expected none" in block_problem("loop 5s")

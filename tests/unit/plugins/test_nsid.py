@@ -1,5 +1,8 @@
+"""The text of `nsid`."""
+
 import pytest
 
+from tests.support.corefile_settings import block_problem, only_block
 from tests.support.query_builders import ask, client
 from topodns.dns.message import Edns, Option, Response
 from topodns.plugins.nsid import Nsid
@@ -29,3 +32,19 @@ def test_a_client_that_does_not_ask_gets_no_identifier(edns: Edns | None) -> Non
 
 def test_it_replaces_another_servers_identifier_and_leaves_other_options() -> None:
     assert options("me", ASKS_NSID, ((3, b"upstream"), COOKIE)) == (COOKIE, (3, b"me"))
+
+
+@pytest.mark.parametrize(("lines", "nsid"), [("nsid", ""), ("nsid a", "a"), ("nsid a  b", "a b"), ("", None)])
+def test_nsid_is_all_its_arguments(lines: str, nsid: str | None) -> None:
+    assert only_block(lines).settings.get("nsid") == nsid
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("nsid " + "x" * 256, "2: 'nsid' has 256 octets, expected at most 255"),
+        ("nsid {\n x\n}", "3: found 'x', but 'nsid' has no options"),
+    ],
+)
+def test_a_wrong_line_is_refused(lines: str, expected: str) -> None:
+    assert block_problem(lines) == f"Corefile:{expected}"

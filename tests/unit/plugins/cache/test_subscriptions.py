@@ -1,30 +1,37 @@
-"""The option `push` of a cache: what it subscribes to, and what becomes of entries, over a session in virtual time.
+"""The option `push` of a cache: what it subscribes to, what becomes of entries, when a session begins, and memory.
 
-`test_push_sessions` has the beginning and end of sessions, `test_push_unsettled` answers of replicas that are behind.
+Sessions are in virtual time. `test_subscriptions_sessions` has their beginning and end.
 """
+
+import gc
+import tracemalloc
+from random import Random
 
 import pytest
 
-from tests.support.cache_with_push import (
-    NEW,
-    OLD,
-    WWW,
-    Pushed,
-    added,
-    gone,
-    removed,
-    subject,
-    subscribed_to,
-)
+from tests.support.cache_with_push import NEW, OLD, WWW, Pushed, added, gone, removed, subject, subscribed_to
 from tests.support.cache_with_upstream import CLIENT, denied, failed, question, wire
-from tests.support.dso_upstream import KEEPALIVE
+from tests.support.dso_upstream import KEEPALIVE, Connecting
+from tests.support.virtual_timers import VirtualTimers
 from topodns.dependency import CACHED, Fact, cached_fact
 from topodns.dns.dso import DsoMessage, DsoType, Tlv, write_dso
+from topodns.dns.name import name_wire, parse_name
 from topodns.dns.push_messages import PushChange, read_unsubscribe, write_push
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.net.upstream.dso_session import DsoEnd
+from topodns.plugins.cache.counts import SubscriptionCounts
 from topodns.plugins.cache.settings import Cache, ServeStale
-from topodns.plugins.cache.subscriptions import IDLE, SWEEP, WINDOW
+from topodns.plugins.cache.store import Memory
+from topodns.plugins.cache.subscriptions import (
+    IDLE,
+    MAX_RETRY_DELAY,
+    RETRY_LOST,
+    RETRY_REFUSED,
+    SWEEP,
+    WINDOW,
+    PushSubscriptions,
+    SessionBackoff,
+)
 from topodns.query.plugin import Client, Resolution, Scope
 
 OTHER = Client(bytes((10, 244, 1, 8)), 40_000, "udp")
@@ -216,7 +223,7 @@ def test_the_last_quarter_of_the_subscriptions_is_for_names_that_several_clients
     assert len(subscribed_to(pushed.wire)) == 8
 
 
-@pytest.mark.parametrize("number", [1, 3000])
+@pytest.mark.parametrize("number", [1, 600])
 def test_a_subscription_ends_a_minute_after_the_last_use_of_its_name(number: int) -> None:
     """The last use may be that of a copy, just before the entry expires. `SWEEP`: until all have been looked at."""
     pushed = Pushed(most=number * 2)
@@ -327,3 +334,114 @@ def test_copies_of_a_subscribed_answer_are_for_everyone_as_before() -> None:
     assert pushed.story.last.scope is Scope.EVERYONE
     assert pushed.story.last.valid_until == pytest.approx(1300.0, abs=0.1)
     assert CLIENT.address != OTHER.address
+
+
+class Chance(Random):
+    def __init__(self, drawn: float) -> None:
+        super().__init__()
+        self._drawn = drawn
+
+    def random(self) -> float:
+        return self._drawn
+
+
+def backoff(upstreams: int = 1, chance: float = 0.0) -> SessionBackoff:
+    return SessionBackoff(upstreams, Chance(chance))
+
+
+def test_a_first_session_may_begin_at_once_with_the_first_upstream() -> None:
+    assert (backoff(3).due, backoff(3).choose(5.0)) == (0.0, 0)
+
+
+@pytest.mark.parametrize(("chance", "most"), [(0.0, 1.0), (1.0, 2.0)])
+def test_pauses_after_losses_are_doubled_up_to_a_minute(chance: float, most: float) -> None:
+    one = backoff(chance=chance)
+    pauses = []
+    for _ in range(8):
+        one.choose(one.due)
+        before = one.due
+        one.lost(before)
+        pauses.append(one.due - before)
+    assert pauses == pytest.approx([most * each for each in (1, 2, 4, 8, 16, 32, 60, 60)])
+    one.established()
+    one.lost(1000.0)
+    assert one.due == 1000.0 + RETRY_LOST * most
+
+
+@pytest.mark.parametrize(
+    ("wanted", "waits"), [(0.0, RETRY_REFUSED), (90.0, 90.0), (1e6, MAX_RETRY_DELAY)], ids=["", "90 s", "days"]
+)
+def test_an_upstream_that_has_refused_waits_a_minute_or_for_as_long_as_it_wants(wanted: float, waits: float) -> None:
+    one = backoff()
+    one.refused(10.0, wanted)
+    assert one.due == 10.0 + waits
+
+
+@pytest.mark.parametrize(("wanted", "waits"), [(0.5, 1.0), (90.0, 90.0), (1e6, MAX_RETRY_DELAY)])
+def test_a_wish_at_the_end_of_a_session_is_respected(wanted: float, waits: float) -> None:
+    one = backoff()
+    one.lost(10.0, wanted)
+    assert one.due == 10.0 + waits
+
+
+def test_the_wish_of_one_upstream_delays_no_other() -> None:
+    two = backoff(2)
+    assert two.choose(10.0) == 0
+    two.lost(10.0, 300.0)
+    assert (two.due, two.choose(11.0)) == (11.0, 1)
+    two.refused(11.0, 0.0)
+    assert (two.due, two.choose(71.0)) == (71.0, 1)
+    two.lost(71.0)
+    assert two.choose(two.due) == 1
+    assert two.choose(310.0) == 1  # chosen already; the first one is due as well by now
+
+
+def test_without_wishes_upstreams_take_turns() -> None:
+    three = backoff(3)
+    chosen = []
+    for now in range(0, 1000, 100):
+        chosen.append(three.choose(now))
+        three.lost(now)
+    assert chosen == [0, 1, 2, 0, 1, 2, 0, 1, 2, 0]
+
+
+SUBSCRIPTIONS = 2000
+_TAIL = b"\0\1\0\1\0\0"  # type, class, and the two octets of a key that are not part of the subject
+
+
+class Entries(Memory):
+    """A cache without tables, in which all names are used."""
+
+    def __init__(self) -> None:
+        pass
+
+    def expire(self, subject: bytes) -> None:
+        pass
+
+    def is_used(self, subject: bytes, grace: int) -> bool:
+        return True
+
+
+def test_a_subscription_with_its_pushed_record_takes_at_most_a_kilobyte() -> None:
+    timers = VirtualTimers()
+    upstream = Connecting(timers)
+    push = PushSubscriptions(
+        2 * SUBSCRIPTIONS, [upstream], Entries(), lambda facts: None, timers, Random(1), SubscriptionCounts()
+    )
+    names = [name_wire(parse_name(f"web{number}.default.svc.cluster.local.")) for number in range(SUBSCRIPTIONS)]
+    push.served(b"\5first\0" + _TAIL, False)
+    (wire,) = upstream.wires
+    wire.establish()
+    gc.collect()
+    tracemalloc.start()
+    for number, name in enumerate(names):
+        push.served(name + _TAIL, False)
+        while wire.sent:
+            wire.respond()
+        (message,) = write_push([PushChange(name, RRType.A, RRClass.IN, 30, number.to_bytes(4, "big"))])
+        wire.say(message)
+    gc.collect()
+    allocated, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert push.live == SUBSCRIPTIONS + 1
+    assert allocated / SUBSCRIPTIONS < 1000, allocated

@@ -4,34 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from topodns.corefile.errors import ConfigError
-from topodns.corefile.lexer import tokenize
-from topodns.corefile.parser import parse_blocks
-from topodns.plugins.context import Context
+from tests.unit.plugins.forward.scene import forward, problem
 from topodns.plugins.forward.settings import (
-    Forward,
     UpstreamAddress,
     UpstreamTransport,
 )
-from topodns.plugins.forward.setup import parse_forward
 
 TLS = UpstreamTransport.TLS
 NO_HOST = (
     "expected ADDRESS[:PORT], tls://ADDRESS[:PORT] or a file like /etc/resolv.conf; "
     "a host name is not looked up, so write its addresses, or those of its Service"
 )
-
-
-def forward(text: str, directory: str = "") -> Forward:
-    (directive,) = parse_blocks(tokenize(f". {{ {text}\n}}", "Corefile"))[0].directives
-    (settings,) = parse_forward(directive, Context(((),), directory))
-    return settings
-
-
-def problem(text: str, directory: str = "") -> str:
-    with pytest.raises(ConfigError) as refused:
-        forward(text, directory)
-    return str(refused.value)
 
 
 ADDRESSES = {

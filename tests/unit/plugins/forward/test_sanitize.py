@@ -1,19 +1,30 @@
-"""Records of a reply that are kept, as lines of a zone file; the question is for www.example.org unless it says so."""
+"""Records of a reply that are kept, as lines of a zone file; the question is for www.example.org unless it says so.
+
+Whatever an upstream sends, only records about the question are kept. Of a forwarder that stands in front of a server
+with `rewrite name`, data arrives whatever names that leaves on records.
+"""
 
 from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from tests.support.query_builders import ask
-from tests.support.scripted_upstream import says
+from tests.support.chains import chain_of
+from tests.support.corefile_settings import only_block
+from tests.support.forward_with_upstreams import ForwardScene
+from tests.support.query_builders import ask, client
+from tests.support.scripted_upstream import Behaviour, says
 from topodns.dns.message import Ede, Edns, Option, RRset
 from topodns.dns.name import name_text, name_wire, parse_name, wire_labels
 from topodns.dns.response_reader import UpstreamReply, read_reply
 from topodns.dns.rrtype import TYPE_NAMES, RRType
-from topodns.dns.wire_reader import WireError
+from topodns.dns.wire_reader import WireError, read_query
+from topodns.dns.wire_writer import write_response
 from topodns.plugins.forward.messages import Outgoing
 from topodns.plugins.forward.sanitize import MAX_CHAIN, MAX_TTL, clean, extended_error
+from topodns.query.plugin import Resolution
 
 Lines = Sequence[str]
 
@@ -306,3 +317,142 @@ def test_the_upstream_s_reason_is_passed_on_in_print(data: bytes, ede: Ede | Non
 
 def test_without_a_reason_there_is_none() -> None:
     assert extended_error(Edns(1232, 0, False, ((Option.COOKIE, b"12345678"),))) is None
+
+
+QNAME = name_wire(("www", "example", "org"))
+OWNERS = [b"", *map(name_wire, [("a", "example"), ("B", "example"), ("example", "org"), ("org",), ()])]
+NAMES = [QNAME, *OWNERS[1:]]
+TYPES = [1, 2, 5, 6, 15, 28, 33, 39, 43, 46, 47, 50, 64, 65, 255, 65280]
+
+
+def rdata(rtype: int, name: bytes, raw: bytes) -> bytes:
+    """As `read_reply` lets it through: where a type has a name, there is one."""
+    before = {RRType.MX: 2, RRType.SRV: 6}.get(rtype, 0)
+    return bytes(before) + name if rtype in (2, 5, 15, 33, 39) else raw
+
+
+rrsets = st.builds(
+    lambda owner, rtype, ttl, names, raw, rclass: RRset(
+        owner, rtype, ttl, tuple(rdata(rtype, name, raw) for name in names), rclass
+    ),
+    st.sampled_from(OWNERS),
+    st.sampled_from(TYPES),
+    st.integers(0, 2**32 - 1),
+    st.lists(st.sampled_from(NAMES), min_size=1, max_size=2),
+    st.binary(max_size=24) | st.sampled_from(NAMES).map(lambda name: bytes(18) + name),
+    st.sampled_from([1, 1, 1, 3]),
+)
+sections = st.lists(rrsets, max_size=5).map(tuple)
+replies = st.builds(
+    lambda qtype, answer, authority, additional: UpstreamReply(
+        0, 0, QNAME, qtype, 1, answer, authority, additional, None
+    ),
+    st.sampled_from(TYPES),
+    sections,
+    sections,
+    sections,
+)
+
+
+def chain(answer: tuple[RRset, ...]) -> set[bytes]:
+    """The names that CNAMEs lead to from the question's."""
+    names, name = {QNAME}, QNAME
+    for _ in answer:
+        for rrset in answer:
+            if rrset.rtype == RRType.CNAME and (rrset.owner.lower() or QNAME) == name:
+                name = rrset.rdatas[0].lower()
+                names.add(name)
+                break
+    return names
+
+
+@given(replies, st.booleans())
+def test_kept_records_were_received_and_are_of_the_chain(reply: UpstreamReply, dnssec_ok: bool) -> None:
+    try:
+        answer, _, _ = clean(reply, dnssec_ok)
+    except WireError:
+        return
+    names = chain(answer)
+    for rrset in answer:
+        owner = rrset.owner.lower() or QNAME
+        assert owner in names or (rrset.rtype in (39, 46) and any(name.endswith(owner) for name in names))
+    assert len(names) <= MAX_CHAIN + 1
+
+
+SIGNED_ELSEWHERE = (RRset(b"", 43, 0, (b"",), 1), RRset(OWNERS[1], 46, 0, (bytes(18) + QNAME,), 1))
+
+
+@example(UpstreamReply(0, 0, QNAME, 1, 1, (), SIGNED_ELSEWHERE, (), None), True)
+@given(replies, st.booleans())
+def test_cleaning_clean_records_changes_nothing(reply: UpstreamReply, dnssec_ok: bool) -> None:
+    try:
+        once = clean(reply, dnssec_ok)
+    except WireError:
+        return
+    again = reply._replace(answer=once[0], authority=once[1], additional=once[2])
+    assert clean(again, dnssec_ok) == once
+    assert all(0 <= rrset.ttl <= MAX_TTL and rrset.rclass == 1 for section in once for rrset in section)
+
+
+def test_a_real_reply_is_kept_whole() -> None:
+    lines = "www.example.org. 300 IN CNAME a.example.", "a.example. 60 IN A 192.0.2.7"
+    message = b"id" + Outgoing().question_message(ask("www.example.org"))
+    reply = read_reply(says(*lines, authority=["example. 60 IN NS ns.example."])(message))
+    assert clean(reply, True) == (reply.answer, reply.authority, reply.additional)
+
+
+HOSTS = """
+hosts {
+    10.96.10.20 web.shop.svc.cluster.local
+    10.96.10.21 web.shop.svc.cluster.local
+    fd00::20 web.shop.svc.cluster.local
+}
+template IN TXT svc.cluster.local {
+    answer "{{ .Name }} 60 IN CNAME text.example."
+    answer "text.example. 60 IN TXT words"
+}
+"""
+RULES = {
+    "prefix web. web.shop.": "web.svc.cluster.local",
+    "suffix .test.io .shop.svc.cluster.local": "web.test.io",
+    "substring .front. .shop.": "web.front.svc.cluster.local",
+    r"regex (.*)\.test\.io {1}.shop.svc.cluster.local": "web.test.io",
+    r"regex ^(web)\.(shop)\.example\.$ {1}.{2}.svc.cluster.local": "web.shop.example",
+    "exact web.test.io web.shop.svc.cluster.local": "web.test.io",
+}
+ANSWER_RULES = (
+    "",
+    "answer auto",
+    r"answer name (.*)\.svc\.cluster\.local {1}.elsewhere.example",
+    "answer value web y.example",
+)
+
+
+def server(lines: str) -> Behaviour:
+    """A server block as an upstream."""
+    chain = chain_of(only_block(lines))
+
+    def reply(message: bytes) -> bytes:
+        query = read_query(message)
+        resolution = chain.resolve(query, client())
+        assert isinstance(resolution, Resolution)
+        return write_response(query, resolution.response, 1232, 1232)
+
+    return reply
+
+
+def data(rrsets: tuple[RRset, ...], qtype: int) -> list[bytes]:
+    return sorted(rdata for rrset in rrsets if rrset.rtype == qtype for rdata in rrset.rdatas)
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("answer", ANSWER_RULES)
+@pytest.mark.parametrize("qtype", [RRType.A, RRType.AAAA, RRType.TXT])
+def test_the_data_of_a_server_that_rewrites_names_arrives(rule: str, answer: str, qtype: int) -> None:
+    direct = chain_of(only_block(HOSTS)).resolve(ask("web.shop.svc.cluster.local", qtype), client())
+    assert isinstance(direct, Resolution)
+    scene = ForwardScene(server(f"rewrite name {rule} {answer}\n{HOSTS}"))
+    for name in (RULES[rule], RULES[rule].upper()):
+        answered = scene.asked_and_answered(ask(name, qtype)).resolution.response
+        assert data(answered.answer, qtype) == data(direct.response.answer, qtype) != []
+        assert answered.answer[0].owner == b"", "a stub resolver that compares names ignores it"

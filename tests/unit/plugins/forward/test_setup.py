@@ -5,11 +5,8 @@ from typing import Any
 
 import pytest
 
-from topodns.corefile.errors import ConfigError
-from topodns.corefile.lexer import tokenize
-from topodns.corefile.parser import parse_blocks
+from tests.unit.plugins.forward.scene import forward, problem
 from topodns.dns.rrtype import Rcode
-from topodns.plugins.context import Context
 from topodns.plugins.forward.settings import (
     Forward,
     ForwardTls,
@@ -18,26 +15,13 @@ from topodns.plugins.forward.settings import (
     UpstreamPolicy,
     UpstreamTransport,
 )
-from topodns.plugins.forward.setup import parse_forward
 
 TLS = UpstreamTransport.TLS
-
-
-def forward(text: str, directory: str = "") -> Forward:
-    (directive,) = parse_blocks(tokenize(f". {{ {text}\n}}", "Corefile"))[0].directives
-    (settings,) = parse_forward(directive, Context(((),), directory))
-    return settings
 
 
 def with_options(*lines: str, directory: str = "") -> Forward:
     body = "\n".join(lines)
     return forward(f"forward . 192.0.2.1 {{\n{body}\n}}", directory)
-
-
-def problem(text: str, directory: str = "") -> str:
-    with pytest.raises(ConfigError) as refused:
-        forward(text, directory)
-    return str(refused.value)
 
 
 def test_without_options_the_defaults_are_those_of_coredns() -> None:

@@ -112,6 +112,12 @@ def resolved(corefile: str, question: str, chase: Chase | None = None, source: s
     return at_once(step(corefile, chase)(query(question), client(source)))
 
 
+def answered(corefile: str, question: str, chase: Chase | None = None) -> Resolution:
+    resolution = resolved(corefile, question, chase)
+    assert resolution is not None
+    return resolution
+
+
 def query(question: str) -> Query:
     name, *qclass, qtype = question.split()
     return ask(name, QTYPES[qtype], QCLASSES[qclass[0]] if qclass else RRClass.IN)
@@ -207,14 +213,12 @@ def test_a_question_gets_the_records_of_the_first_directive_that_matches(
 
 
 def test_another_class_is_answered_in_that_class() -> None:
-    resolution = resolved(FOUR_DIRECTIVES, "coredns.invalid. CH TXT")
-    assert resolution is not None
+    resolution = answered(FOUR_DIRECTIVES, "coredns.invalid. CH TXT")
     assert resolution.response.answer == (RRset(b"", RRType.TXT, 60, (b"\x04test",), RRClass.CH),)
 
 
 def test_an_answer_is_authoritative_counted_and_for_everyone() -> None:
-    resolution = resolved(ADDRESSES, "ip-10-0-0-1.example. A")
-    assert resolution is not None
+    resolution = answered(ADDRESSES, "ip-10-0-0-1.example. A")
     assert (resolution.response.flags, resolution.plugin, resolution.scope) == (Flag.AA, "template", Scope.EVERYONE)
     assert resolution.detail == TemplateMatch("example.", "IN", "A")
 
@@ -226,8 +230,7 @@ def test_the_longest_of_its_zones_is_the_one_that_counts() -> None:
 
 def test_the_records_of_one_name_and_type_are_one_rrset() -> None:
     corefile = 'template IN A {\n answer "{{ .Name }} 60 A 10.0.0.1" "{{ .Name }} 60 A 10.0.0.2"\n}'
-    resolution = resolved(corefile, "web.example. A")
-    assert resolution is not None
+    resolution = answered(corefile, "web.example. A")
     assert resolution.response.answer == (RRset(b"", RRType.A, 60, (b"\n\0\0\1", b"\n\0\0\2")),)
 
 
@@ -240,8 +243,7 @@ def test_the_records_of_one_name_and_type_are_one_rrset() -> None:
     ],
 )
 def test_an_answer_that_names_the_client_is_for_that_client_only(template: str, text: str) -> None:
-    resolution = resolved(f'template IN TXT {{\n answer "{{{{ .Name }}}} 60 TXT {template}"\n}}', "x. TXT")
-    assert resolution is not None
+    resolution = answered(f'template IN TXT {{\n answer "{{{{ .Name }}}} 60 TXT {template}"\n}}', "x. TXT")
     assert resolution.scope == Scope.CLIENT
     assert resolution.response.answer[0].rdatas == (bytes((len(text),)) + text.encode(),)
 
@@ -261,14 +263,12 @@ def test_an_answer_that_names_the_client_is_for_that_client_only(template: str, 
     ],
 )
 def test_fields_of_the_question_that_a_template_may_use(template: str, text: str) -> None:
-    resolution = resolved(f'template IN TXT {{\n answer "{{{{ .Name }}}} TXT \\"{template}\\""\n}}', "Web.Example. TXT")
-    assert resolution is not None
+    resolution = answered(f'template IN TXT {{\n answer "{{{{ .Name }}}} TXT \\"{template}\\""\n}}', "Web.Example. TXT")
     assert resolution.response.answer[0].rdatas == (bytes((len(text),)) + text.encode(),)
 
 
 def test_the_extended_error_goes_with_the_answer() -> None:
-    resolution = resolved(INVALID, "x.invalid. A")
-    assert resolution is not None
+    resolution = answered(INVALID, "x.invalid. A")
     assert resolution.response.ede == Ede(21, "Blocked according to RFC2606")
 
 
@@ -284,15 +284,13 @@ def test_the_extended_error_goes_with_the_answer() -> None:
 )
 def test_a_record_of_any_type_is_answered(record: str, question: str, rdata: str) -> None:
     rtype = question.split()[1]
-    resolution = resolved(f'template IN {rtype} example {{\n answer "{{{{ .Name }}}} 60 IN {record}"\n}}', question)
-    assert resolution is not None
+    resolution = answered(f'template IN {rtype} example {{\n answer "{{{{ .Name }}}} 60 IN {record}"\n}}', question)
     assert [each.hex() for rrset in resolution.response.answer for each in rrset.rdatas] == [rdata]
 
 
 def test_rcode_servfail_is_bare() -> None:
     corefile = 'template IN A {\n rcode SERVFAIL\n answer "{{ .Name }} A 10.0.0.1"\n}'
-    resolution = resolved(corefile, "x. A")
-    assert resolution is not None
+    resolution = answered(corefile, "x. A")
     assert resolution.response == Response(2, flags=0, ede=Ede(EdeCode.OTHER, "template: rcode SERVFAIL"))
 
 
@@ -349,8 +347,7 @@ def test_a_cname_is_followed_by_the_listener_s_answer_for_its_target() -> None:
 
 @pytest.mark.parametrize("question", ["web.shop.svc. CNAME", "web.shop.svc. TXT", "web.shop.svc. ANY"])
 def test_only_addresses_are_looked_up_behind_a_cname(question: str) -> None:
-    resolution = resolved(SERVICES, question, chased)
-    assert resolution is not None
+    resolution = answered(SERVICES, question, chased)
     assert len(resolution.response.answer) == 1
 
 

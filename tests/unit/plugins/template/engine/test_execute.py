@@ -2,25 +2,9 @@
 
 import pytest
 
-from topodns.plugins.template.engine.execute import MAX_OUTPUT, render
-from topodns.plugins.template.engine.parser import compile_template
-from topodns.plugins.template.engine.values import RenderFailed, Struct
-
-KNOWN = {"Name": frozenset[str](), "Match": frozenset[str](), "Group": frozenset[str](), "Q": frozenset({"Type", "In"})}
-
-
-DATA = Struct(
-    {
-        "Name": "web.example.",
-        "Match": ("web.example.", "web", ""),
-        "Group": {"a": "10", "b": "0a"},
-        "Q": Struct({"Type": 1, "In": True}),
-    }
-)
-
-
-def rendered(text: str) -> str:
-    return render(compile_template(text, KNOWN), DATA)
+from tests.unit.plugins.template.engine.scene import rendered
+from topodns.plugins.template.engine.execute import MAX_OUTPUT
+from topodns.plugins.template.engine.values import RenderFailed
 
 
 @pytest.mark.parametrize(
