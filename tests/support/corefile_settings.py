@@ -5,6 +5,8 @@ from collections.abc import Mapping
 
 from topodns.app.load import settings_from_text
 from topodns.corefile.errors import ConfigError
+from topodns.corefile.lexer import tokenize
+from topodns.corefile.parser import Directive, parse_blocks
 from topodns.plugins.block import ServerBlock, Settings
 
 _NO_ENVIRONMENT: Mapping[str, str] = {}
@@ -18,6 +20,12 @@ def settings(text: str, directory: str = "", environment: Mapping[str, str] = _N
 def only_block(lines: str, directory: str = "") -> ServerBlock:
     """The settings of a server block for the root; `lines` start on line 2."""
     return settings(f". {{\n{lines}\n}}\n", directory).blocks[0]
+
+
+def only_directive(text: str) -> Directive:
+    """The directive of a server block as it is before any plugin reads it; `text` starts on line 1."""
+    (directive,) = parse_blocks(tokenize(f". {{ {text}\n}}", "Corefile"))[0].directives
+    return directive
 
 
 def problem(text: str, directory: str = "", environment: Mapping[str, str] = _NO_ENVIRONMENT) -> str:

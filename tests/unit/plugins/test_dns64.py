@@ -6,13 +6,12 @@ from ipaddress import IPv6Address, ip_address, ip_network
 import pytest
 
 from tests.support.cluster_dig import expected, query_of
+from tests.support.corefile_settings import only_directive
 from tests.support.deferred_results import at_once
 from tests.support.plugin_metrics import shown
 from tests.support.query_builders import client
 from tests.support.rrset_text import lines
 from topodns.corefile.errors import ConfigError
-from topodns.corefile.lexer import tokenize
-from topodns.corefile.parser import Directive, parse_blocks
 from topodns.dependency import service_fact
 from topodns.dns.message import Flag, Query, Response, RRset
 from topodns.dns.name import name_wire, parse_name
@@ -178,11 +177,6 @@ def test_translated_answers_are_counted_by_server() -> None:
 ORG, NET = ("example", "org"), ("example", "net")
 
 
-def directive(text: str) -> Directive:
-    (found,) = parse_blocks(tokenize(f". {{ {text}\n}}", "Corefile"))[0].directives
-    return found
-
-
 def prefix(text: str, octets: int) -> bytes:
     return IPv6Address(text).packed[:octets]
 
@@ -199,7 +193,7 @@ DNS64 = {
 
 @pytest.mark.parametrize(("text", "settings"), DNS64.items())
 def test_dns64_is_read_as_coredns_reads_it(text: str, settings: Dns64) -> None:
-    assert parse_dns64(directive(text), Context((ORG,))) == settings
+    assert parse_dns64(only_directive(text), Context((ORG,))) == settings
 
 
 DNS64_REFUSED = {
@@ -215,5 +209,5 @@ DNS64_REFUSED = {
 @pytest.mark.parametrize(("text", "problem"), DNS64_REFUSED.items())
 def test_dns64_refuses(text: str, problem: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        parse_dns64(directive(text), Context((ORG,)))
+        parse_dns64(only_directive(text), Context((ORG,)))
     assert str(refused.value).startswith(problem)

@@ -4,19 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.corefile_settings import only_directive
 from topodns.corefile.errors import ConfigError
-from topodns.corefile.lexer import tokenize
-from topodns.corefile.parser import Directive, parse_blocks
 from topodns.plugins.autopath.settings import Autopath
 from topodns.plugins.autopath.setup import parse_autopath
 from topodns.plugins.context import Context
 
 ORG, NET = ("example", "org"), ("example", "net")
-
-
-def directive(text: str) -> Directive:
-    (found,) = parse_blocks(tokenize(f". {{ {text}\n}}", "Corefile"))[0].directives
-    return found
 
 
 @pytest.fixture
@@ -28,7 +22,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 def autopath(text: str, directory: Path, host: str = "resolv.conf") -> Autopath:
-    return parse_autopath(directive(text), Context((ORG,), str(directory)), str(directory / host))
+    return parse_autopath(only_directive(text), Context((ORG,), str(directory)), str(directory / host))
 
 
 def test_autopath_takes_the_search_list_of_a_file(directory: Path) -> None:

@@ -2,9 +2,8 @@
 
 import pytest
 
+from tests.support.corefile_settings import only_directive
 from topodns.corefile.errors import ConfigError
-from topodns.corefile.lexer import tokenize
-from topodns.corefile.parser import parse_blocks
 from topodns.plugins.context import Context
 from topodns.plugins.file.settings import ZoneFile
 from topodns.plugins.file.setup import parse_file
@@ -13,8 +12,7 @@ ORG, NET = ("example", "org"), ("example", "net")
 
 
 def zone_file(text: str) -> ZoneFile:
-    (directive,) = parse_blocks(tokenize(f". {{ {text}\n}}", "Corefile"))[0].directives
-    (settings,) = parse_file(directive, Context((ORG,), "/etc/topodns"))
+    (settings,) = parse_file(only_directive(text), Context((ORG,), "/etc/topodns"))
     return settings
 
 

@@ -2,11 +2,10 @@
 
 import pytest
 
+from tests.support.corefile_settings import only_directive
 from tests.support.forward_with_upstreams import ForwardScene
 from tests.support.scripted_upstream import whatever
 from topodns.corefile.errors import ConfigError
-from topodns.corefile.lexer import tokenize
-from topodns.corefile.parser import parse_blocks
 from topodns.plugins.context import Context
 from topodns.plugins.forward.settings import Forward
 from topodns.plugins.forward.setup import parse_forward
@@ -14,8 +13,7 @@ from topodns.plugins.forward.setup import parse_forward
 
 def forward(text: str, directory: str = "") -> Forward:
     """The settings of a directive that starts on line 1 of its Corefile."""
-    (directive,) = parse_blocks(tokenize(f". {{ {text}\n}}", "Corefile"))[0].directives
-    (settings,) = parse_forward(directive, Context(((),), directory))
+    (settings,) = parse_forward(only_directive(text), Context(((),), directory))
     return settings
 
 

@@ -2,19 +2,13 @@
 
 import pytest
 
+from tests.support.corefile_settings import only_directive
 from topodns.corefile.errors import ConfigError
-from topodns.corefile.lexer import tokenize
-from topodns.corefile.parser import Directive, parse_blocks
 from topodns.plugins.context import Context
 from topodns.plugins.k8s_external.settings import K8sExternal
 from topodns.plugins.k8s_external.setup import parse_k8s_external
 
 ORG, NET = ("example", "org"), ("example", "net")
-
-
-def directive(text: str) -> Directive:
-    (found,) = parse_blocks(tokenize(f". {{ {text}\n}}", "Corefile"))[0].directives
-    return found
 
 
 EXTERNAL = {
@@ -28,7 +22,7 @@ EXTERNAL = {
 
 @pytest.mark.parametrize(("text", "settings"), EXTERNAL.items())
 def test_k8s_external_is_read_as_coredns_reads_it(text: str, settings: K8sExternal) -> None:
-    assert parse_k8s_external(directive(text), Context((ORG,))) == settings
+    assert parse_k8s_external(only_directive(text), Context((ORG,))) == settings
 
 
 EXTERNAL_REFUSED = {
@@ -43,5 +37,5 @@ EXTERNAL_REFUSED = {
 @pytest.mark.parametrize(("text", "problem"), EXTERNAL_REFUSED.items())
 def test_k8s_external_refuses(text: str, problem: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        parse_k8s_external(directive(text), Context((ORG,)))
+        parse_k8s_external(only_directive(text), Context((ORG,)))
     assert str(refused.value).startswith(problem)
