@@ -10,7 +10,6 @@ from topodns.query.counters import DURATION_BUCKETS, SIZE_BUCKETS, QueryCounters
 
 CLUSTER = ReplyKind("cluster.local.", "A", "NOERROR", "kubernetes", False, "", "", 1, 1)
 
-
 PLACE = 'server="dns://:53",view="",zone="cluster.local."'
 
 

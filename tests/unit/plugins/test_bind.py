@@ -15,7 +15,6 @@ INTERFACES = {
     "down0": (),
 }
 
-
 MACHINE = Context(((),), interface_addresses=INTERFACES.get)
 
 

@@ -23,7 +23,6 @@ from topodns.plugins.forward.messages import Options
 AD, CD = Flag.AD, Flag.CD
 IDENTITY = ((NODE_IDENTITY, b"node-a"),)
 
-
 ANSWERS: dict[str, Behaviour] = {
     "an address": WWW,
     "a long TTL": says("www.example. 4000000000 IN A 192.0.2.7"),
@@ -58,12 +57,10 @@ ANSWERS: dict[str, Behaviour] = {
     "a wildcard's name in another case": says("WWW.example. 300 IN A 192.0.2.7"),
 }
 
-
 NOT_KEPT = {
     *("a TTL of 0", "a long TTL", "nothing", "no such name", "a failure", "no answer", "cut short"),
     *("an address of the other type", "another class"),
 }
-
 
 OPTS = st.sampled_from([None, Opt(), Opt(size=0), Opt(size=4096), Opt(flags=DO), Opt(size=700, flags=DO)])
 

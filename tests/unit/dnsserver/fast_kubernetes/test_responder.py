@@ -37,7 +37,6 @@ pytestmark = pytest.mark.usefixtures("pod_cidrs_of_small_clusters_can_be_verifie
 AD, CD = Flag.AD, Flag.CD
 ALL_KINDS = frozenset(KINDS)
 
-
 NAMES = [
     *("s0.a.svc.cluster.local.", "s1.a.svc.cluster.local.", "s0.b.svc.cluster.local.", "s1.b.svc.cluster.local."),
     *("nothing.a.svc.cluster.local.", "s0.nowhere.svc.cluster.local.", "a.svc.cluster.local.", "svc.cluster.local."),

@@ -6,13 +6,7 @@ import pytest
 
 from tests.support.dns_messages import Opt, Reply
 from tests.support.in_memory_server import dig
-from tests.unit.dnsserver.packet_cache.scene import (
-    B1,
-    ELSEWHERE,
-    WEB,
-    Table,
-    addresses,
-)
+from tests.unit.dnsserver.packet_cache.scene import B1, ELSEWHERE, WEB, Table, addresses
 from topodns.dns.message import Response, RRset
 from topodns.dns.rrtype import RRType
 
@@ -96,7 +90,6 @@ def test_other_answers_keep_their_order(response: Response, rotate: bool) -> Non
 
 
 ALIAS = RRset(b"", RRType.CNAME, 5, (b"\1b\0",))
-
 
 BEHIND_IT = RRset(b"\1b\0", RRType.A, 5, addresses(5).answer[0].rdatas)
 

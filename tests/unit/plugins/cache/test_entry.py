@@ -5,15 +5,7 @@ import pytest
 from tests.support.query_builders import ask
 from topodns.dns.message import Edns, Flag, Option, Query, Response, RRset
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.plugins.cache.entry import (
-    AddressEntry,
-    CacheEntry,
-    Sort,
-    address_entry_head,
-    address_rrset,
-    key_of,
-    pack,
-)
+from topodns.plugins.cache.entry import AddressEntry, CacheEntry, Sort, address_entry_head, address_rrset, key_of, pack
 from topodns.query.forwarded_options import ForwardedOption
 
 ADDRESS = RRset(b"", RRType.A, 300, (bytes(4), b"\1\2\3\4"))

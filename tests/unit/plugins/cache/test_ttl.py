@@ -2,16 +2,7 @@
 
 import pytest
 
-from tests.support.cache_with_upstream import (
-    Story,
-    addresses,
-    alias,
-    denied,
-    failed,
-    positive,
-    soa,
-    wire,
-)
+from tests.support.cache_with_upstream import Story, addresses, alias, denied, failed, positive, soa, wire
 from topodns.dns.message import Flag, Response, RRset
 from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType
 from topodns.plugins.cache.settings import Cache, Share

@@ -5,17 +5,13 @@ from pathlib import Path
 import pytest
 
 from tests.unit.plugins.forward.scene import forward, problem
-from topodns.plugins.forward.settings import (
-    UpstreamAddress,
-    UpstreamTransport,
-)
+from topodns.plugins.forward.settings import UpstreamAddress, UpstreamTransport
 
 TLS = UpstreamTransport.TLS
 NO_HOST = (
     "expected ADDRESS[:PORT], tls://ADDRESS[:PORT] or a file like /etc/resolv.conf; "
     "a host name is not looked up, so write its addresses, or those of its Service"
 )
-
 
 ADDRESSES = {
     "192.0.2.1": UpstreamAddress("192.0.2.1", 53),

@@ -106,9 +106,7 @@ def test_tls_takes_a_certificate_its_key_and_a_ca(tmp_path: Path) -> None:
 
 ADDRESS = "ADDRESS[:PORT], tls://ADDRESS[:PORT] or a file like /etc/resolv.conf"
 
-
 NO_HOST = f"expected {ADDRESS}; a host name is not looked up, so write its addresses, or those of its Service"
-
 
 PROBLEMS = {
     "nothing": ("forward", f"'forward' has no argument, expected a zone and where to forward to: {ADDRESS}"),

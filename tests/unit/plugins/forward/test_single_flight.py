@@ -25,7 +25,6 @@ from topodns.query.plugin import Client
 
 QUERY = ask("www.example.org")
 
-
 EDNS = Edns(1232, 0, False)
 
 
@@ -90,7 +89,6 @@ SAME = {
         client("10.240.0.2"),
     ),
 }
-
 
 DIFFERENT = {
     "another type": (QUERY, client(), ask("www.example.org", RRType.AAAA), client()),

@@ -10,7 +10,6 @@ from topodns.plugins.k8s_external.setup import parse_k8s_external
 
 ORG, NET = ("example", "org"), ("example", "net")
 
-
 EXTERNAL = {
     "k8s_external": K8sExternal((ORG,)),
     "k8s_external Example.net example.org": K8sExternal((NET, ORG)),

@@ -69,7 +69,6 @@ NODES = {
     "anything else": ("foo.cluster.local. NS", "NXDOMAIN"),
 }
 
-
 TYPES = {
     "TXT of a Service": ("svc1 TXT", "NODATA"),
     "TXT of no Service": ("svc0 TXT", "NXDOMAIN"),

@@ -56,7 +56,6 @@ CLUSTER_IP = {
     "three labels left of a Service": ("a.b.c.svc1 A", "NXDOMAIN"),
 }
 
-
 HEADLESS = {
     "A is each ready endpoint, in slice order": ("hdls1 A", "A 172.0.0.2", "A 172.0.0.3", "A 172.0.0.4", "A 172.0.0.5"),
     "AAAA": ("hdls1 AAAA", "AAAA 5678:abcd::1", "AAAA 5678:abcd::2"),

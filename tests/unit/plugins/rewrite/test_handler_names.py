@@ -37,7 +37,6 @@ def test_a_name_that_no_rule_is_for_goes_down_as_it_came() -> None:
 
 LONG_LABEL = "a" * 60
 
-
 LONG_NAME = ".".join(["a" * 60] * 4)
 
 

@@ -20,7 +20,6 @@ class Case(NamedTuple):
 
 UNREVERTED = "svc.consul. 5 A 10.0.0.1"
 
-
 QUERIES = {
     "exact is the default": Case("rewrite name a.com b.org", "a.com. A", "b.org. A"),
     "case means nothing": Case("rewrite name exact A.com B.org", "a.COM. A", "b.org. A"),

@@ -26,7 +26,6 @@ from topodns.plugins.rewrite.setup import parse_rewrite
 
 EXACT, PREFIX, SUFFIX, SUBSTRING, REGEX = Comparison
 
-
 A_COM = NameMatch(EXACT, "a.com.")
 
 
@@ -55,9 +54,7 @@ def test_rules_stay_in_their_order() -> None:
 
 KINDS = "exact, prefix, suffix, substring or regex"
 
-
 VARIABLES = "{qname}, {qtype}, {client_ip}, {client_port}, {protocol}, {server_ip} or {server_port}"
-
 
 TTL_FORMS = "expected seconds, MIN-MAX, MIN- or -MAX, up to 2147483647"
 
