@@ -63,6 +63,8 @@ def test_any_text_is_a_template_or_refused_and_renders_or_fails(text: str) -> No
     ("text", "problem"),
     [
         ("{{ }}", "{{  }}: found nothing, expected a value"),
+        ("{{ = }}", "{{ = }}: found '=', expected a value"),
+        ("{{ | len }}", "{{ | len }}: found '|', expected a value"),
         ("{{ .Nmae }}", "{{ .Nmae }}: unknown field '.Nmae', expected one of .Match, .Name, .Q"),
         ("{{ .Q.Name }}", "{{ .Q.Name }}: unknown field '.Q.Name', expected one of .Q.Type"),
         ("{{ . }}", "{{ . }}: found the whole of the data, expected one of its fields, such as .Name"),
