@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.corefile.test_arguments_bodies import ARGUMENTS, OPTIONS
+from tests.unit.corefile.test_arguments import ARGUMENTS, OPTIONS
 from topodns.app.load import load_settings, settings_from_text
 from topodns.cli.coredns_check import examine
 from topodns.corefile import errors
