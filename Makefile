@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 SUITES := $(BIN)/python -m tests.support.suites
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-hostile test-tenants test-node test-cluster test-e2e test-e2e-short test-crowd test-conformance test-differential test-chart test-dashboards test-release test-interpreters test-site test-page test-bench page-screenshot test-ci kubelab manifests dist sbom image image-tools site site-serve audit test-all lint format bench bench-compare bench-node-cache bench-push bench-resolver bench-scale bench-memory bench-guard lock clean
+.PHONY: help install run test test-unit test-stories test-hostile test-tenants test-node test-cluster test-e2e test-e2e-short test-crowd test-conformance test-differential test-chart test-dashboards test-release test-interpreters test-site test-page test-bench page-screenshot test-ci kubelab manifests dist sbom image image-tools site site-serve audit test-all lint format bench bench-compare bench-node-cache bench-push bench-scale bench-memory bench-guard lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -102,14 +102,11 @@ format: $(VENV)/.dev ## rewrite the code in the house style
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: install ## measure CPU per query beside a plain UDP echo (prints, never fails by time)
-	@$(BIN)/python -m bench
+bench: install ## measure CPU and latency of topodns alone, beside a plain echo (prints; some minutes)
+	@$(BIN)/python -m bench.compare --alone
 
 bench-compare: install ## measure CPU and latency beside CoreDNS, unbound, BIND and NSD; renews docs/reference/performance.md (15 minutes)
 	@$(BIN)/python -m bench.compare
-
-bench-resolver: install ## measure names outside of the cluster, beside CoreDNS, unbound and BIND (prints; 2 minutes)
-	@$(BIN)/python -m bench.resolver
 
 bench-node-cache: install ## measure a node's DNS cache, with ORIGINAL=PATH beside NodeLocal DNSCache (root; prints; 12 minutes)
 	@$(BIN)/python -m bench.node_cache $(if $(ORIGINAL),--original $(ORIGINAL))

@@ -2,8 +2,8 @@
 
    Each query of FILE (questions.h) is sent once, from 127.0.0.1 to 127.0.0.1:PORT, in turn over CONNECTIONS that stay
    open, at most WINDOW in flight on each: 1 is one by one, more are pipelined (RFC 7766 section 6.2.1.1). Prints
-   answers, those with records, queries without an answer, and 0, as outside.c does. A connection that the server closes
-   is opened again; the queries in flight on it have no answer.
+   answers, those with records, and queries without an answer, as outside.c does. A connection that the server closes is
+   opened again; the queries in flight on it have no answer.
 
    The program never sleeps, so that the server does not spend time on waking it up. */
 #define _GNU_SOURCE
@@ -104,6 +104,6 @@ int main(int argc, char **argv) {
                 heard = now();
         }
     }
-    printf("%lu %lu %ld 0\n", answers, with_records, lost + all_waiting(count));
+    printf("%lu %lu %ld\n", answers, with_records, lost + all_waiting(count));
     return 0;
 }

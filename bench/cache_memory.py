@@ -11,6 +11,7 @@ from random import Random
 from time import monotonic
 from typing import Final
 
+from bench.proc import resident_megabytes
 from topodns.dns.message import Flag, Response, RRset
 from topodns.dns.rrtype import RRType
 from topodns.dns.wire_reader import read_query
@@ -75,21 +76,16 @@ def _fill_hot(ageing: bool) -> tuple[PacketCache, int]:
     return table, table.octets
 
 
-def _resident() -> int:
-    with open("/proc/self/statm", encoding="ascii") as file:
-        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-
 def _measure(what: str, fill: Callable[[], tuple[SegmentedLru | FailureCache | PacketCache, int]]) -> None:
     """Fill a table and print its figures, in a process of its own, as memory freed before would serve this table."""
     if (child := os.fork()) != 0:
         os.waitpid(child, 0)
         return
     gc.collect()
-    before = _resident()
+    before = resident_megabytes(os.getpid())
     table, counted = fill()
     gc.collect()
-    taken = _resident() - before
+    taken = (resident_megabytes(os.getpid()) - before) * 1e6
     each = len(table)
     print(f"{what:<28} {each:>6} entries: {taken / each:>5.0f} octets each resident, {counted / each:>5.0f} counted")
     os._exit(0)

@@ -1,4 +1,4 @@
-"""The cluster of `make bench`, as Kubernetes manifests: 30 nodes in 3 topology zones, 2,000 Services.
+"""The cluster of most benchmarks, as Kubernetes manifests: 30 nodes in 3 topology zones, 2,000 Services.
 
 Half of the Services have a ClusterIP, half are headless under a topology policy. Two more share another policy and
 differ in size only: MANY with 5,000 endpoints and FEW with 10. Each has exactly one endpoint on each of the first ten

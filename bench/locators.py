@@ -15,6 +15,7 @@ from ipaddress import ip_address
 from time import thread_time
 from typing import Any, Final
 
+from bench.proc import resident_megabytes
 from topodns.cluster.decode.stream import Listed, read_listed
 from topodns.cluster.model import Kind, NodeLocator, Replaced, Upserted
 from topodns.cluster.state import ClusterState
@@ -66,12 +67,12 @@ def measure(kind: Kind) -> str:
     make, method = KINDS[kind]
     lines = [json.dumps(each).encode() for each in make()]
     gc.disable()
-    before, begun = _resident(), thread_time()
+    before, begun = resident_megabytes(os.getpid()), thread_time()
     state = ClusterState(frozenset({kind}))
     listed = (read_listed(kind, line) for line in lines)
     state.apply(Replaced(kind, tuple(each.object for each in listed if isinstance(each, Listed))), 0)
     taken = thread_time() - begun
-    held = _resident() - before
+    held = resident_megabytes(os.getpid()) - before
     locator = ClientLocator(state, [method])
     clients = [ip_address(_address(number)).packed for number in range(0, NODES * PER_NODE, 7)]
     begun = thread_time()
@@ -93,12 +94,6 @@ def _update_cost(state: ClusterState, kind: Kind) -> str:
         one = replace(one, pod_ips=(*one.pod_ips[1:], ip_address(0x0B000000 + number).packed))
         state.apply(Upserted(one), 0)
     return f" {(thread_time() - begun) / UPDATES * 1e6:8.1f}"
-
-
-def _resident() -> float:
-    """MB."""
-    with open("/proc/self/statm") as statm:
-        return int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 if __name__ == "__main__":

@@ -3,27 +3,24 @@
    The upstream answers on 127.0.0.1:PORT, over UDP and pipelined TCP: queries for A with 192.0.2.1 and a TTL of 300,
    all others with NODATA of the same TTL.
 
-   A line on stdin, "ADDRESS PORT FILE WINDOW SILENCE", is a command to the clients: send each query of FILE
-   (questions.h) once to the resolver at ADDRESS and PORT, at most WINDOW in flight; in the first SILENCE seconds the
-   upstream answers nothing. The result is a line on stdout with four numbers: answers, those with records, queries
-   without an answer, and queries for A that the upstream got.
+   A line on stdin, "ADDRESS PORT FILE WINDOW", is a command to the clients: send each query of FILE (questions.h) once
+   to the resolver at ADDRESS and PORT, at most WINDOW in flight, from the query's own source address (IP_PKTINFO). The
+   result is a line on stdout with three numbers: answers, those with records, and queries without an answer.
 
    Both are one process, so that neither waits for the other on their core. It never sleeps while queries are in flight,
    so that the resolver does not spend time on waking it up. */
 #define _GNU_SOURCE
-#include "batches.h"
+#include "questions.h"
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
-enum { FILES = 2048, ROOM = 16384, QUESTION_TYPE_A = 1 };
+enum { BATCH = 64, SIZE = 4096, FILES = 2048, ROOM = 16384, QUESTION_TYPE_A = 1 };
 static const double PATIENCE = 5, LIMIT = 15; /* seconds without an answer; seconds in which queries are sent */
 
 static int events, upstream, listener; /* file descriptors */
 static uint8_t pending[FILES][ROOM];   /* of each connection to the upstream: an incomplete message */
 static size_t pending_size[FILES];
-static unsigned long asked_upstream;
-static double silent_until;
 
 static struct sockaddr_in resolver = {.sin_family = AF_INET};
 
@@ -48,7 +45,6 @@ static size_t answer(uint8_t *message, size_t length) {
     if (at > length)
         return 0;
     int is_address = message[at - 4] == 0 && message[at - 3] == QUESTION_TYPE_A, has_opt = message[11] != 0;
-    asked_upstream += is_address;
     message[2] = (message[2] & 0x79) | 0x80;
     message[3] = 0x80;
     message[7] = is_address;
@@ -124,7 +120,6 @@ static void accept_connection(void) {
 static int serve(int timeout) {
     struct epoll_event ready[BATCH];
     int count = epoll_wait(events, ready, BATCH, timeout), has_command = 0;
-    int silent = silent_until > 0 && now() < silent_until;
 
     for (int i = 0; i < count; i++) {
         int fd = ready[i].data.fd;
@@ -132,8 +127,6 @@ static int serve(int timeout) {
             has_command = 1;
         else if (fd == listener)
             accept_connection();
-        else if (silent)
-            continue;
         else if (fd == upstream)
             answer_datagrams();
         else if (answer_stream(fd) < 0)
@@ -164,9 +157,35 @@ static void open_upstream(int port) {
 
 /* The clients. */
 
-static void count_answer(const uint8_t *message) {
-    answers++;
-    with_records += has_records(message);
+/* Sends `count` queries, from the one at `first` on, each from its own source; returns the number the kernel took. */
+static int ask(int sock, size_t first, int count) {
+    static struct mmsghdr messages[BATCH];
+    static struct iovec spans[BATCH];
+    static Control controls[BATCH];
+
+    for (int i = 0; i < count; i++)
+        address_from_source(&messages[i].msg_hdr, &spans[i], &controls[i], &resolver, questions[(first + i) % total]);
+    int sent = sendmmsg(sock, messages, count, 0);
+    return sent > 0 ? sent : 0;
+}
+
+/* Reads and counts the answers that have arrived; returns the number of messages. */
+static int take_answers(int sock) {
+    static uint8_t data[BATCH][SIZE];
+    static struct mmsghdr messages[BATCH];
+    static struct iovec spans[BATCH];
+
+    for (int i = 0; i < BATCH; i++) {
+        spans[i] = (struct iovec){data[i], SIZE};
+        messages[i].msg_hdr = (struct msghdr){.msg_iov = &spans[i], .msg_iovlen = 1};
+    }
+    int came = recvmmsg(sock, messages, BATCH, MSG_DONTWAIT, NULL);
+    for (int i = 0; i < came; i++)
+        if (messages[i].msg_len >= HEADER) {
+            answers++;
+            with_records += has_records(data[i]);
+        }
+    return came > 0 ? came : 0;
 }
 
 /* Sends all queries of the file, `window` in flight; returns the number of those without an answer. */
@@ -182,12 +201,12 @@ static long ask_all(int sock, long window) {
             return waiting;
         long count = window - waiting < BATCH ? window - waiting : BATCH, left = total - asked;
         if (more && count > 0) {
-            int sent = ask(sock, &resolver, asked, count < left ? count : left);
+            int sent = ask(sock, asked, count < left ? count : left);
             asked += sent;
             waiting += sent;
         }
         serve(0);
-        int came = take_answers(sock, count_answer);
+        int came = take_answers(sock);
         waiting -= came;
         if (came)
             heard = time;
@@ -198,19 +217,17 @@ static void run_command(const char *line) {
     int port;
     long window;
     char address[INET_ADDRSTRLEN], path[SIZE];
-    double silence;
 
-    if (sscanf(line, "%15s %d %4095s %ld %lf", address, &port, path, &window, &silence) != 5 || load(path) < 0 ||
+    if (sscanf(line, "%15s %d %4095s %ld", address, &port, path, &window) != 4 || load(path) < 0 ||
         inet_pton(AF_INET, address, &resolver.sin_addr) != 1)
         exit(2);
     int sock = socket(AF_INET, SOCK_DGRAM, 0), room = 4 << 20;
     setsockopt(sock, SOL_SOCKET, SO_RCVBUF, &room, sizeof room);
     resolver.sin_port = htons(port);
-    answers = with_records = asked_upstream = 0;
-    silent_until = silence > 0 ? now() + silence : 0;
+    answers = with_records = 0;
     long lost = ask_all(sock, window);
     close(sock);
-    printf("%lu %lu %ld %lu\n", answers, with_records, lost, asked_upstream);
+    printf("%lu %lu %ld\n", answers, with_records, lost);
     fflush(stdout);
 }
 

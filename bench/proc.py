@@ -3,13 +3,12 @@
 import os
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
-
-from bench.progress import say
 
 ANSWER_WITHIN: Final = 30.0  # seconds from the start of a process to its first answer, at most
 
@@ -17,6 +16,11 @@ _RETRY: Final = 0.005
 _LOOK_EVERY: Final = 0.25  # seconds
 _BUSY: Final = 0.25  # of a core; a client that sends 500 queries a second makes a server use a twentieth
 _QUIET_LOOKS: Final = 5  # in a row, after which a process counts as idle
+
+
+def say(line: str) -> None:
+    """Print a line on standard error while a bench runs; its figures are on standard output."""
+    print(line, file=sys.stderr, flush=True)
 
 
 class NoAnswer(Exception):
@@ -88,25 +92,41 @@ def free_port() -> int:
     raise NoAnswer("no port is free over both UDP and TCP")
 
 
-def wait_for_answer(process: subprocess.Popen[str], port: int, message: bytes, within: float = ANSWER_WITHIN) -> None:
-    """Send this message to 127.0.0.1 over UDP, repeatedly, until the process answers. Raises NoAnswer."""
+def until(condition: Callable[[], object], what: str, within: float = ANSWER_WITHIN, pause: float = 0.05) -> None:
+    """Return once the condition is true. Raises NoAnswer, with `what` it is, after `within` seconds."""
     deadline = time.monotonic() + within
+    while not condition():
+        if time.monotonic() > deadline:
+            raise NoAnswer(f"not within {within:g} s: {what}")
+        time.sleep(pause)
+
+
+def wait_for_answer(
+    process: "subprocess.Popen[str]",
+    port: int,
+    message: bytes,
+    within: float = ANSWER_WITHIN,
+    with_records: bool = False,
+    address: str = "127.0.0.1",
+) -> None:
+    """Send this message over UDP, repeatedly, until the process answers (with records, if so wanted). Raises NoAnswer.
+
+    `address` and `port` are the process's.
+    """
+
+    def answers() -> bool:
+        if process.poll() is not None:
+            problem = process.stderr.read() if process.stderr is not None else ""
+            raise NoAnswer(f"{process.args!r} ended with status {process.returncode}\n{problem}")
+        with suppress(TimeoutError, ConnectionRefusedError):
+            sock.send(message)
+            return sock.recv(65535)[6:8] != b"\0\0" or not with_records  # ANCOUNT, RFC 1035 section 4.1.1
+        return False
+
     with socket.socket(type=socket.SOCK_DGRAM) as sock:
-        sock.connect(("127.0.0.1", port))
+        sock.connect((address, port))
         sock.settimeout(_RETRY)
-        while time.monotonic() < deadline:
-            if process.poll() is not None:
-                problem = process.stderr.read() if process.stderr is not None else ""
-                raise NoAnswer(f"{process.args!r} ended with status {process.returncode}\n{problem}")
-            try:
-                sock.send(message)
-                sock.recv(65535)
-                return
-            except TimeoutError:
-                continue
-            except ConnectionRefusedError:
-                time.sleep(_RETRY)
-    raise NoAnswer(f"{process.args!r} does not answer")
+        until(answers, f"an answer of {process.args!r}", within, _RETRY)
 
 
 def wait_until_quiet(pids: Sequence[int], within: float, check: Callable[[], None] = lambda: None) -> None:

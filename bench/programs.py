@@ -1,23 +1,50 @@
-"""The other DNS servers on this machine: CoreDNS, built once where Go is, and Debian's unbound, BIND and NSD."""
+"""The programs that are measured: topodns, CoreDNS, built once where Go is, and Debian's unbound, BIND and NSD."""
 
 import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from bench.compile import CACHE
+from bench.proc import free_port
+
+Command = tuple[str | Path, ...]
 
 COREDNS: Final = "1.14.7"
+TOPODNS: Final[Command] = (sys.executable, "-m", "topodns")
 
+_HERE: Final = "127.0.0.1"
 _BUILT: Final = CACHE / f"coredns-{COREDNS}" / "coredns"
 _OF_KUBELAB: Final = (CACHE.parents[1] / "kubelab" / "programs", f"coredns-{COREDNS}-*/coredns")
 _PACKAGES: Final = {"unbound": ("unbound", "-V"), "named": ("bind9", "-v"), "nsd": ("nsd", "-v")}
 _NAMES: Final = {"unbound": "unbound", "named": "BIND", "nsd": "NSD"}
 _VERSION: Final = re.compile(r"\d+(\.\d+)+")
+
+
+def server_command(corefile: Path, port: int, program: Command = TOPODNS) -> Command:
+    """The command of a server that reads this Corefile and answers on this port."""
+    return (*program, "-conf", corefile, "-dns.port", str(port))
+
+
+def node_cache_command(
+    template: Path, port: int, *flags: str, program: Command = TOPODNS, address: str = _HERE, server: str = _HERE
+) -> Command:
+    """The command of topodns's node cache with this template, on this address and port, without a link and rules.
+
+    `server`: the address of the cluster DNS. Other files are beside the template.
+    """
+    return (
+        *("env", f"KUBE_DNS_UPSTREAM_SERVICE_HOST={server}", *program, "node-cache", *flags),
+        *(f"-localip={address}", f"-dns.port={port}", "-setupinterface=false", "-setupiptables=false"),
+        *("-upstreamsvc=kube-dns-upstream", f"-kubednscm={template.parent / 'kube-dns'}"),
+        *(f"-basecorefile={template}", f"-conf={template.parent / 'Corefile.made'}"),
+        f"-metrics-listen-address={address}:{free_port()}",
+    )
 
 
 class Program(NamedTuple):

@@ -24,8 +24,7 @@ from bench.compare.report import beside_servers, by_interpreter, renew
 from bench.compare.rounds import Rounds, Testbed
 from bench.compile import compiled
 from bench.outside import outside
-from bench.proc import NoAnswer, cores, go_first
-from bench.progress import say
+from bench.proc import NoAnswer, cores, go_first, say
 from bench.scale.stand_in import stand_in
 
 ROUNDS: Final = 5

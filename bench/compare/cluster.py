@@ -1,7 +1,7 @@
 """The cluster of the comparison, as Kubernetes objects and as static zones with the same names.
 
-It is that of `make bench` and two headless Services without topology keys, of 100 and of 1,000 endpoints. Names of Pods
-are those of `pods insecure`, where each address has one; the zones have those of the loads.
+It is that of `bench.cluster` and two headless Services without topology keys, of 100 and of 1,000 endpoints. Names of
+Pods are those of `pods insecure`, where each address has one; the zones have those of the loads.
 """
 
 from collections import defaultdict
@@ -27,7 +27,7 @@ ORIGIN: Final = "cluster.local"
 SIZES: Final = (100, 1_000)
 TTL: Final = 30  # seconds, as in kubeadm's Corefile
 
-_PLACE: Final = SERVICES * ENDPOINTS_EACH + MANY_ENDPOINTS + NODES_WITH_ONE  # of endpoints that `make bench` has
+_PLACE: Final = SERVICES * ENDPOINTS_EACH + MANY_ENDPOINTS + NODES_WITH_ONE  # of endpoints that `bench.cluster` has
 
 
 def sized_name(endpoints: int) -> str:

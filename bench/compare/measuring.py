@@ -1,6 +1,7 @@
 """One measurement: a load is sent, and the server's CPU time for each answer is read from /proc."""
 
 import os
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,13 +11,13 @@ from typing import Final, NamedTuple
 from bench.compare.figures import Latency, Reading, is_disturbed
 from bench.compare.loads import Load, Method
 from bench.compile import compiled
-from bench.load import Target, ask_by_dnsperf
 from bench.outside import Outcome, Outside
 from bench.proc import NoAnswer, cpu_seconds, output_of, waiting_seconds
 
 RATE: Final = 5_000  # queries a second, for latencies
 
 _CONNECTIONS: Final = 20
+_DNSPERF_COMPLETED: Final = re.compile(r"Queries completed:\s+(\d+)")
 _WINDOW: Final = {Method.ONE_BY_ONE: 1, Method.PIPELINED: 32}  # queries in flight on each
 
 
@@ -94,16 +95,12 @@ class Generators:
         if load.warm_up is not None:
             self.warm_up(server, load.warm_up)
         before = server.usage()
-        if load.method is Method.DNSPERF:
-            each, outcome = self._by_dnsperf(server, load), None
-            used = server.usage().since(before)
-        else:
-            outcome = self._send(server, load)
-            used = server.usage().since(before)
-            each = used.cpu * 1e6 / max(1, outcome.answers)
+        outcome = None if load.method is Method.DNSPERF else self._send(server, load)
+        answers = self._by_dnsperf(server, load) if outcome is None else max(1, outcome.answers)
+        used = server.usage().since(before)
         if outcome is not None and check:
             _check(server, load, outcome)
-        return Reading(each, used.disturbed)
+        return Reading(used.cpu * 1e6 / answers, used.disturbed)
 
     def latency(self, server: Running, questions: Path, seconds: float) -> tuple[Latency, bool]:
         """(The latency of RATE queries a second, sent evenly for so long; whether other programs disturbed it)."""
@@ -123,12 +120,15 @@ class Generators:
         command = (self._tools.ask_tcp, str(server.port), load.file, str(_CONNECTIONS), str(window))
         return Outcome(*map(int, output_of(command, self._core).split()))
 
-    def _by_dnsperf(self, server: Running, load: Load) -> float:
+    def _by_dnsperf(self, server: Running, load: Load) -> int:
+        """The number of queries that dnsperf completed in a second, all from one address."""
         assert self._tools.dnsperf is not None, "see can_send"
-        (pid,) = server.pids
-        target = Target(pid, server.port, self._core)
-        spent, _ = ask_by_dnsperf(self._tools.dnsperf, target, load.file, "127.0.0.1")
-        return spent
+        options = ("-d", load.file, "-a", "127.0.0.1", "-c", "4", "-q", "500", "-l", "1")
+        printed = output_of((self._tools.dnsperf, "-s", "127.0.0.1", "-p", str(server.port), *options), self._core)
+        completed = _DNSPERF_COMPLETED.search(printed)
+        if completed is None or completed[1] == "0":
+            raise NoAnswer(f"dnsperf completed no query:\n{printed}")
+        return int(completed[1])
 
 
 def _check(server: Running, load: Load, outcome: Outcome) -> None:

@@ -1,6 +1,11 @@
 """The figures of all rounds as text for each part of the documents, and the update of these documents."""
 
+import os
+import platform
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 from bench.compare.contenders import FLOOR, TOPODNS
@@ -24,7 +29,6 @@ from bench.compare.document import (
 from bench.compare.figures import Spread, median_latency
 from bench.compare.interpreters import image_interpreter
 from bench.compare.loads import Row
-from bench.compare.machine import description
 from bench.compare.plot import Line, svg
 from bench.compare.rounds import Found
 from bench.programs import COREDNS
@@ -80,7 +84,7 @@ def _conditions(found: Found, rounds: int, more: str) -> str:
             f"a short run of fewer queries than the rows say, on a machine with other work: {found.figures.dropped} "
             "measurements were disturbed and are in the figures, which only a whole run replaces"
         )
-    return wrapped(f"{description()}{more}. Rounds: {rounds}; {disturbed}.")
+    return wrapped(f"{_machine()}{more}. Rounds: {rounds}; {disturbed}.")
 
 
 def _plotted(found: Found, servers: Sequence[str]) -> Iterator[Line]:
@@ -89,3 +93,28 @@ def _plotted(found: Found, servers: Sequence[str]) -> Iterator[Line]:
         spreads = {server: spread for server, spread in of_row.items() if spread is not None}
         if spreads:
             yield Line(row.value, spreads)
+
+
+def _machine() -> str:
+    """Date, commit, processor, kernel."""
+    when = datetime.now(UTC).date().isoformat()
+    cores = os.cpu_count()
+    system = f"{cores} cores of {_processor()}, Linux {platform.release()}"
+    return f"{when}, commit {_commit()}: {system}"
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
+def _commit() -> str:
+    """The short hash; "unknown" outside of a repository."""
+    command = ("git", "-C", ROOT, "rev-parse", "--short", "HEAD")
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return "unknown"
+    return done.stdout.strip() or "unknown"

@@ -1,6 +1,5 @@
 """A round: for each part of the table every server is started once, one after the other, and its loads are measured."""
 
-import socket
 import tempfile
 import time
 from collections import defaultdict
@@ -11,14 +10,14 @@ from pathlib import Path
 from typing import Final
 
 from bench.cluster import headless_names
-from bench.compare.contenders import Contender
+from bench.compare.contenders import Contender, Mode, Place
 from bench.compare.figures import Changes, Figures, Latency
 from bench.compare.loads import LOOPBACK, Load, Loads, Method, Row
 from bench.compare.measuring import Generators, Running, WrongAnswers
 from bench.outside import Outside
 from bench.proc import NoAnswer, free_port, running, wait_for_answer
+from bench.programs import Command
 from bench.questions import HOT_NAMES, Question
-from bench.resolvers import Command, Mode, Place
 from bench.scale.stand_in import Key, StandIn
 
 CHANGES: Final = (Changes(0), Changes(20), Changes(200, queried=False), Changes(200))
@@ -26,7 +25,6 @@ KNOWN: Final = Question(LOOPBACK, "web999.ns19.svc.cluster.local")  # of the las
 OUTSIDE: Final = Question(LOOPBACK, "start.example.com")
 
 _READY_WITHIN: Final = 120.0  # seconds, enough for a machine with much other work
-_PAUSE: Final = 0.05
 
 Start = Callable[[Place], Command]
 
@@ -100,10 +98,10 @@ class Rounds:
 
     def _measure_forwarding(self, contender: Contender, mode: Mode) -> None:
         rows = [row for row, its_mode in contender.modes.items() if its_mode is mode]
-        resolver = contender.resolver
-        if not rows or resolver is None:
+        forwarding = contender.forwarding
+        if not rows or forwarding is None:
             return
-        with self._serving(contender.title, lambda place: resolver.command(mode, place), OUTSIDE) as server:
+        with self._serving(contender.title, lambda place: forwarding(place, mode), OUTSIDE) as server:
             self._testbed.generators.warm_up(server, self._loads.fresh)
             for row in rows:
                 self._measure(server, self._loads.cached if row is Row.CACHED else self._loads.forwarded[row])
@@ -152,9 +150,7 @@ class Rounds:
             place = Place(Path(folder), free_port(), testbed.outside.upstream_port, testbed.api.url)
             with running(start(place), testbed.core) as process:
                 message = OUTSIDE.message if known is None else known.message
-                wait_for_answer(process, place.port, message, _READY_WITHIN)
-                if known is not None:
-                    _wait_for_records(title, place.port, known.message)
+                wait_for_answer(process, place.port, message, _READY_WITHIN, with_records=known is not None)
                 time.sleep(settling)
                 yield Running(title, (process.pid,), place.port, testbed.core)
 
@@ -168,19 +164,3 @@ def change_slices(api: StandIn, changes: Changes, seconds: float) -> None:
         slices.append((namespace, f"{label}-0"))
     rounds = int(changes.rate * seconds)
     api.control("churn", slices=slices, network=None, rounds=rounds, batch=1, every=1 / changes.rate)
-
-
-def _wait_for_records(title: str, port: int, message: bytes) -> None:
-    deadline = time.monotonic() + _READY_WITHIN
-    with socket.socket(type=socket.SOCK_DGRAM) as sock:
-        sock.connect(("127.0.0.1", port))
-        sock.settimeout(1)
-        while time.monotonic() < deadline:
-            sock.send(message)
-            try:
-                if sock.recv(4096)[6:8] != b"\0\0":  # ANCOUNT, RFC 1035 section 4.1.1
-                    return
-            except TimeoutError:
-                continue
-            time.sleep(_PAUSE)
-    raise NoAnswer(f"{title} does not know the cluster after {_READY_WITHIN:g} s")

@@ -11,7 +11,7 @@ from typing import Final
 
 from bench.guard.figures import FIGURES, Figures, gains, problems, read_figures, write_figures
 from bench.guard.paths import Counted, count_all
-from bench.progress import say
+from bench.proc import say
 
 _VERSION: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 _SHOWN: Final = 40  # functions of a path

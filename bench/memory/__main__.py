@@ -10,8 +10,7 @@ from bench.memory.cluster import Taken, measure
 from bench.memory.fit import Formula, fit
 from bench.memory.grid import THINGS, Point, checked, fitted
 from bench.memory.use import node_cache_lines, server_lines
-from bench.proc import NoAnswer
-from bench.progress import say
+from bench.proc import NoAnswer, say
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ The API server is the stand-in of `bench/scale`. The Corefile is the chart's, wi
 """
 
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,9 +18,11 @@ from bench.proc import (
     peak_megabytes,
     resident_megabytes,
     running,
+    until,
     wait_for_answer,
     wait_until_quiet,
 )
+from bench.programs import server_command
 from bench.questions import Question
 from bench.scale.servers import TOPODNS
 from bench.scale.stand_in import StandIn, stand_in
@@ -53,7 +54,6 @@ _COREFILE: Final = """\
 }}
 """
 _QUESTION: Final = Question(inet_aton("127.0.0.1"), f"{service_name(1)}.{namespace_name(0)}.svc.cluster.local")
-_LOOK_EVERY: Final = 0.25  # seconds
 
 
 class Taken(NamedTuple):
@@ -91,7 +91,7 @@ def _server(folder: Path, api: StandIn, uses: Sequence[str], core: int) -> Itera
             unused=free_port(),
         )
     )
-    with running(TOPODNS.command(corefile, port), core) as process:
+    with running(server_command(corefile, port), core) as process:
         wait_for_answer(process, port, _QUESTION.message, KNOWN_WITHIN)
         yield process.pid
 
@@ -100,7 +100,5 @@ def _list_again(pid: int, api: StandIn, kinds: int) -> None:
     """End every watch so that all kinds are listed again, and wait until that is done."""
     forget_peak(pid)
     api.control("relist")
-    deadline = time.monotonic() + KNOWN_WITHIN
-    while api.control("lists") < kinds and time.monotonic() < deadline:
-        time.sleep(_LOOK_EVERY)
+    until(lambda: api.control("lists") >= kinds, "the second lists of all kinds", KNOWN_WITHIN)
     wait_until_quiet((pid, api.pid), KNOWN_WITHIN)

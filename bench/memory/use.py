@@ -4,7 +4,6 @@ Each figure is of a process of its own, since memory that one use has freed woul
 """
 
 import socket
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -14,6 +13,7 @@ from typing import Final, NamedTuple
 from bench.memory.fit import fit
 from bench.outside import Outside, outside
 from bench.proc import cores, free_port, peak_megabytes, resident_megabytes, running, wait_for_answer, wait_until_quiet
+from bench.programs import Command, node_cache_command, server_command
 from bench.questions import Question, write_questions
 from tests.support.node_cache_template import node_template
 from topodns.dns.rrtype import TYPE_NAMES, RRType
@@ -147,7 +147,7 @@ def _node(octets: int, count: int) -> tuple[float, float]:
             return empty, serving.resident
 
 
-def _node_command(folder: Path, upstream: int, octets: int) -> tuple[list[str], int]:
+def _node_command(folder: Path, upstream: int, octets: int) -> tuple[Command, int]:
     """(The command of a node cache without a link and rules, its port)."""
     port, capacities = free_port(), "{\n        success 99840\n        denial 99840\n    }"
     template = (
@@ -162,13 +162,9 @@ def _node_command(folder: Path, upstream: int, octets: int) -> tuple[list[str], 
         .replace("__PILLAR__CLUSTER__DNS__", f"127.0.0.1:{upstream}")
         .replace("__PILLAR__UPSTREAM__SERVERS__", f"127.0.0.1:{upstream}")
     )
-    (folder / "Corefile.base").write_text(template)
-    flags = [
-        "-localip=127.0.0.1", f"-dns.port={port}", "-setupinterface=false", "-setupiptables=false",
-        f"-basecorefile={folder}/Corefile.base", f"-kubednscm={folder}/kube-dns", f"-cache-octets={octets}",
-        f"-metrics-listen-address=127.0.0.1:{free_port()}",
-    ]  # fmt: skip
-    return [sys.executable, "-m", "topodns", "node-cache", *flags], port
+    path = folder / "template"
+    path.write_text(template)
+    return node_cache_command(path, port, f"-cache-octets={octets}"), port
 
 
 @contextmanager
@@ -177,13 +173,12 @@ def _server(upstream: int = 0) -> Iterator[tuple[Serving, Outside]]:
     with tempfile.TemporaryDirectory(prefix="topodns-bench-") as folder, outside() as peers:
         corefile, port = Path(folder) / "Corefile", free_port()
         corefile.write_text(_COREFILE.format(upstream=upstream or peers.upstream_port))
-        command = [sys.executable, "-m", "topodns", "-conf", str(corefile), "-dns.port", str(port)]
-        with _started(command, port, Path(folder)) as serving:
+        with _started(server_command(corefile, port), port, Path(folder)) as serving:
             yield serving, peers
 
 
 @contextmanager
-def _started(command: Sequence[str], port: int, folder: Path) -> Iterator[Serving]:
+def _started(command: Command, port: int, folder: Path) -> Iterator[Serving]:
     with running(command, cores()[0]) as process:
         wait_for_answer(process, port, Question(_CLIENT, "version.bind").message)
         yield Serving(process.pid, port, folder)

@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from bench.node_cache.cost import cpu, memory
-from bench.node_cache.faults import crash, gone_servers, repair, restarted_server
 from bench.node_cache.figures import Figures
-from bench.node_cache.lifecycle import start_and_stop, upgrades
+from bench.node_cache.instance import Subject, subjects
+from bench.node_cache.scenarios import crash, gone_servers, repair, restarted_server, start_and_stop, upgrades
 from bench.node_cache.scene import Scene, scene
-from bench.node_cache.subjects import Subject, subjects
-from bench.proc import NoAnswer, cores, go_first
-from bench.progress import say
+from bench.proc import NoAnswer, cores, go_first, say
 from bench.scale.sheet import Sheet
 from tests.support.namespaced_node import why_impossible
 

@@ -14,9 +14,8 @@ from string import ascii_lowercase
 from typing import Final
 
 from bench.node_cache.figures import Figures, Line
-from bench.node_cache.instance import Instance, wait_for
+from bench.node_cache.instance import Instance, template, wait_for
 from bench.node_cache.scene import START_PATIENCE, Scene
-from bench.node_cache.subjects import template
 from bench.outside import Outside, outside
 from bench.proc import NoAnswer, cpu_seconds, pinned_to, resident_megabytes, waiting_seconds
 from bench.questions import Question, write_questions

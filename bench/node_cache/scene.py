@@ -1,23 +1,29 @@
-"""A node with a pod, two servers of the cluster DNS behind a kube-proxy, and the instances of a node cache on it."""
+"""A node, a pod and its queries, two servers of the cluster DNS behind a kube-proxy, and instances of a node cache."""
 
 import os
+import socket
 import subprocess
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from itertools import count
+from itertools import count, cycle, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from bench.node_cache.instance import Instance, InstanceFiles, wait_for
-from bench.node_cache.pod import answers
-from bench.node_cache.subjects import LINK, Subject, template
+from bench.node_cache.instance import LINK, Instance, InstanceFiles, Subject, template, wait_for
 from bench.proc import NoAnswer
+from tests.support.dns_messages import query
 from tests.support.namespaced_cluster import UPSTREAM_SERVICE, NodeScene, node_scene
-from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, namespace
+from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, Namespace, namespace
 from tests.support.node_processes import ClusterServer, cluster_dns
+from tests.support.stub_resolver_load import Outcome, Question, asking, fresh_names
 
+RATE: Final = 1_000.0  # queries a second of a pod
 START_PATIENCE: Final = 30.0  # seconds
+
+_HOT: Final = tuple(islice(fresh_names(), 50))
+_AT_ONCE: Final = 0.02  # seconds for the answer to a query that is repeated until it is answered
 
 _counter = count(1)
 
@@ -103,4 +109,33 @@ def _has_dummy() -> bool:
     with namespace("probe") as probe, suppress(subprocess.CalledProcessError):
         probe.run("ip", "link add probe type dummy")
         return True
+    return False
+
+
+def hot() -> Iterator[Question]:
+    """The same 50 queries, repeated without end."""
+    return cycle(_HOT)
+
+
+def ask_all(pod: Namespace, server: str, questions: Sequence[Question]) -> Outcome:
+    """Send each query once, at RATE, from the pod to this server (an IPv4 address); the results."""
+    with asking(pod, (server,), RATE, lambda: cycle(questions)) as outcome:
+        while len(outcome.asked) < len(questions):
+            time.sleep(0.01)
+    return Outcome(outcome.asked[: len(questions)])
+
+
+def outage(outcome: Outcome, moment: float) -> float | None:
+    """Seconds from `moment` (monotonic) to the last failed query: 0.0 if none failed, None if none later succeeded."""
+    last = max((each.sent for each in outcome.asked if not each.right), default=moment)
+    return max(0.0, last - moment) if outcome.right_after(last) else None
+
+
+def answers(where: Namespace, server: str) -> bool:
+    """Whether a query from this namespace to this server gets the right answer within 20 ms."""
+    with where.entered(), socket.socket(type=socket.SOCK_DGRAM) as sock, suppress(OSError):
+        sock.settimeout(_AT_ONCE)
+        sock.connect((server, 53))
+        sock.send(query(f"{_HOT[0].name} A"))
+        return sock.recv(4096).endswith(socket.inet_aton(_HOT[0].right))
     return False

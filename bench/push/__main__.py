@@ -11,10 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from bench.proc import NoAnswer, cores, cpu_seconds, resident_megabytes
-from bench.progress import say
+from bench.proc import NoAnswer, cores, cpu_seconds, resident_megabytes, say, until
 from bench.push.prober import Prober, Shown
-from bench.push.scene import NODES, TTL, cluster, node_cache, query_name, server, sessions, slice_of, until
+from bench.push.scene import NODES, PATIENCE, TTL, cluster, node_cache, query_name, server, sessions, slice_of
 from bench.scale.clients import Latencies
 from bench.scale.sheet import Sheet
 from tests.support.fake_api.server import running as running_api
@@ -75,7 +74,7 @@ def _measure(sheet: Sheet, run: Run) -> None:
             Shown(stack.enter_context(node_cache(directory / title, upstream, title == _PUSH, other_core, run.ttl)))
             for title in (_PUSH, _TTL)
         ]
-        until(partial(_all_subscribed, made), "the subscriptions of the cache")
+        until(partial(_all_subscribed, made), "all subscriptions of the cache", PATIENCE)
         pid = upstream.process.pid
         memory = [resident_megabytes(pid)]
         others = stack.enter_context(sessions(upstream, run.caches - 1, names, other_core))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from bench.push.scene import Program, query_name, question
+from bench.push.scene import Program, query
 
 _LOOK_EVERY: Final = 0.001  # seconds between two queries for one change
 _NAMES_EACH: Final = 20  # queries a millisecond to one cache, at most
@@ -43,7 +43,7 @@ class Shown:
         self.sock.setblocking(False)
 
     def ask(self, number: int) -> None:
-        self.sock.send(question(query_name(number), number))
+        self.sock.send(query(number))
 
     def take(self) -> None:
         """Read all answers that have arrived, and note the changes that they have."""

@@ -1,18 +1,19 @@
 """The cluster that changes, its server, and two node caches of one node: with `push`, and with TTLs alone."""
 
-import os
-import socket
 import subprocess
 import sys
-import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from socket import inet_aton
 from typing import Final
 
-from bench.proc import NoAnswer, free_port, pinned_to, running
+from bench.proc import NoAnswer, free_port, pinned_to, running, wait_for_answer
+from bench.programs import node_cache_command, server_command
+from bench.questions import Question
 from tests.support.api_objects import Object, endpoint_slice, namespace, node, service
 from tests.support.fake_api.server import FakeApi
 
@@ -33,7 +34,6 @@ cluster.local {{
     topology
     push
     prometheus {host}:{metrics}
-    ready {host}:{ready}
 }}
 """
 # As the chart's, without the parts that need a node's network.
@@ -98,37 +98,15 @@ class Program:
         return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith((f"{name} ", f"{name}{{")))
 
 
-def until(condition: Callable[[], bool], what: str, pause: float = 0.05) -> None:
-    """Return once the condition holds. Raises NoAnswer after PATIENCE seconds."""
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        if time.monotonic() > deadline:
-            raise NoAnswer(f"not within {PATIENCE:g} s: {what}")
-        time.sleep(pause)
-
-
 @contextmanager
 def server(directory: Path, api: FakeApi, core: int, ttl: int) -> Iterator[Program]:
-    """The cluster DNS, alone on its core, once it is ready."""
-    port, metrics, ready = free_port(), free_port(), free_port()
+    """The cluster DNS, alone on its core, once it knows the cluster."""
+    port, metrics = free_port(), free_port()
     corefile = directory / "Corefile"
-    corefile.write_text(_COREFILE.format(host=HOST, url=api.url, ttl=ttl, metrics=metrics, ready=ready))
-    command = (sys.executable, "-m", "topodns", "-conf", corefile, "-dns.port", str(port))
-    with running(command, core) as process:
-        program = Program(process, HOST, port, metrics)
-        until(lambda: _is_ready(ready, process), "/ready of the server")
-        yield program
-
-
-def _is_ready(port: int, process: subprocess.Popen[str]) -> bool:
-    if process.poll() is not None:
-        assert process.stderr is not None
-        raise NoAnswer(f"the server has ended: {process.stderr.read()}")
-    try:
-        with urllib.request.urlopen(f"http://{HOST}:{port}/ready", timeout=1):
-            return True
-    except OSError:
-        return False
+    corefile.write_text(_COREFILE.format(host=HOST, url=api.url, ttl=ttl, metrics=metrics))
+    with running(server_command(corefile, port), core) as process:
+        wait_for_answer(process, port, query(0), PATIENCE, with_records=True, address=HOST)
+        yield Program(process, HOST, port, metrics)
 
 
 @contextmanager
@@ -136,53 +114,24 @@ def node_cache(directory: Path, upstream: Program, push: bool, core: int, ttl: i
     """A node cache of the first node."""
     directory.mkdir()
     address, port, metrics = f"127.62.2.{1 + push}", free_port(), free_port()
-    option = "push" if push else ""
-    (directory / "Corefile.base").write_text(
+    template = directory / "template"
+    template.write_text(
         _TEMPLATE.format(
-            port=port, ttl=ttl, push=option, server=upstream.port, source=node_address(0), address=address,
-            metrics=metrics,
+            port=port, ttl=ttl, push="push" if push else "", server=upstream.port, source=node_address(0),
+            address=address, metrics=metrics,
         )
     )  # fmt: skip
-    command = (
-        *(sys.executable, "-m", "topodns", "node-cache", f"-localip={address}", "-setupinterface=false"),
-        *("-setupiptables=false", f"-dns.port={port}", f"-basecorefile={directory}/Corefile.base"),
-        *(f"-conf={directory}/Corefile", f"-kubednscm={directory}/kube-dns", "-nodename=n0"),
-        "-upstreamsvc=kube-dns-upstream",
-        f"-metrics-listen-address={address}:{free_port()}",
-    )
-    before = os.environ.get(_VARIABLE)
-    os.environ[_VARIABLE] = upstream.address
-    try:
-        started = running(command, core)
-        with started as process:
-            program = Program(process, address, port, metrics)
-            until(lambda: _answers(program), "an answer of the node cache")
-            yield program
-    finally:
-        os.environ.pop(_VARIABLE) if before is None else os.environ.update({_VARIABLE: before})
+    command = node_cache_command(template, port, "-nodename=n0", address=address, server=upstream.address)
+    with running(command, core) as process:
+        wait_for_answer(process, port, query(0), PATIENCE, address=address)
+        yield Program(process, address, port, metrics)
 
 
-_VARIABLE: Final = "KUBE_DNS_UPSTREAM_SERVICE_HOST"
-
-
-def _answers(program: Program) -> bool:
-    if program.process.poll() is not None:
-        assert program.process.stderr is not None
-        raise NoAnswer(f"the node cache has ended: {program.process.stderr.read()}")
-    with socket.socket(type=socket.SOCK_DGRAM) as sock:
-        sock.settimeout(0.5)
-        sock.connect((program.address, program.port))
-        try:
-            sock.send(question(query_name(0)))
-            return bool(sock.recv(512))
-        except OSError:
-            return False
-
-
-def question(name: str, ident: int = 1) -> bytes:
-    """An A query."""
-    labels = b"".join(bytes((len(label),)) + label.encode() for label in name.split("."))
-    return ident.to_bytes(2, "big") + b"\1\0\0\1\0\0\0\0\0\0" + labels + b"\0\0\1\0\1"
+@cache
+def query(number: int) -> bytes:
+    """The A query for a Service, with its number as the message's id."""
+    question = Question(inet_aton("127.0.0.1"), query_name(number))
+    return number.to_bytes(2, "big") + question.message[2:]
 
 
 @dataclass(frozen=True)

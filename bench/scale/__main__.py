@@ -7,8 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from bench.proc import NoAnswer, cores, go_first
-from bench.progress import say
+from bench.proc import NoAnswer, cores, go_first, say
 from bench.scale.scenario import OutOfTime, Scenario
 from bench.scale.servers import TOPODNS, Server, coredns
 from bench.scale.sheet import Sheet

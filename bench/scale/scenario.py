@@ -21,6 +21,7 @@ from bench.proc import (
     wait_until_quiet,
     waiting_seconds,
 )
+from bench.programs import server_command
 from bench.questions import Question
 from bench.scale.clients import ChangeWatcher, PacedClient, latencies_since
 from bench.scale.questions import LOOPBACK, last_known, mixed_questions, rollout_name, small_headless
@@ -75,7 +76,7 @@ class Scenario:
         ):
             corefile, port = Path(directory) / "Corefile", free_port()
             corefile.write_text(self._server.corefile(api.url, self._with_pods))
-            with running(self._server.command(corefile, port), server_core) as process:
+            with running(server_command(corefile, port, self._server.program), server_core) as process:
                 self._measure(Run(process.pid, port, api))
 
     def _measure(self, run: Run) -> None:

@@ -1,12 +1,11 @@
 """The servers that are measured: topodns, and CoreDNS if it is built or Go can build it."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
-from bench.programs import find_coredns
+from bench.programs import TOPODNS as PROGRAM
+from bench.programs import Command, find_coredns
 
 # Sockets are opened after a second, so that clients query during most of the first sync. A cluster without Pods has
 # `pods disabled`, and topodns locates clients without Pods.
@@ -34,12 +33,9 @@ class Server:
     """
 
     title: str
-    program: tuple[str | Path, ...]
+    program: Command
     kinds: int
     own: str = ""
-
-    def command(self, corefile: Path, port: int) -> tuple[str | Path, ...]:
-        return (*self.program, "-conf", corefile, "-dns.port", str(port))
 
     def corefile(self, url: str, with_pods: bool) -> str:
         return _COREFILE.format(url=url, pods="verified" if with_pods else "disabled", own=self.own)
@@ -47,7 +43,7 @@ class Server:
 
 _TOPOLOGY: Final = "topology {\n        locate nodes podcidr slices\n    }"
 
-TOPODNS: Final = Server("topodns", (sys.executable, "-m", "topodns"), 4, _TOPOLOGY)
+TOPODNS: Final = Server("topodns", PROGRAM, 4, _TOPOLOGY)
 
 
 def coredns(say: Callable[[str], None]) -> Server | None:

@@ -13,14 +13,14 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, Final
 
-from bench.proc import NoAnswer, free_port, running
+from bench.proc import free_port, running, until
 from tests.support.fake_api.listener import HttpFront
 from tests.support.fake_api.resources import Object
 from tests.support.fake_api.server import FakeApi
@@ -162,19 +162,15 @@ def stand_in(cluster: Cluster | Path, core: int) -> Iterator[StandIn]:
     command = (sys.executable, "-m", "bench.scale.stand_in", str(port), content)
     with running(command, core) as process:
         api = StandIn(process.pid, port)
-        _wait_until_served(api)
+        until(lambda: _is_served(api), "an answer of the stand-in for an API server", READY_WITHIN)
         yield api
 
 
-def _wait_until_served(api: StandIn) -> None:
-    deadline = time.monotonic() + READY_WITHIN
-    while time.monotonic() < deadline:
-        try:
-            api.control("lists")
-            return
-        except OSError:
-            time.sleep(0.05)
-    raise NoAnswer("the stand-in for an API server does not answer")
+def _is_served(api: StandIn) -> bool:
+    with suppress(OSError):
+        api.control("lists")
+        return True
+    return False
 
 
 async def _serve(stage: Stage) -> None:

@@ -41,7 +41,7 @@ from bench.compare.loads import (
 from bench.compare.plot import Line, svg
 from bench.compare.report import beside_servers, by_interpreter
 from bench.compare.rounds import Found, change_slices
-from bench.questions import Question, read_questions
+from bench.questions import Question
 from bench.scale.stand_in import Stage, StandIn
 from tests.support.fake_api.resources import Object
 from topodns.dns.rrtype import RRType
@@ -302,3 +302,13 @@ def test_the_static_names_are_those_of_the_cluster(tmp_path: Path) -> None:
     local = write_local_data(tmp_path / "local", content[:1]).read_text()
     assert "local-zone: cluster.local. static\n" in local
     assert local.splitlines()[-1] == "local-data: 'web0.ns0.svc.cluster.local. 30 IN A 10.96.0.0'"
+
+
+def read_questions(path: Path) -> list[tuple[bytes, bytes]]:
+    """The (packed client, message) pairs of a file of `write_questions`."""
+    data, at, questions = path.read_bytes(), 0, []
+    while at < len(data):
+        end = at + 6 + int.from_bytes(data[at + 4 : at + 6], "big")
+        questions.append((data[at : at + 4], data[at + 6 : end]))
+        at = end
+    return questions
