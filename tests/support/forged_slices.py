@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from tests.support.model_builders import endpoint, endpoint_slice, node
-from topodns.cluster.model import ClusterObject, Endpoint, Kind, Replaced, Upserted
+from tests.support.model_builders import endpoint, endpoint_slice, listed_state, node
+from topodns.cluster.model import ClusterObject, Endpoint, Kind, Upserted
 from topodns.cluster.state import ClusterState
 
 VICTIM: Final = "10.1.1.9"  # in the podCIDR of n1
@@ -16,10 +16,7 @@ GENUINE: Final = endpoint_slice("web", endpoint(VICTIM, "n1"), namespace="apps")
 
 def api_state(*objects: ClusterObject, pods: bool = True) -> ClusterState:
     """A state with both nodes and these objects, with or without Pods watched."""
-    needed = frozenset(KINDS if pods else KINDS[:-1])
-    state = ClusterState(needed, all_pods=True)
-    for kind in sorted(needed):
-        state.apply(Replaced(kind, ()), 0)
+    state = listed_state(KINDS if pods else KINDS[:-1], all_pods=True)
     for each in (N1, N2, *objects):
         state.apply(Upserted(each), 0)
     return state

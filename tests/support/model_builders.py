@@ -1,23 +1,30 @@
 """Builders of model values with readable arguments: addresses, CIDRs and ports as text, the rest by default."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import ip_address, ip_network
 
 from topodns.cluster.model import (
     Alias,
+    ClusterObject,
     Endpoint,
     EndpointPort,
     EndpointSlice,
+    KeySource,
+    Kind,
     Namespace,
     Node,
     NodeLocator,
     Pod,
     PodLocator,
+    Replaced,
     Service,
     ServicePort,
     StatefulSet,
     TopologyInputs,
+    Upserted,
 )
+from topodns.cluster.state import ClusterState
+from topodns.topology.keys import key_reader
 
 
 def packed(text: str) -> bytes:
@@ -172,6 +179,22 @@ def pod_locator(name: str, ips: Sequence[str], node: str, namespace: str = "defa
 
 def stateful_set(name: str, service_name: str, namespace: str = "default") -> StatefulSet:
     return StatefulSet(namespace, name, service_name)
+
+
+def state_of(*objects: ClusterObject, needed: Iterable[Kind] = ()) -> ClusterState:
+    """A state that reads topology keys from the annotation and holds these objects."""
+    state = ClusterState(frozenset(needed), key_reader((KeySource.ANNOTATION,)))
+    for value in objects:
+        state.apply(Upserted(value), 0)
+    return state
+
+
+def listed_state(kinds: Iterable[Kind], *objects: ClusterObject, all_pods: bool = False) -> ClusterState:
+    """A state that needs these kinds and has the first list of each: the objects of this kind."""
+    state = ClusterState(frozenset(kinds), all_pods=all_pods)
+    for kind in kinds:
+        state.apply(Replaced(kind, tuple(each for each in objects if type(each).__name__ == kind)), 0)
+    return state
 
 
 def _port(text: str) -> tuple[str, str, int | None]:

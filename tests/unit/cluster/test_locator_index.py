@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable
 
-from tests.support.model_builders import node, node_locator, packed, pod, pod_locator
+from tests.support.model_builders import listed_state, node, node_locator, packed, pod, pod_locator
 from topodns.cluster.locator_index import MOST, LocatorIndex
 from topodns.cluster.model import (
     ClusterObject,
@@ -19,16 +19,8 @@ from topodns.cluster.model import (
 from topodns.cluster.state import ClusterState
 from topodns.dependency import EVERYTHING, address_fact, node_fact
 
-KINDS: frozenset[Kind] = frozenset({"NodeLocator", "PodLocator"})
+KINDS: tuple[Kind, ...] = ("NodeLocator", "PodLocator")
 P, Q = packed("10.0.0.1"), packed("10.0.0.2")
-
-
-def listed(*objects: NodeLocator | PodLocator) -> ClusterState:
-    """A state with the first lists of both kinds."""
-    state = ClusterState(KINDS)
-    state.apply(Replaced("NodeLocator", tuple(each for each in objects if isinstance(each, NodeLocator))), 0)
-    state.apply(Replaced("PodLocator", tuple(each for each in objects if isinstance(each, PodLocator))), 0)
-    return state
 
 
 def claims(state: ClusterState, address: bytes = P) -> list[tuple[str, str, bool]]:
@@ -37,7 +29,7 @@ def claims(state: ClusterState, address: bytes = P) -> list[tuple[str, str, bool
 
 
 def test_a_locator_has_its_addresses_until_it_is_deleted() -> None:
-    state = listed(node_locator("n1", ["10.0.0.1"], ["192.0.2.1"]), pod_locator("p", ["10.0.0.2"], "n2"))
+    state = listed_state(KINDS, node_locator("n1", ["10.0.0.1"], ["192.0.2.1"]), pod_locator("p", ["10.0.0.2"], "n2"))
     assert claims(state) == [("NodeLocator n1", "n1", False)]
     assert claims(state, Q) == [("PodLocator default/p", "n2", False)]
     assert [each.of_node for each in state.locators.claims(packed("192.0.2.1"))] == [True]
@@ -48,7 +40,7 @@ def test_a_locator_has_its_addresses_until_it_is_deleted() -> None:
 
 
 def test_an_address_that_leaves_a_locator_or_comes_to_it_is_touched_and_no_other() -> None:
-    state = listed(node_locator("n1", ["10.0.0.1", "10.0.0.2"]))
+    state = listed_state(KINDS, node_locator("n1", ["10.0.0.1", "10.0.0.2"]))
     facts = state.apply(Upserted(node_locator("n1", ["10.0.0.2", "10.0.0.3"])), 1)
     assert facts == {address_fact(P), address_fact(packed("10.0.0.3"))}
     assert claims(state) == []
@@ -58,7 +50,7 @@ def test_an_address_that_leaves_a_locator_or_comes_to_it_is_touched_and_no_other
 
 
 def test_a_locator_that_arrives_alone_is_later_and_those_of_a_list_have_no_order() -> None:
-    state = listed(node_locator("n1", ["10.0.0.1"]), node_locator("n2", ["10.0.0.1"]))
+    state = listed_state(KINDS, node_locator("n1", ["10.0.0.1"]), node_locator("n2", ["10.0.0.1"]))
     assert {later for _, _, later in claims(state)} == {False}
     state.apply(Upserted(node_locator("n3", ["10.0.0.1"])), 1)
     assert claims(state)[2:] == [("NodeLocator n3", "n3", True)]
@@ -68,7 +60,7 @@ def test_a_locator_that_arrives_alone_is_later_and_those_of_a_list_have_no_order
 
 
 def test_an_address_that_a_locator_keeps_does_not_arrive_again() -> None:
-    state = listed(node_locator("n1", ["10.0.0.1"]))
+    state = listed_state(KINDS, node_locator("n1", ["10.0.0.1"]))
     state.apply(Upserted(node_locator("n2", ["10.0.0.1"])), 1)
     state.apply(Upserted(node_locator("n1", ["10.0.0.1", "10.0.0.2"])), 2)
     assert [locator for locator, _, _ in claims(state)] == ["NodeLocator n1", "NodeLocator n2"]
@@ -76,14 +68,14 @@ def test_an_address_that_a_locator_keeps_does_not_arrive_again() -> None:
 
 def test_locators_before_the_first_list_have_no_order() -> None:
     """As from manifests, of which some cannot be read yet."""
-    state = ClusterState(KINDS)
+    state = ClusterState(frozenset(KINDS))
     state.apply(Upserted(node_locator("n1", ["10.0.0.1"])), 0)
     state.apply(Upserted(node_locator("n2", ["10.0.0.1"])), 0)
     assert {later for _, _, later in claims(state)} == {False}
 
 
 def test_of_very_many_locators_with_one_address_a_hundred_and_one_are_looked_at() -> None:
-    state = listed(*(pod_locator(f"p{at}", ["10.0.0.1"], "n1") for at in range(300)))
+    state = listed_state(KINDS, *(pod_locator(f"p{at}", ["10.0.0.1"], "n1") for at in range(300)))
     assert len(claims(state)) == MOST + 1
     for at in range(300):
         state.apply(Deleted("PodLocator", ObjectKey("default", f"p{at}")), 1)
@@ -112,7 +104,7 @@ def test_each_of_8000_locators_with_one_address_comes_and_goes_in_constant_time(
 
 
 def test_the_labels_of_a_node_locator_stand_for_those_of_an_unknown_node() -> None:
-    state = listed(node_locator("n1", labels={"zone": "a"}))
+    state = listed_state(KINDS, node_locator("n1", labels={"zone": "a"}))
     found = state.node("n1")
     assert found is not None
     assert (found.name, found.labels) == ("n1", {"zone": "a"})
@@ -126,7 +118,7 @@ def test_the_labels_of_a_node_locator_stand_for_those_of_an_unknown_node() -> No
 
 
 def test_a_change_of_labels_touches_the_node_unless_a_node_object_has_them() -> None:
-    state = listed(node_locator("n1", labels={"zone": "a"}))
+    state = listed_state(KINDS, node_locator("n1", labels={"zone": "a"}))
     assert state.apply(Upserted(node_locator("n1", labels={"zone": "b"})), 1) == {node_fact("n1")}
     assert state.apply(Upserted(node_locator("n1")), 1) == {node_fact("n1")}
     assert state.node("n1") is None
@@ -139,7 +131,7 @@ def test_a_change_of_labels_touches_the_node_unless_a_node_object_has_them() -> 
 
 def test_refused_addresses_are_counted_while_they_last() -> None:
     refused = (RefusedAddresses("loopback", 2, "spec.podIPs[0] '127.0.0.1'"), RefusedAddresses("too_many", 7, "x"))
-    state = listed(NodeLocator("n1", refused=refused), PodLocator("a", "p", (), "n1", refused[:1]))
+    state = listed_state(KINDS, NodeLocator("n1", refused=refused), PodLocator("a", "p", (), "n1", refused[:1]))
     assert +state.locators.refused() == {
         ("NodeLocator", "loopback"): 2,
         ("NodeLocator", "too_many"): 7,
@@ -169,7 +161,7 @@ def apply(state: ClusterState, *objects: ClusterObject) -> Iterable[bytes]:
 
 
 def test_an_address_is_checked_after_a_change_of_what_it_is_compared_with() -> None:
-    state = listed(node_locator("n1", ["10.0.0.1"]), node_locator("n2", ["10.0.0.2"]))
+    state = listed_state(KINDS, node_locator("n1", ["10.0.0.1"]), node_locator("n2", ["10.0.0.2"]))
     assert unchecked(state.locators) == {P, Q}
     assert apply(state, node_locator("n1", ["10.0.0.1"], ["192.0.2.1"])) == {packed("192.0.2.1")}
     assert apply(state, pod("p", ["10.0.0.2"], node="n1")) == {Q}

@@ -16,6 +16,7 @@ from tests.support.model_builders import (
     packed,
     pod,
     service,
+    state_of,
     stateful_set,
 )
 from topodns.cluster.model import (
@@ -37,21 +38,12 @@ from topodns.cluster.model import (
 )
 from topodns.cluster.state import MOST_MISANNOTATED, ClusterState
 from topodns.dependency import EVERYTHING, Fact, address_fact, namespace_fact, node_fact, service_fact
-from topodns.topology.keys import key_reader
 
 RACK = "example.com/rack"
 DB = ObjectKey("default", "db")
 SOURCES = (KeySource.ANNOTATION,)
 KINDS: tuple[Kind, ...] = get_args(Kind)
 EVERYTHING_ALONE = frozenset({EVERYTHING})
-
-
-def state_of(*objects: ClusterObject, needed: Sequence[Kind] = ()) -> ClusterState:
-    """A state that reads policies from the annotation and holds these objects."""
-    state = ClusterState(frozenset(needed), key_reader(SOURCES))
-    for value in objects:
-        state.apply(Upserted(value), 0)
-    return state
 
 
 def at(address: str) -> Fact:
@@ -708,3 +700,61 @@ def test_a_kind_that_may_not_be_listed_is_waited_for_no_longer_until_it_is_liste
     assert (state.synced, state.denied, state.do_without("Node")) == (True, {"Node"}, frozenset())
     assert state.apply(Replaced("Node", (node("n1"),)), 1) == {EVERYTHING}
     assert (state.synced, state.denied) == (True, set())
+
+
+# What a copy of a state takes of the original's changes.
+
+SHOP_DB = service("db", "shop")
+
+
+def copied(state: ClusterState, *upserted: ClusterObject, deleted: tuple[ObjectKey, ...] = ()) -> frozenset[Fact]:
+    return state.take_copied("Service", upserted, deleted, 7, listing=False)
+
+
+def test_objects_and_deletions_are_taken_and_touch_their_dependencies() -> None:
+    state = ClusterState(frozenset())
+    assert service_fact("shop", "db") in copied(state, SHOP_DB)
+    assert state.service(SHOP_DB.key) == SHOP_DB
+    assert service_fact("shop", "db") in copied(state, deleted=(SHOP_DB.key,))
+    assert state.service(SHOP_DB.key) is None
+
+
+def test_what_the_copy_has_already_touches_nothing() -> None:
+    state = ClusterState(frozenset())
+    copied(state, SHOP_DB)
+    revision = state.revision
+    assert copied(state, SHOP_DB) == copied(state, deleted=(ObjectKey("shop", "gone"),)) == frozenset()
+    assert state.revision == revision
+
+
+def test_the_time_of_a_change_is_the_original_s() -> None:
+    state = ClusterState(frozenset())
+    copied(state, SHOP_DB)
+    assert state.serial == 7
+
+
+class Notes:
+    """A journal that notes what it is given."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def taken(self, kind: Kind, changes: object, wall_seconds: int) -> None:
+        self.lines.append(f"{kind} at {wall_seconds}")
+
+    def synced(self, kind: Kind, denied: bool) -> None:
+        self.lines.append(f"{kind} {'denied' if denied else 'complete'}")
+
+    def when_copied(self, action: object) -> None:
+        """Not used by a state."""
+
+
+def test_a_journal_has_all_changes_in_order_and_nothing_that_changed_nothing() -> None:
+    state = ClusterState(frozenset[Kind]({"Service", "Pod"}))
+    notes = state.journal = Notes()
+    for _ in range(2):
+        state.apply(Upserted(SHOP_DB), 7)
+    state.do_without("Pod")
+    state.do_without("Pod")
+    state.complete("Service")
+    assert notes.lines == ["Service at 7", "Pod denied", "Service complete"]

@@ -6,21 +6,14 @@ from functools import partial
 import pytest
 
 from bench.guard.counting import Calls
-from tests.support.model_builders import endpoint, endpoint_slice, service
+from tests.support.model_builders import endpoint, endpoint_slice, service, state_of
 from topodns.cluster.model import HOSTNAME_LABEL, EndpointSlice, ObjectKey, Upserted
 from topodns.cluster.slices import MOST_MIRRORED
 from topodns.cluster.state import ClusterState
 
 WEB = ObjectKey("default", "web")
+SERVICE = service("web")
 ADDRESSES = [f"10.0.0.{number}" for number in range(20)]
-
-
-def state_of(*slices: EndpointSlice) -> ClusterState:
-    state = ClusterState(frozenset())
-    state.apply(Upserted(service("web")), 0)
-    for one in slices:
-        state.apply(Upserted(one), 0)
-    return state
 
 
 def calls(state: ClusterState, *changed: EndpointSlice) -> int:
@@ -40,7 +33,7 @@ def test_a_change_of_a_slice_takes_no_more_for_thousands_of_copies_in_slices_of_
         others = (
             endpoint_slice(f"x{number}", *addresses, name=f"x{number}", namespace=namespace) for number in range(copies)
         )
-        state = state_of(web, *others)
+        state = state_of(SERVICE, web, *others)
         state.backends(WEB)
         moved = tuple(replace(each, node_name="n2") for each in addresses)
         newer = replace(web, generation=2, endpoints=moved)
@@ -58,7 +51,7 @@ def test_a_change_takes_no_more_for_thousands_of_slices_of_the_same_service(mirr
         return replace(made, generation=generation, mirrored=mirrored)
 
     def among(slices: int) -> int:
-        state = state_of(*map(one, range(slices)))
+        state = state_of(SERVICE, *map(one, range(slices)))
         return calls(state, one(7, 1), replace(one(3, 1), service_name="other"), one(3, 2), one(9000))
 
     assert among(3000) <= among(MOST_MIRRORED) * 1.1
@@ -70,7 +63,7 @@ def test_where_a_real_slice_comes_a_bounded_number_of_mirrored_ones_is_looked_at
             replace(endpoint_slice("web", endpoint(f"10.0.{each >> 8}.{each & 255}"), name=f"m{each}"), mirrored=True)
             for each in range(slices)
         )
-        return calls(state_of(*mirrored), endpoint_slice("web", endpoint("10.1.0.1")))
+        return calls(state_of(SERVICE, *mirrored), endpoint_slice("web", endpoint("10.1.0.1")))
 
     assert hidden(1000) <= hidden(MOST_MIRRORED) * 1.1
 
@@ -82,7 +75,7 @@ def test_where_two_slices_share_an_address_a_change_of_a_third_does_not_go_throu
         endpoints = (endpoint(each, "n1", ready=ready) for each in addresses + shared)
         return endpoint_slice("web", *endpoints, name=f"web-{number:02}")
 
-    state = state_of(*map(one, range(40)))
+    state = state_of(SERVICE, *map(one, range(40)))
     assert len(state.backends(WEB).pools[4].matching(HOSTNAME_LABEL, "n1").addresses) == 4001
     state.apply(Upserted(one(7, ready=False)), 0)
     counted = Calls()

@@ -3,21 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.model_builders import endpoint, endpoint_slice, node, packed, service
-from topodns.cluster.model import ClusterObject, KeySource, ObjectKey, Upserted
+from tests.support.model_builders import endpoint, endpoint_slice, node, packed, service, state_of
+from topodns.cluster.model import ClusterObject, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.dependency import service_fact
-from topodns.topology.keys import key_reader
 
 RACK = "example.com/rack"
 NODES = [node(f"n{number}", {RACK: f"r{number % 2}"}) for number in range(4)]
-
-
-def state_of(*objects: ClusterObject) -> ClusterState:
-    state = ClusterState(frozenset(), key_reader((KeySource.ANNOTATION,)))
-    for value in (*NODES, *objects):
-        state.apply(Upserted(value), 0)
-    return state
 
 
 def slice_of(name: str, size: int) -> ClusterObject:
@@ -30,22 +22,25 @@ def built(state: ClusterState) -> int:
 
 def test_a_service_is_built_with_each_step() -> None:
     names = ["db", "cache", "queue"]
-    state = state_of(*(service(name, annotation=RACK) for name in names), *(slice_of(name, 3) for name in names))
+    state = state_of(
+        *NODES, *(service(name, annotation=RACK) for name in names), *(slice_of(name, 3) for name in names)
+    )
     assert built(state) == 3
 
 
 def test_backends_built_already_are_not_built_again() -> None:
-    state = state_of(service("db", annotation=RACK), slice_of("db", 3))
+    state = state_of(*NODES, service("db", annotation=RACK), slice_of("db", 3))
     built(state)
     assert built(state) == 0
 
 
 def test_no_matter_whether_the_service_or_its_slices_came_first() -> None:
-    assert built(state_of(slice_of("db", 3), service("db", annotation=RACK))) == 1
+    assert built(state_of(*NODES, slice_of("db", 3), service("db", annotation=RACK))) == 1
 
 
 def test_services_without_policy_without_endpoints_and_large_ones_wait_for_a_question() -> None:
     state = state_of(
+        *NODES,
         *(service("plain"), slice_of("plain", 3)),
         *(service("invalid", annotation="no key!"), slice_of("invalid", 3)),
         service("empty", annotation=RACK),
@@ -55,7 +50,7 @@ def test_services_without_policy_without_endpoints_and_large_ones_wait_for_a_que
 
 
 def test_a_changed_slice_and_a_moved_node_make_a_service_due_again() -> None:
-    state = state_of(service("db", annotation=RACK), slice_of("db", 3))
+    state = state_of(*NODES, service("db", annotation=RACK), slice_of("db", 3))
     built(state)
     state.apply(Upserted(slice_of("db", 4)), 0)
     assert built(state) == 1
@@ -65,7 +60,7 @@ def test_a_changed_slice_and_a_moved_node_make_a_service_due_again() -> None:
 
 
 def test_a_service_changed_between_two_steps_is_built_too() -> None:
-    state = state_of(service("db", annotation=RACK), slice_of("db", 3))
+    state = state_of(*NODES, service("db", annotation=RACK), slice_of("db", 3))
     steps = state.warm_steps()
     next(steps)
     state.apply(Upserted(slice_of("db", 4)), 0)
@@ -74,7 +69,7 @@ def test_a_service_changed_between_two_steps_is_built_too() -> None:
 
 @given(st.lists(st.booleans(), max_size=12))
 def test_answers_are_those_of_a_state_that_was_never_warmed(warmings: list[bool]) -> None:
-    warmed, other = state_of(service("db", annotation=RACK)), state_of(service("db", annotation=RACK))
+    warmed, other = state_of(*NODES, service("db", annotation=RACK)), state_of(*NODES, service("db", annotation=RACK))
     key = ObjectKey("default", "db")
     for size, warm in enumerate(warmings):
         for state in (warmed, other):

@@ -5,9 +5,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from tests.support.model_builders import node, packed
-from topodns.cluster.model import Upserted
-from topodns.cluster.state import ClusterState
+from tests.support.model_builders import node, packed, state_of
 from topodns.query.networks import NetworkList
 from topodns.topology.claim_trust import ClaimTrust
 
@@ -16,10 +14,7 @@ N2 = node("n2", {}, ["192.0.2.2"], pod_cidrs=["10.2.0.0/16"])
 
 
 def claims(trust: Sequence[str] = ()) -> ClaimTrust:
-    state = ClusterState(needed=frozenset())
-    for one in (N1, N2):
-        state.apply(Upserted(one), wall_seconds=0)
-    return ClaimTrust(state, NetworkList(map(ip_network, trust)))
+    return ClaimTrust(state_of(N1, N2), NetworkList(map(ip_network, trust)))
 
 
 @pytest.mark.parametrize(

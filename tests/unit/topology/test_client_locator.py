@@ -9,13 +9,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.model_builders import endpoint, endpoint_slice, node, packed, packed_cidr, pod
-from topodns.cluster.model import ClusterObject, Deleted, ObjectKey, Pod, Replaced, Upserted
+from tests.support import forged_slices
+from tests.support.model_builders import (
+    endpoint,
+    endpoint_slice,
+    listed_state,
+    node,
+    node_locator,
+    packed,
+    packed_cidr,
+    pod,
+    pod_locator,
+    state_of,
+)
+from topodns.cluster.model import ClusterObject, Deleted, Kind, ObjectKey, Pod, Replaced, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.networks import NetworkList
 from topodns.topology.claim_trust import Claim
-from topodns.topology.client_locator import ClientLocator, Method
+from topodns.topology.client_locator import ClientLocator, Method, missing_locators
 from topodns.topology.select import Location
 
 DEFAULT_METHODS = TopologySettings().locate
@@ -23,13 +35,6 @@ ALL_METHODS = (*DEFAULT_METHODS, Method.PODCIDR_UNVERIFIED)
 
 N1 = node("n1", {"rack": "1"}, ["192.0.2.1", "2001:db8::1"], ["10.9.1.1"], ["10.1.0.0/16", "fd00:1::/64"])
 N2 = node("n2", {"rack": "2"}, ["192.0.2.2", "2001:db8::2"], ["10.9.2.1"], ["10.2.0.0/16", "fd00:2::/64"])
-
-
-def state_of(*objects: ClusterObject) -> ClusterState:
-    state = ClusterState(needed=frozenset())
-    for present in objects:
-        state.apply(Upserted(present), wall_seconds=0)
-    return state
 
 
 def many_endpoints(count: int) -> ClusterObject:
@@ -467,3 +472,64 @@ UNTRUSTING = locator(N1, N2, endpoint_slice("web", endpoint("172.16.0.5", "n2"))
 @given(st.sampled_from(("10.1.3.4", "172.16.0.5", "198.51.100.1", "fd00:1::9", "127.0.0.1")).map(packed), claims)
 def test_no_claim_of_an_untrusted_source_changes_where_it_is(source: bytes, claim: Claim) -> None:
     assert UNTRUSTING.locate(source, claim) == UNTRUSTING.locate(source)
+
+
+# Which locators a server waits for before it replaces another one.
+
+BY_NODES = (Method.NODES, Method.PODCIDR, Method.NODELOCATOR, Method.SLICES)
+KINDS: tuple[Kind, ...] = ("Node", "NodeLocator", "PodLocator")
+
+
+@pytest.mark.parametrize(
+    ("listed", "missing"),
+    [
+        pytest.param((forged_slices.N1, forged_slices.N2), "NodeLocators: 2 of 2 Nodes have none", id="none yet"),
+        pytest.param(
+            (forged_slices.N1, forged_slices.N2, node_locator("n2")),
+            "NodeLocators: 1 of 2 Nodes have none",
+            id="not all yet",
+        ),
+        pytest.param(
+            (forged_slices.N1, forged_slices.N2, node_locator("n3")),
+            "NodeLocators: 2 of 2 Nodes have none",
+            id="of another Node",
+        ),
+        pytest.param((forged_slices.N1, forged_slices.N2, node_locator("n1"), node_locator("n2")), "", id="all"),
+    ],
+)
+def test_each_node_needs_a_node_locator(listed: Sequence[ClusterObject], missing: str) -> None:
+    assert missing_locators(listed_state(KINDS, *listed), BY_NODES) == missing
+
+
+def test_where_nodes_are_not_watched_one_node_locator_is_enough() -> None:
+    methods = (Method.NODELOCATOR, Method.SLICES)
+    assert missing_locators(listed_state(KINDS), methods) == "NodeLocators: there is none"
+    assert missing_locators(listed_state(KINDS, node_locator("n1")), methods) == ""
+
+
+def test_of_pod_locators_one_is_enough() -> None:
+    methods = (Method.NODES, Method.PODLOCATOR)
+    there = pod_locator("p", ["10.1.1.1"], "n1")
+    assert (
+        missing_locators(listed_state(KINDS, forged_slices.N1, forged_slices.N2), methods)
+        == "PodLocators: there is none"
+    )
+    assert missing_locators(listed_state(KINDS, forged_slices.N1, forged_slices.N2, there), methods) == ""
+    assert (
+        missing_locators(
+            listed_state(KINDS, forged_slices.N1, forged_slices.N2, there), (Method.PODLOCATOR, Method.NODELOCATOR)
+        )
+        == ""
+    )
+
+
+@pytest.mark.parametrize(
+    "methods",
+    [
+        pytest.param((Method.NODES, Method.PODCIDR, Method.SLICES), id="no locators"),
+        pytest.param((*BY_NODES, Method.PODS), id="Pods too"),
+        pytest.param((Method.NODES, Method.PODCIDR_UNVERIFIED, Method.PODLOCATOR), id="every podCIDR too"),
+    ],
+)
+def test_none_is_missing_where_clients_are_located_without(methods: Sequence[Method]) -> None:
+    assert missing_locators(listed_state(KINDS, forged_slices.N1, forged_slices.N2), methods) == ""

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.model_builders import service
+from tests.support.topology_key_cases import CASES, Case
 from topodns.cluster.model import MAX_KEYS_TEXT, InvalidPolicy, KeySource, Policy, Service, TopologyInputs
 from topodns.topology.keys import misplaced, overridden, policy_of
 
@@ -361,3 +362,15 @@ def test_superedge_topology_keys_of_too_many_characters_are_invalid() -> None:
     for text in (" " * (MAX_KEYS_TEXT + 1), '["zone1"]' + " " * MAX_KEYS_TEXT):
         invalid = InvalidPolicy(KeySource.SUPEREDGE, "expected at most 8192 characters")
         assert policy_of(service("db", superedge=text), [KeySource.SUPEREDGE]) == invalid
+
+
+# The server's side of the table that tests/cluster/test_chart.py holds the chart's admission policy to.
+
+
+@pytest.mark.parametrize("case", CASES, ids=[ascii(case.annotation)[:60] for case in CASES])
+def test_the_server_reads_an_annotation_as_the_table_says(case: Case) -> None:
+    service = Service("shop", "cache", headless=True, topology=TopologyInputs(annotation=case.annotation))
+    policy = policy_of(service, [KeySource.ANNOTATION])
+    assert isinstance(policy, InvalidPolicy) is (case.problem != "")
+    if case.problem and isinstance(policy, InvalidPolicy):
+        assert policy.problem == case.problem

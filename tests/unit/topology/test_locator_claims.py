@@ -5,7 +5,16 @@ from collections.abc import Sequence
 import pytest
 
 from tests.support.forged_slices import N1, N2, VICTIM
-from tests.support.model_builders import endpoint, endpoint_slice, node, node_locator, packed, pod, pod_locator
+from tests.support.model_builders import (
+    endpoint,
+    endpoint_slice,
+    listed_state,
+    node,
+    node_locator,
+    packed,
+    pod,
+    pod_locator,
+)
 from topodns.cluster.model import ClusterObject, Deleted, Kind, Node, ObjectKey, Pod, PodLocator, Replaced, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.dependency import EVERYTHING, address_fact
@@ -18,10 +27,7 @@ NODE_KINDS: tuple[Kind, ...] = ("NodeLocator", "PodLocator", "Node", "Pod", "End
 
 def state_of(*listed: ClusterObject, later: Sequence[ClusterObject] = ()) -> ClusterState:
     """A state with the Nodes n1 and n2, first lists with `listed`, and then the objects of `later`, one by one."""
-    state = ClusterState(frozenset(NODE_KINDS), all_pods=True)
-    for kind in NODE_KINDS:
-        objects = (N1, N2, *listed)
-        state.apply(Replaced(kind, tuple(each for each in objects if type(each).__name__ == kind)), 0)
+    state = listed_state(NODE_KINDS, N1, N2, *listed, all_pods=True)
     for each in later:
         state.apply(Upserted(each), 1)
     return state

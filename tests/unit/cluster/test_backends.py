@@ -1,4 +1,4 @@
-"""Backends after changes of single slices: equal to Backends merged anew, and made of the other slices' segments."""
+"""Endpoints of each Service, built at their first use and kept until a change."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.model_builders import endpoint, endpoint_slice, node, service
+from tests.support.model_builders import endpoint, endpoint_slice, node, service, state_of
 from topodns.cluster import backends as backends_module
-from topodns.cluster.backends import Backends
+from topodns.cluster.backends import EVERYWHERE, Backends, BackendsTable, PortIndex
 from topodns.cluster.endpoints import EMPTY_GROUP, Group, Identity, Pool, Segment, identity_of
 from topodns.cluster.model import (
     HOSTNAME_LABEL,
+    MAX_PORTS,
     ZONE_LABEL,
     Change,
-    ClusterObject,
     Deleted,
     Endpoint,
     EndpointPort,
@@ -29,9 +29,124 @@ from topodns.cluster.model import (
     Upserted,
 )
 from topodns.cluster.slice_members import SliceMembers
-from topodns.cluster.slices import SliceOwner
+from topodns.cluster.slices import SliceOwner, SliceTable
 from topodns.cluster.state import ClusterState
 from topodns.topology.keys import key_reader
+
+WEB = SliceOwner(ObjectKey("default", "web"))
+
+
+class Held:
+    """Slices, and the endpoints that are built of them."""
+
+    def __init__(self, *slices: EndpointSlice) -> None:
+        self.slices: dict[tuple[str, str], EndpointSlice] = {}
+        self._table = SliceTable(self.slices)
+        self.backends = BackendsTable(self._table, lambda name: None, terminating_fallback=False, pod_names=False)
+        for each in slices:
+            self.put(each)
+
+    def put(self, new: EndpointSlice) -> None:
+        old = self.slices.get(new.key)
+        self.slices[new.key] = new
+        self._table.replace(new.key, old, new)
+        self.backends.invalidate_slice(ObjectKey(new.namespace, new.service_name), new.name)
+
+
+ONE, TWO = (endpoint_slice("web", endpoint(f"10.0.0.{at}"), name=f"s{at}") for at in (1, 2))
+
+
+def test_endpoints_are_built_once_until_a_change() -> None:
+    held = Held(ONE)
+    built = held.backends.get(WEB)
+    assert held.backends.get(WEB) is built
+    held.put(TWO)
+    assert [member.slice for member in held.backends.get(WEB).members] == [ONE, TWO]
+
+
+def test_a_changed_slice_leaves_the_members_of_the_others() -> None:
+    held = Held(ONE, TWO)
+    first, second = held.backends.get(WEB).members
+    held.put(endpoint_slice("web", endpoint("10.0.0.9"), name="s2"))
+    after = held.backends.get(WEB).members
+    assert after[0] is first
+    assert after[1] is not second
+    held.backends.invalidate(WEB.key)
+    assert held.backends.get(WEB).members[0] is not first
+
+
+def test_a_name_that_does_not_exist_takes_no_memory() -> None:
+    held = Held(ONE)
+    nothing = held.backends.get(SliceOwner(ObjectKey("default", "none")))
+    assert nothing is held.backends.get(SliceOwner(ObjectKey("other", "none")))
+    assert held.backends.built == {}
+
+
+def test_the_endpoints_of_one_cluster_are_built_apart() -> None:
+    imports = [endpoint_slice("web", name=each, imported=True, cluster_id=each) for each in ("east", "west")]
+    held, owner = Held(*imports), WEB._replace(imported=True)
+    built = [held.backends.get(owner, each) for each in ("east", "west", "")]
+    assert [each.cluster_ids for each in built] == [("east",), ("west",), ("east", "west")]
+
+
+def test_cluster_ids_are_the_same_in_any_case() -> None:
+    ids = ("East", "eAst", "c1.EU")
+    imports = [endpoint_slice("web", name=f"web-{each}", imported=True, cluster_id=each) for each in ids]
+    held, owner = Held(*imports), WEB._replace(imported=True)
+    built = [held.backends.get(owner, each).cluster_ids for each in ("", "east", "c1.eu")]
+    assert built == [("East", "c1.EU"), ("East",), ("c1.EU",)]
+
+
+# Ports of a Service's slices, and the slices with each.
+
+HTTP, DNS = EndpointPort("http", "TCP", 80), EndpointPort("dns", "UDP", 53)
+
+
+def test_a_port_of_all_slices_is_everywhere() -> None:
+    found = PortIndex([endpoint_slice("a", ports=["http:80", "dns:53/UDP"]) for _ in range(2)])
+    assert (found.ports, found.set_of(HTTP), found.set_of(DNS)) == ((HTTP, DNS), EVERYWHERE, EVERYWHERE)
+
+
+def test_ports_of_the_same_slices_share_a_set() -> None:
+    slices = [
+        endpoint_slice("a", endpoint("10.0.0.1"), ports=["http:80"]),
+        endpoint_slice("a", endpoint("10.0.0.2", hostname="b"), ports=["http:80", "dns:53/UDP", "a:1"]),
+    ]
+    found = PortIndex(slices)
+    number = found.set_of(DNS)
+    assert number is not None
+    assert (found.set_of(HTTP), found.set_of(EndpointPort("a", "TCP", 1))) == (EVERYWHERE, number)
+    assert found.places(number) == (1,)
+    assert found.set_of(EndpointPort("http", "UDP", 80)) is None
+
+
+def test_the_first_thousand_ports_count() -> None:
+    slices = [endpoint_slice("a", ports=[f"p{first + at}:1" for at in range(600)]) for first in (0, 600)]
+    found = PortIndex(slices)
+    assert (len(found.ports), found.ports[-1].name) == (MAX_PORTS, f"p{MAX_PORTS - 1}")
+
+
+def test_a_service_without_slices_has_no_ports() -> None:
+    assert PortIndex([]).ports == ()
+
+
+def test_a_slice_without_ports_is_in_a_set_of_its_own() -> None:
+    nameless = EndpointPort("", "", None)
+    found = PortIndex([endpoint_slice("a", ports=["http:80"]), endpoint_slice("a")])
+    assert found.ports == (HTTP, nameless)
+    numbers = [found.set_of(port) for port in found.ports]
+    assert [found.places(number) for number in numbers if number is not None] == [(0,), (1,)]
+    assert PortIndex([endpoint_slice("a"), endpoint_slice("a")]).set_of(nameless) == EVERYWHERE
+
+
+def test_a_port_that_a_slice_has_twice_counts_once() -> None:
+    found = PortIndex([endpoint_slice("a", ports=["http:80", "http:80"]), endpoint_slice("a", ports=["dns:53/UDP"])])
+    numbers = [found.set_of(port) for port in (HTTP, DNS)]
+    assert None not in numbers
+    assert [found.places(number) for number in numbers if number is not None] == [(0,), (1,)]
+
+
+# Backends after changes of single slices: equal to Backends merged anew, and made of the other slices' segments.
 
 DB = ObjectKey("default", "db")
 RACK = "example.com/rack"
@@ -173,12 +288,7 @@ def large(at: int, ready: bool = True, serving: bool = True) -> EndpointSlice:
 
 @pytest.fixture
 def state() -> ClusterState:
-    state = ClusterState(frozenset(), key_reader((KeySource.ANNOTATION,)))
-    nodes = (node(f"n{number}") for number in range(3))
-    objects: list[ClusterObject] = [*nodes, service("db", annotation=KEYS), *map(large, range(5))]
-    for value in objects:
-        state.apply(Upserted(value), 0)
-    return state
+    return state_of(*(node(f"n{number}") for number in range(3)), service("db", annotation=KEYS), *map(large, range(5)))
 
 
 def test_a_changed_slice_leaves_the_segments_of_the_others(state: ClusterState) -> None:
