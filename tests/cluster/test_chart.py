@@ -15,6 +15,7 @@ import yaml
 
 from tests.cluster.conftest import Serve
 from tests.kubelab.api import Answer
+from tests.kubelab.lab import Lab
 from tests.support.annotation_cases import FOREIGN, MEANT
 from tests.support.chart.helm import CLUSTER_DNS, HELM, ROOT, rendered
 from tests.support.chart.manifests import BASES
@@ -35,6 +36,7 @@ from tests.support.kube.objects import (
     sleeping_container,
     workload,
 )
+from tests.support.kube.operator_commands import Operator
 from tests.support.kube.server_pods import serving
 from tests.support.kube.waiting import becomes, eventually
 from tests.support.topology_key_cases import CASES, Case
@@ -331,3 +333,18 @@ def test_beside_the_cluster_dns_a_pod_and_a_block_of_coredns_can_ask_it(
         (asking,) = place.pods_once_ready("asking", 1)
         found = place.run(asking, "python3", "-c", "import socket; print(socket.gethostbyname('kubernetes.default'))")
         assert {found.strip()} == FIRST_SERVICE
+
+
+# The counts that docs/operate/sizing.md has an operator take.
+
+
+def test_the_commands_count_the_variables_of_the_formula(
+    lab: Lab, cluster: Cluster, place: Place, tmp_path: Path
+) -> None:
+    place.create(headless("without-endpoints", app="nobody"))
+    *kinds, endpoints = Operator(lab, tmp_path).follow("docs/operate/sizing.md", "sizing-count").splitlines()
+    counted = {kind: int(number) for number, kind in (line.split() for line in kinds)}
+    assert counted.keys() == {"nodes", "services", "endpointslices", "pods"}
+    assert counted["nodes"] == len(cluster.nodes)
+    slices = cluster.list("EndpointSlice", "")
+    assert int(endpoints) == sum(len(each.get("endpoints") or ()) for each in slices)

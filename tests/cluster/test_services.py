@@ -1,11 +1,14 @@
 """Services as they are made, changed and deleted through a real API server, seen from every node."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.kubelab.options import CLUSTER_DNS_IPV6
 from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.expected_nearest import Answers, answers
+from tests.support.kube.host_process import serving_on_host
 from tests.support.kube.objects import (
     HOSTNAME,
     TOPOLOGY_KEYS,
@@ -134,3 +137,13 @@ def test_a_cluster_ip_is_the_same_for_everybody(place: Place, cluster: Cluster, 
     becomes(lambda: answers(askers, place.fqdn("web")), {node: {"10.96.77.1"} for node in cluster.nodes})
     api_server = {node: {"10.96.0.1"} for node in cluster.nodes}
     assert answers(askers, "kubernetes.default.svc.cluster.local") == api_server
+
+
+# topodns as a process outside of the cluster. tests/e2e/test_api_server.py takes its API server away.
+
+
+def test_outside_the_cluster_a_kubeconfig_is_enough(cluster: Cluster, place: Place, tmp_path: Path) -> None:
+    with serving_on_host(cluster, tmp_path) as on_the_host:
+        assert on_the_host.ask("kubernetes.default.svc.cluster.local A").data == ["10.96.0.1"]
+        place.create(headless("web", app=""), manual_slice("web", "web", [("198.51.100.1", "node1")]))
+        becomes(lambda: on_the_host.ask(f"{place.fqdn('web')} A").data, ["198.51.100.1"])

@@ -19,10 +19,51 @@ from tests.support.kube.helm_release import Release
 from tests.support.kube.image import write_topodns_image
 from tests.support.kube.kubernetes_tests import archives, missing_tests
 from tests.support.kube.labs import lab_of
-from tests.support.kube.local_volumes import give_volumes
-from tests.support.kube.objects import Object
+from tests.support.kube.objects import HOSTNAME, Object
 from tests.support.kube.upstream import upstream
 from tests.support.suite_skips import skip_all, those_of
+
+# Volumes for StatefulSets of a lab, which has no provisioner: folders of the nodes, made beforehand.
+
+_CLASS: Final = "folders"
+
+
+def give_volumes(cluster: Cluster, number: int) -> None:
+    """A default StorageClass, and so many PersistentVolumes of it on each node, one for each claim.
+
+    A volume is deleted with its claim: Kubernetes' deleter of folders takes those under /tmp, on the machine of the
+    controller manager, where there is none.
+    """
+    places = [(node, index) for index in range(number) for node in cluster.nodes]
+    cluster.apply(_storage_class(), *(_volume(node, index) for node, index in places))
+
+
+def _storage_class() -> Object:
+    return {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": _CLASS, "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+
+
+def _volume(node: str, index: int) -> Object:
+    here = {"key": HOSTNAME, "operator": "In", "values": [node]}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": f"{node}-{index}"},
+        "spec": {
+            "storageClassName": _CLASS,
+            "capacity": {"storage": "10Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "persistentVolumeReclaimPolicy": "Delete",
+            "hostPath": {"path": f"/tmp/volumes/{index}", "type": "DirectoryOrCreate"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
+        },
+    }
+
 
 # Specs of traffic distribution want two nodes in each of three topology zones.
 TOPOLOGY_ZONES: Final = "a,a,b,b,c,c"

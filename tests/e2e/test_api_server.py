@@ -5,28 +5,128 @@ installed by the README, and as a process on the host.
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Final, NamedTuple
+from threading import Event
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import pytest
 
 from tests.kubelab.etcd import back_up, wiped
+from tests.kubelab.lab import Lab
 from tests.kubelab.options import CLUSTER_DNS, FIRST_SERVICES
 from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place, PodView, view
-from tests.support.kube.continuous_sampling import followed
 from tests.support.kube.host_process import administrator_kubeconfig, serving_on_host
 from tests.support.kube.objects import ZONE, Object, headless, manual_slice
-from tests.support.kube.outages import nobody_else_follows, outage, wait_for_api_server
 from tests.support.kube.query_loads import Asked, load, outcome
 from tests.support.kube.server_pods import samples
 from tests.support.kube.upstream import OUTSIDE, OUTSIDE_ADDRESS
 from tests.support.kube.waiting import becomes, eventually, stays
 from tests.support.server_process import METRICS, READY
 from tests.support.server_process import Server as Process
+
+# Times without the API server, or without any client of it but topodns.
+
+_CONTROLLERS: Final = ("kube-controller-manager", "kube-scheduler")
+_AGENTS: Final = ("kubelet", "kube-proxy")
+
+
+@contextmanager
+def outage(lab: Lab) -> Iterator[None]:
+    """Without the API server. In the end the rest of Kubernetes is started anew: the controller manager would take
+    every node's lease for expired, and the others look for a lost server only once in a while.
+    """
+    for service in _CONTROLLERS:
+        lab.control.stop(service, "KILL")
+    lab.control.stop("kube-apiserver", "KILL")
+    try:
+        yield
+    finally:
+        lab.control.start("kube-apiserver")
+        wait_for_api_server(lab)
+        _stop_agents(lab)
+        _start_others(lab)
+
+
+@contextmanager
+def nobody_else_follows(lab: Lab) -> Iterator[None]:
+    """All of Kubernetes that would obey an API server that has lost everything is paused: kubelets would end their
+    pods, kube-proxy would forget the Services, controllers would make other objects.
+    """
+    _stop_agents(lab)
+    for service in _CONTROLLERS:
+        lab.control.stop(service, "KILL")
+    try:
+        yield
+    finally:
+        _start_others(lab)
+
+
+def wait_for_api_server(lab: Lab) -> None:
+    eventually(lambda: lab.api.call("GET", "/readyz").ok, "the API server is back")
+
+
+def _stop_agents(lab: Lab) -> None:
+    for machine in lab.node_machines:
+        for service in _AGENTS:
+            machine.stop(service)
+
+
+def _start_others(lab: Lab) -> None:
+    lab.control.start(*_CONTROLLERS)
+    for machine in lab.node_machines:
+        machine.start(*_AGENTS)
+    eventually(lab.all_ready, "all nodes are Ready")
+
+
+# Samples taken all the while, in a thread, so that a state of a moment is not missed.
+
+T = TypeVar("T")
+
+
+@dataclass
+class Course(Generic[T]):
+    """Each thing seen that was another than the one before, with the time of its begin (monotonic seconds)."""
+
+    moments: list[tuple[float, T]] = field(default_factory=list)
+    looks: int = 0
+
+    def note(self, seen: T) -> None:
+        self.looks += 1
+        if not self.moments or self.moments[-1][1] != seen:
+            self.moments.append((time.monotonic(), seen))
+
+    @property
+    def seen(self) -> list[T]:
+        return [seen for _, seen in self.moments]
+
+    @property
+    def latest(self) -> T | None:
+        """None: nothing yet."""
+        return self.moments[-1][1] if self.moments else None
+
+
+@contextmanager
+def followed(observed: Callable[[], T]) -> Iterator[Course[T]]:
+    """Without a pause while the block runs; the sampled client must not be used elsewhere meanwhile."""
+    course, ended = Course[T](), Event()
+
+    def follow() -> None:
+        while not ended.is_set():
+            course.note(observed())
+
+    with ThreadPoolExecutor(1, "followed") as pool:
+        following = pool.submit(follow)
+        try:
+            yield course
+        finally:
+            ended.set()
+            following.result()
+
 
 pytestmark = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)
 

@@ -4,20 +4,22 @@ There is one server, and every kind of upstream has origins of its own there: `a
 `known`, where a cache may serve what has gone stale. All questions are asked at once and the tests look at what came.
 """
 
+import asyncio
 import socket
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import product
-from typing import NamedTuple
+from pathlib import Path
+from typing import Final, NamedTuple
 
 import pytest
 
 from tests.support import reply_faults as faulty
 from tests.support.dns_messages import EDE, Opt
 from tests.support.faulty_upstream import ANSWER, Act, Asked, BadUpstream, Behaviour, bad_upstream
-from tests.support.server_process import METRICS, Server, serving, until
+from tests.support.server_process import METRICS, Server, own_address, serving, until
 from tests.support.stub_resolvers import Got, Stub, ask_together
 from tests.support.upstream_faults import (
     LIES,
@@ -34,6 +36,41 @@ from tests.support.upstream_faults import (
     slow,
     truncated,
 )
+
+# An upstream that forwards a query back to its sender, as a node's resolver does whose resolv.conf names us.
+
+_PATIENCE: Final = 6.0  # seconds that a query may be on its way
+
+
+class Relay:
+    """A behaviour over UDP: while `to` is an address, that is who gives the answers; else the upstream does."""
+
+    def __init__(self, to: tuple[str, int]) -> None:
+        self.to: tuple[str, int] | None = to
+
+    def __call__(self, asked: Asked) -> Sequence[Act]:
+        if self.to is None:
+            return answers(asked)
+        sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        sock.setblocking(False)
+        sock.connect(self.to)
+        sock.send(asked.message)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(sock, _pass_back, loop, sock, asked)
+        return [Act(lambda: _close(loop, sock), after=_PATIENCE)]
+
+
+def _pass_back(loop: asyncio.AbstractEventLoop, sock: socket.socket, asked: Asked) -> None:
+    with suppress(ConnectionRefusedError):
+        asked.channel.send(sock.recv(65535))
+    _close(loop, sock)
+
+
+def _close(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> None:
+    if sock.fileno() >= 0:
+        loop.remove_reader(sock)
+        sock.close()
+
 
 IN_TIME = 4.5  # seconds; a stub waits for 5
 AT_ONCE = 1.0  # where another upstream is there
@@ -275,3 +312,56 @@ def test_a_chain_of_a_hundred_aliases_is_no_answer(got: dict[str, Got], transpor
     reply = got[name_of("long-chain", transport, "alone")].reply
     assert reply is not None
     assert (reply.rcode, reply.answer) == ("SERVFAIL", [])
+
+
+# A forwarding loop: noticed, broken, said, and over when it is over; nothing a packet says ends the process.
+
+LOOP_COREFILE = """
+.:{at} {{
+    bind HERE
+    prometheus HERE:{metrics}
+    errors
+    {loop}
+    forward . 127.0.0.1:{port}
+}}
+"""
+PORT = 5353
+
+
+@contextmanager
+def circle(directory: Path, loop: str) -> Iterator[tuple[Server, BadUpstream, Relay]]:
+    """A server whose upstream asks the server."""
+    address = own_address()
+    relay = Relay((address, PORT))
+    with bad_upstream(relay) as upstream:
+        corefile = LOOP_COREFILE.format(at=PORT, metrics=METRICS, loop=loop, port=upstream.port)
+        with serving(directory, corefile, address=address, port=PORT) as server:
+            yield server, upstream, relay
+
+
+def test_n16_a_loop_is_broken_and_forwarding_goes_on_when_it_is_gone(tmp_path: Path) -> None:
+    with circle(tmp_path, "loop") as (server, upstream, relay):
+        line = server.wait_for_line("Loop detected for .")
+        assert line.startswith("[ERROR] plugin/loop: ")
+        asked = len(upstream.asked)
+        for tcp in (False, True):
+            reply = server.ask("www.example.org A", opt=Opt(), tcp=tcp)
+            assert reply.rcode == "SERVFAIL"
+            assert "circle" in reply.ede
+        assert server.metric("topodns_loop_detected_total") == 1
+        assert server.metric("topodns_loop_refused_total") == 1 + 2  # the probe is refused, too
+        assert len(upstream.asked) == asked
+        assert server.process.poll() is None
+        relay.to = None
+        until(lambda: server.lines("No loop any more for ."), "the end of the loop")
+        assert server.ask("www.example.org A").data == [ANSWER]
+
+
+def test_a_loop_without_the_directive_ends_with_each_question(tmp_path: Path) -> None:
+    """The query comes back while it is in flight, and waits for itself until time is up."""
+    with circle(tmp_path, "") as (server, upstream, relay):
+        stubs = [Stub(f"www-{number}.example.org A", tcp=False) for number in range(50)]
+        assert {str(got) for got in ask_together(server, stubs)} == {"SERVFAIL"}
+        assert len(upstream.asked) <= 6 * len(stubs)
+        relay.to = None
+        assert server.ask("www.example.org A").data == [ANSWER]

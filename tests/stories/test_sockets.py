@@ -9,6 +9,7 @@ import pytest
 from tests.support.event_loops import needs_ipv6
 from topodns.net.mmsg import MMSG_AVAILABLE, MmsgBatch, PlainBatch, open_batch
 from topodns.net.sockets import RECEIVE_BUFFER, ListenError, open_tcp, open_udp
+from topodns.netlink.route import addresses_of
 
 Opener = Callable[[str, int], list[socket.socket]]
 
@@ -81,3 +82,15 @@ def test_the_receive_buffer_is_as_large_as_the_kernel_allows() -> None:
         allowed = int(Path("/proc/sys/net/core/rmem_max").read_text())
         # The kernel reports twice what it was asked for: socket(7).
         assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) == 2 * min(RECEIVE_BUFFER, allowed)
+
+
+# `bind INTERFACE` on this machine.
+
+
+def test_the_loopback_interface_has_the_loopback_address() -> None:
+    assert "127.0.0.1" in (addresses_of("lo") or ())
+
+
+def test_an_interface_that_is_not_there_is_none() -> None:
+    assert addresses_of("none-such0") is None
+    assert addresses_of("not\0a name") is None

@@ -28,7 +28,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "app.serving": "is a process: tests/unit/app/test_server.py, tests/stories/test_multisocket.py",
     "app.workers.worker": "is a process: tests/stories/test_multisocket.py",
     "cluster.decode.structs": "the API's fields as msgspec reads them: tests/unit/cluster/decode/test_objects.py",
-    "hostnet.commands": "runs programs of the host: tests/node/test_repair.py, tests/node/test_refusals.py",
+    "hostnet.commands": "runs programs of the host: tests/node/test_repair.py, tests/node/test_switch.py",
     "hostnet.iptables": "changes a host's rules: tests/node/test_repair.py",
     "hostnet.link": "changes a host's links: tests/node/test_repair.py",
     "hostnet.monitor": "receives events from the kernel: tests/node/test_repair.py",

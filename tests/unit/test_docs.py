@@ -1,20 +1,24 @@
 """The documents are true: their sessions happen, the names in them exist."""
 
+import ast
 import asyncio
 import re
 import shlex
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from io import BytesIO, TextIOWrapper
+from ipaddress import ip_address
 from pathlib import Path
 from pkgutil import resolve_name
 from random import Random
+from typing import NamedTuple
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.demo import PORT, Demo
-from tests.support.documented_sessions import Command, commands, parse_dig
+from tests.support.dns_messages import Opt, Reply
 from tests.support.documents import DOCUMENTS, ROOT
 from tests.support.exposition_samples import exposition_text
 from topodns.app.admin_endpoints import Admin
@@ -33,6 +37,125 @@ from topodns.plugins.order import ORDER
 from topodns.plugins.plugin import load
 from topodns.plugins.setup import MetricsSource, Shared
 from topodns.topology.select import Reason
+
+# Sessions in our documents: ```console blocks as commands and their output, and dig's lines as facts.
+
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_ENDED = re.compile(r" # status (\d+)$")
+_STATUS = re.compile(r"status: (\w+)")
+_FLAGS = re.compile(r"^;; flags: ([a-z ]+);", re.MULTILINE)
+_EDE = re.compile(r"^; EDE: \d+ \([^)]*\): \((.*)\)$", re.MULTILINE)
+_SERIAL = re.compile(r"(IN SOA \S+ \S+) \d+ ")
+
+
+class Command(NamedTuple):
+    """One command and the lines that the document says it prints.
+
+    `printf TEXT | COMMAND` gives it TEXT to read, and a comment `# status 1` behind it says how it ends.
+    """
+
+    words: tuple[str, ...]
+    output: str
+    stdin: str = ""
+    status: int = 0
+
+
+def commands(document: str) -> Iterator[Command]:
+    """The text behind each `$ ` of the document's console blocks, up to the next."""
+    for block in _BLOCK.findall(document):
+        assert block.startswith("$ "), f"output without its command: {block.splitlines()[0]}"
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            line, _, output = part.partition("\n")
+            yield _command(line, output)
+
+
+def _command(line: str, output: str) -> Command:
+    words, stdin = shlex.split(line, comments=True), ""
+    if words[0] == "printf":
+        (_, text, bar), words = words[:3], words[3:]
+        assert bar == "|", f"one text and one command behind it: {line}"
+        stdin = text.encode().decode("unicode_escape")
+    ended = _ENDED.search(line)
+    return Command(tuple(words), output, stdin, int(ended[1]) if ended else 0)
+
+
+@dataclass
+class Dig:
+    """A dig command line: what it asks, and which sections it prints."""
+
+    server: str = ""
+    port: str = ""
+    source: str = "127.0.0.1"
+    name: str = ""
+    qtype: str = "A"
+    options: list[tuple[int, bytes]] = field(default_factory=list)
+    shown: set[str] = field(default_factory=lambda: {"comments", "answer", "authority", "additional"})
+
+    @property
+    def question(self) -> str:
+        return f"{self.name} {self.qtype}"
+
+    @property
+    def opt(self) -> Opt:
+        """The OPT record that dig sends by default, without its cookie."""
+        return Opt(1232, tuple(self.options))
+
+    def facts(self, output: str) -> dict[str, object]:
+        """The facts in dig's output, as far as it is the same each time."""
+        records = [_steady(line) for line in output.splitlines() if line and not line.startswith(";")]
+        facts: dict[str, object] = {"records": records}
+        if "comments" in self.shown:
+            status, flags, ede = _STATUS.search(output), _FLAGS.search(output), _EDE.search(output)
+            facts["status"] = status and status[1]
+            facts["flags"] = set(flags[1].split()) if flags else None
+            facts["ede"] = ede[1] if ede else ""
+        return facts
+
+    def facts_of(self, reply: Reply) -> dict[str, object]:
+        """The facts in dig's output for this reply."""
+        sections = {"answer": reply.answer, "authority": reply.authority, "additional": reply.additional}
+        records = [_steady(line) for name, lines in sections.items() if name in self.shown for line in lines]
+        facts: dict[str, object] = {"records": records}
+        if "comments" in self.shown:
+            facts |= {"status": reply.rcode, "flags": reply.flag_names, "ede": reply.ede}
+        return facts
+
+
+def parse_dig(words: Sequence[str]) -> Dig:
+    """The part of dig's command line that our documents use."""
+    dig, rest = Dig(), iter(words)
+    for word in rest:
+        if word in ("-b", "-p"):
+            setattr(dig, {"-b": "source", "-p": "port"}[word], next(rest))
+        elif word == "-x":
+            dig.name, dig.qtype = f"{ip_address(next(rest)).reverse_pointer}.", "PTR"
+        elif word.startswith("@"):
+            dig.server = word[1:]
+        elif word.startswith("+"):
+            _take_option(dig, word[1:])
+        elif not dig.name:
+            dig.name = word
+        else:
+            dig.qtype = word
+    return dig
+
+
+def _take_option(dig: Dig, option: str) -> None:
+    name, _, value = option.partition("=")
+    if name == "noall":
+        dig.shown.clear()
+    elif name == "ednsopt":
+        code, _, data = value.partition(":")
+        dig.options.append((int(code), bytes.fromhex(data)))
+    else:
+        assert name in ("comments", "answer", "authority", "additional"), f"+{option}: not known here"
+        dig.shown.add(name)
+
+
+def _steady(record: str) -> str:
+    """One record with single blanks and without the serial of an SOA, which is the time of the last change."""
+    return _SERIAL.sub(r"\1 SERIAL ", " ".join(record.split()))
+
 
 COMMANDS = [(name, command) for name, text in DOCUMENTS.items() for command in commands(text)]
 DIGS = [(name, command) for name, command in COMMANDS if command.words[0] == "dig"]
@@ -315,3 +438,51 @@ def numbers_of(name: str) -> list[tuple[str, int]]:
     found = FAULT_OF_A_TEST.findall(numbered[1])
     assert "".join(f"{kind}{digits}_" for kind, digits in found) == numbered[1], name
     return [(kind, int(digits)) for kind, digits in found]
+
+
+# The messages that docs/operate/troubleshooting.md quotes are in the code.
+
+# A table whose first column is headed `... says` has a message in each row: wholly in code, or it is no message.
+TABLE = re.compile(r"^\| [/\w ]* says \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTILINE)
+MESSAGE = re.compile(r"^\| (`+)(.+?)\1 \|", re.MULTILINE)
+# Placeholders in a message for text that differs each time.
+PLACEHOLDER = re.compile(
+    r"\b(?:COUNT|KEYS?|KINDS?|MEANT|NAME|NAMESPACE|NODES?|PROBLEM|RESOURCE|SECONDS|SOURCE|UPSTREAMS?|VALUE|VERB|WHAT"
+    r"|WIDER|ZONE)\b"
+)
+FORMATTED = re.compile(r"%[-.\w]*?[dgrsf]|\{[^}]*\}")
+
+
+def messages() -> list[str]:
+    text = (ROOT / "docs/operate/troubleshooting.md").read_text(encoding="utf-8")
+    return [message for rows in TABLE.findall(text) for _, message in MESSAGE.findall(rows)]
+
+
+def texts(path: Path) -> Iterator[str]:
+    """The strings of a module but for its docstrings, in pieces where something is put into them."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and id(node) not in docstrings:
+            value = node.value
+            text = value.decode("latin-1") if isinstance(value, bytes) else value if isinstance(value, str) else ""
+            yield from FORMATTED.split(text)
+
+
+@pytest.fixture(scope="module")
+def said() -> str:
+    """All that topodns can say, a piece a line."""
+    return "\n".join(piece for path in sorted((ROOT / "topodns").rglob("*.py")) for piece in texts(path))
+
+
+def test_there_are_messages_of_each_kind() -> None:
+    found = messages()
+    assert len(found) > 30
+    assert {"client location unknown", "Shutting down", "CAP_NET_ADMIN is missing"} <= set(found)
+
+
+@pytest.mark.parametrize("message", messages())
+def test_a_message_that_is_quoted_is_one_that_topodns_gives(said: str, message: str) -> None:
+    pieces = [piece for piece in PLACEHOLDER.split(message) if re.search("[a-zA-Z]", piece)]
+    assert pieces
+    assert [piece for piece in pieces if piece not in said] == []

@@ -4,12 +4,18 @@ import argparse
 import ast
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 import pytest
 
+from tests.conformance.specs import GROUPS, LEFT_OUT
+from tests.differential.differences import DIFFERENCES
+from tests.kubelab.programs import BUILDS, KUBERNETES, KUBERNETES_TESTS
 from tests.support.documents import DOCUMENTS, ROOT
+from topodns.app.load import settings_from_text
 from topodns.cli import main as cli
 from topodns.cli.admin_client import FAIL_ON
 from topodns.cli.kubectl import plugin_parser
@@ -17,6 +23,8 @@ from topodns.cli.serve import _WORDS
 from topodns.locator.objects import KINDS
 from topodns.nodecache.flags import FLAGS
 from topodns.nodecache.template import find_cluster_dns
+from topodns.plugins.order import ORDER
+from topodns.plugins.plugin import load
 
 MANUAL = DOCUMENTS["docs/reference/flags.md"]
 FLAG_ROW = re.compile(r"^\| (`-[^|]*`) \| (?:`([^|]*)`)? ?\|", re.MULTILINE)
@@ -176,3 +184,91 @@ def test_every_signal_that_is_heard_is_in_the_manual() -> None:
     )
     rows = re.findall(r"^\| (SIG[^|]*) \|", section("Signals"), re.MULTILINE)
     assert {name for row in rows for name in SIGNAL.findall(row)} == heard
+
+
+# docs/develop/conformance.md has the specs that tests/conformance runs, and the pinned version of Kubernetes.
+
+DOCUMENT = DOCUMENTS["docs/develop/conformance.md"]
+CONFORMANCE = "[Conformance]"
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_has_a_row_with_the_numbers_of_its_specs(group: str) -> None:
+    names = GROUPS[group]
+    required = sum(CONFORMANCE in name for name in names)
+    (row,) = re.findall(rf"^\| {re.escape(group)} \|.*$", DOCUMENT, re.MULTILINE)
+    assert row.endswith(f"| {len(names)} | {required} | {len(names)} | {len(names)} |")
+
+
+@pytest.mark.parametrize("part", LEFT_OUT)
+def test_specs_that_are_left_out_have_a_row_with_the_reason(part: str) -> None:
+    assert f"| `{part}` | {LEFT_OUT[part]} |" in DOCUMENT
+
+
+def test_no_spec_is_in_two_groups() -> None:
+    names = [name for names in GROUPS.values() for name in names]
+    assert len(set(names)) == len(names)
+    required = sum(CONFORMANCE in name for name in names)
+    assert f"All {len(names)} specs, of which {required} are" in " ".join(DOCUMENT.split())
+
+
+def test_the_tests_are_of_the_version_of_the_lab() -> None:
+    assert KUBERNETES_TESTS.version == KUBERNETES.version
+    assert f"Kubernetes {KUBERNETES.version}" in DOCUMENT
+    pinned = [
+        re.findall(r"k8s\.io/\S+ => (\S+ v\S+)", (build.source / "go.mod").read_text())
+        for build in (KUBERNETES, KUBERNETES_TESTS)
+    ]
+    assert pinned[0] == pinned[1]
+
+
+def test_a_lab_does_not_need_them() -> None:
+    assert KUBERNETES_TESTS not in BUILDS
+
+
+# The differences that tests/differential accepts are those that the documents list.
+
+DIFFERENCES_DOCUMENT = Path(__file__).parents[2] / "docs/reference/differences-from-coredns.md"
+ROW = re.compile(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
+
+
+def test_every_difference_in_replies_is_documented_with_its_reason_and_no_other_one() -> None:
+    section = DIFFERENCES_DOCUMENT.read_text(encoding="utf-8").partition("\n## Replies\n")[2].partition("\n## ")[0]
+    rows = [row for row in ROW.findall(section) if row[0] != "difference"]
+    assert rows
+    assert dict(rows) == {difference.name: difference.reason for difference in DIFFERENCES}
+
+
+def test_all_directives_that_add_up_are_named_where_the_others_are_refused_a_second_time() -> None:
+    for name in ("reference/differences-from-coredns.md", "migrate/from-coredns.md", "reference/corefile.md"):
+        text = (DIFFERENCES_DOCUMENT.parents[1] / name).read_text(encoding="utf-8")
+        (sentence,) = re.findall(r"(?:but\sfor|several) ((?:`\w+`,?\s*(?:and\s+)?){4,})", text)
+        named = set(re.findall(r"`(\w+)`", sentence))
+        assert named == {directive for directive in ORDER if load(directive).adds_up}, name
+
+
+def test_every_difference_has_a_name_of_its_own() -> None:
+    assert [name for name, count in Counter(each.name for each in DIFFERENCES).items() if count > 1] == []
+
+
+# Corefiles: every example of the manual is a good one, and every directive has one.
+
+COREFILE_MANUAL = DOCUMENTS["docs/reference/corefile.md"]
+EXAMPLES = re.findall(r"^```corefile\n(.*?)^```$", COREFILE_MANUAL, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.splitlines()[0])
+def test_every_example_of_the_manual_is_a_good_corefile(example: str) -> None:
+    assert settings_from_text(example, str(ROOT / "Corefile"), 53, {}).blocks
+
+
+def test_the_manual_has_a_section_and_an_example_for_every_directive() -> None:
+    sections = set(re.findall(r"^### (\w+)$", COREFILE_MANUAL, re.MULTILINE))
+    shown = {
+        directive
+        for example in EXAMPLES
+        for block in settings_from_text(example, str(ROOT / "Corefile"), 53, {}).blocks
+        for directive in block.directives
+    }
+    assert sections == set(ORDER)
+    assert shown == set(ORDER)
