@@ -1,6 +1,30 @@
-"""For all tests: no property is timed, since a first example may import half of the program on a busy machine."""
+"""For all tests: async ones have an event loop, and no property is timed."""
 
+import inspect
+
+import pytest
 from hypothesis import settings
 
+from tests.support.event_loops import run
+from tests.support.virtual_event_loop import run_virtually
+
+# A first example may import half of the program on a busy machine.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run an async test: on the event loop that its argument `loop_name` names, else on asyncio's.
+
+    One that is marked `virtual_time` runs in virtual time.
+    """
+    if not inspect.iscoroutinefunction(pyfuncitem.obj):
+        return None
+    arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    story = pyfuncitem.obj(**arguments)
+    if pyfuncitem.get_closest_marker("virtual_time"):
+        run_virtually(story)
+    else:
+        run(str(arguments.get("loop_name", "asyncio")), story)
+    return True

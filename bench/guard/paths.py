@@ -6,15 +6,7 @@ from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from bench.cluster import (
-    MANY,
-    NODES,
-    NODES_WITH_ONE,
-    client_on,
-    cluster_ip_names,
-    headless_names,
-    write_cluster,
-)
+from bench.cluster import MANY, NODES, NODES_WITH_ONE, client_on, cluster_ip_names, headless_names, write_cluster
 from bench.guard.counting import Calls
 from bench.guard.server import Asked, MemoryServer
 from bench.guard.sockets import Upstream

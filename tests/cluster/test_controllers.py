@@ -4,15 +4,7 @@ import pytest
 
 from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Place
-from tests.support.kube.objects import (
-    headless,
-    pause_container,
-    pod,
-    pod_spec,
-    spread,
-    switched_container,
-    workload,
-)
+from tests.support.kube.objects import headless, pause_container, pod, pod_spec, spread, switched_container, workload
 from tests.support.kube.server_pods import Server
 from tests.support.kube.topology_key_services import expected, members, seen, services
 from tests.support.kube.waiting import becomes

@@ -7,16 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.api_objects import (
-    Object,
-    endpoint_slice,
-    namespace,
-    node,
-    node_locator,
-    pod,
-    pod_locator,
-    service,
-)
+from tests.support.api_objects import Object, endpoint_slice, namespace, node, node_locator, pod, pod_locator, service
 from tests.support.dns_messages import Opt, Reply, node_identity
 from tests.support.fake_api.server import FakeApi, running
 from tests.support.server_process import Server, own_address, serving, until

@@ -13,15 +13,7 @@ import pytest
 
 from tests.support.namespaced_cluster import LISTENED, Node, NodeScene
 from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, Namespace
-from tests.support.node_processes import (
-    NodeCache,
-    arguments,
-    dig,
-    environment,
-    node_cache,
-    running,
-    write_template,
-)
+from tests.support.node_processes import NodeCache, arguments, dig, environment, node_cache, running, write_template
 from tests.support.server_process import until
 
 pytestmark = pytest.mark.usefixtures("servers")

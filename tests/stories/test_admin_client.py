@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.event_loops import PATIENCE, either_loop, eventually, run
+from tests.support.event_loops import PATIENCE, either_loop, eventually
 from topodns.cli import admin_client
 from topodns.cli.admin_client import AdminError, fetch
 from topodns.logs import LONGEST
@@ -72,14 +72,11 @@ async def fetched(at: Address, path: str, **arguments: str) -> bytes:
     return await asyncio.to_thread(fetch, f"{at[0]}:{at[1]}", path, arguments)
 
 
-def test_fetch_gives_the_body_for_a_path_and_arguments(loop_name: str) -> None:
-    async def story() -> None:
-        async with serving() as at:
-            body = await fetched(at, "/explain", name="web.example", client="10.0.0.1 & more")
-            arguments = {"name": "web.example", "client": "10.0.0.1 & more"}
-            assert body.decode() == f"/explain {arguments}"
-
-    run(loop_name, story())
+async def test_fetch_gives_the_body_for_a_path_and_arguments(loop_name: str) -> None:
+    async with serving() as at:
+        body = await fetched(at, "/explain", name="web.example", client="10.0.0.1 & more")
+        arguments = {"name": "web.example", "client": "10.0.0.1 & more"}
+        assert body.decode() == f"/explain {arguments}"
 
 
 @pytest.mark.parametrize(
@@ -94,34 +91,27 @@ def test_fetch_gives_the_body_for_a_path_and_arguments(loop_name: str) -> None:
         pytest.param("/moved", "HTTP Error 302", id="a redirect is not followed"),
     ],
 )
-def test_fetch_prints_the_reply_of_a_server_that_refuses(loop_name: str, path: str, problem: str) -> None:
-    async def story() -> None:
-        async with serving() as at:
-            with pytest.raises(AdminError, match=problem):
-                await fetched(at, path)
-
-    run(loop_name, story())
+async def test_fetch_prints_the_reply_of_a_server_that_refuses(loop_name: str, path: str, problem: str) -> None:
+    async with serving() as at:
+        with pytest.raises(AdminError, match=problem):
+            await fetched(at, path)
 
 
 @pytest.mark.parametrize("begin", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 100 Continue\r\n\r\n"])
-def test_a_head_that_arrives_octet_by_octet_has_the_deadline_of_the_whole_reply(loop_name: str, begin: bytes) -> None:
-    async def story() -> None:
-        async with replying_without_end(begin, b"X") as (host, port):
-            with pytest.raises(AdminError, match="timed out"):
-                await asyncio.to_thread(fetch, f"{host}:{port}", "/explain", {}, 0.2)
+async def test_a_head_that_arrives_octet_by_octet_has_the_deadline_of_the_whole_reply(
+    loop_name: str, begin: bytes
+) -> None:
+    async with replying_without_end(begin, b"X") as (host, port):
+        with pytest.raises(AdminError, match="timed out"):
+            await asyncio.to_thread(fetch, f"{host}:{port}", "/explain", {}, 0.2)
 
-    run(loop_name, story())
 
-
-def test_the_error_of_a_server_is_one_printable_line_of_bounded_length(loop_name: str) -> None:
-    async def story() -> None:
-        async with serving() as at:
-            with pytest.raises(AdminError) as refused:
-                await fetched(at, "/hostile")
-            assert str(refused.value).startswith("\\x1b[2Jxxx")
-            assert len(str(refused.value)) == LONGEST
-
-    run(loop_name, story())
+async def test_the_error_of_a_server_is_one_printable_line_of_bounded_length(loop_name: str) -> None:
+    async with serving() as at:
+        with pytest.raises(AdminError) as refused:
+            await fetched(at, "/hostile")
+        assert str(refused.value).startswith("\\x1b[2Jxxx")
+        assert len(str(refused.value)) == LONGEST
 
 
 @pytest.mark.parametrize("server", ["127.0.0.1:1", "127.0.0.1:port", "no host", "[::1"])
@@ -136,38 +126,28 @@ def test_fetch_names_a_port_that_is_none(loop_name: str, port: int) -> None:
         fetch(f"127.0.0.1:{port}", "/explain", {})
 
 
-def test_fetch_says_so_where_something_else_than_http_answers(loop_name: str) -> None:
-    async def story() -> None:
-        async def answer_in_other_words(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            writer.write(b"220 mail.example ESMTP\r\n")
-            await reader.readline()
-            writer.close()
+async def test_fetch_says_so_where_something_else_than_http_answers(loop_name: str) -> None:
+    async def answer_in_other_words(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 mail.example ESMTP\r\n")
+        await reader.readline()
+        writer.close()
 
-        (sock,) = open_tcp("127.0.0.1", 0)
-        at = sock.getsockname()
-        async with await asyncio.start_server(answer_in_other_words, sock=sock):
-            with pytest.raises(AdminError, match="no answer from"):
-                await fetched(at, "/explain")
-
-    run(loop_name, story())
+    (sock,) = open_tcp("127.0.0.1", 0)
+    at = sock.getsockname()
+    async with await asyncio.start_server(answer_in_other_words, sock=sock):
+        with pytest.raises(AdminError, match="no answer from"):
+            await fetched(at, "/explain")
 
 
 @pytest.mark.parametrize("status", ["200 OK", "400 Bad"])
-def test_a_reply_without_an_end_is_bounded_in_time(loop_name: str, status: str) -> None:
-    async def story() -> None:
-        async with replying_without_end(f"HTTP/1.1 {status}\r\n\r\n".encode(), b"x") as (host, port):
-            with pytest.raises(AdminError, match="timed out"):
-                await asyncio.to_thread(fetch, f"{host}:{port}", "/explain", {}, 0.2)
-
-    run(loop_name, story())
+async def test_a_reply_without_an_end_is_bounded_in_time(loop_name: str, status: str) -> None:
+    async with replying_without_end(f"HTTP/1.1 {status}\r\n\r\n".encode(), b"x") as (host, port):
+        with pytest.raises(AdminError, match="timed out"):
+            await asyncio.to_thread(fetch, f"{host}:{port}", "/explain", {}, 0.2)
 
 
-def test_a_reply_without_an_end_is_bounded_in_size(loop_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_reply_without_an_end_is_bounded_in_size(loop_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admin_client, "MAX_BODY", 10_000)
-
-    async def story() -> None:
-        async with replying_without_end(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 5000) as (host, port):
-            with pytest.raises(AdminError, match="the reply is larger than 0 MB"):
-                await asyncio.to_thread(fetch, f"{host}:{port}", "/explain", {}, PATIENCE)
-
-    run(loop_name, story())
+    async with replying_without_end(b"HTTP/1.1 200 OK\r\n\r\n", b"x" * 5000) as (host, port):
+        with pytest.raises(AdminError, match="the reply is larger than 0 MB"):
+            await asyncio.to_thread(fetch, f"{host}:{port}", "/explain", {}, PATIENCE)

@@ -48,53 +48,41 @@ def serving(
     return served(routes, limits)
 
 
-def test_a_path_is_answered_by_its_route(loop_name: str) -> None:
-    async def story() -> None:
-        async with serving() as admin, client_of(admin) as client:
-            client.request("/echo?name=web.example&type=A&name=second&empty=")
-            status, headers, body = await client.response()
-            arguments = {"name": "web.example", "type": "A", "empty": ""}
-            assert (status, body.decode()) == (200, f"/echo {arguments} 127.0.0.1")
-            assert headers == {"content-type": "text/plain; version=0.0.4", "content-length": str(len(body))}
-
-    run(loop_name, story())
+async def test_a_path_is_answered_by_its_route(loop_name: str) -> None:
+    async with serving() as admin, client_of(admin) as client:
+        client.request("/echo?name=web.example&type=A&name=second&empty=")
+        status, headers, body = await client.response()
+        arguments = {"name": "web.example", "type": "A", "empty": ""}
+        assert (status, body.decode()) == (200, f"/echo {arguments} 127.0.0.1")
+        assert headers == {"content-type": "text/plain; version=0.0.4", "content-length": str(len(body))}
 
 
-def test_a_connection_serves_one_request_after_the_other(loop_name: str) -> None:
-    async def story() -> None:
-        async with serving() as admin, client_of(admin) as client:
-            for _ in range(3):
-                assert await client.ask("/health") == (200, b"OK")
-            assert await client.ask("/empty") == (503, b"")
-            assert await client.ask("/large") == (200, LARGE)
-            assert admin.server.connections == 1
-
-    run(loop_name, story())
-
-
-def test_head_is_get_without_the_body(loop_name: str) -> None:
-    async def story() -> None:
-        async with serving() as admin, client_of(admin) as client:
-            client.request("/health", "HEAD")
-            status, headers, body = await client.response()
-            assert (status, headers["content-length"], body) == (200, "2", b"")
+async def test_a_connection_serves_one_request_after_the_other(loop_name: str) -> None:
+    async with serving() as admin, client_of(admin) as client:
+        for _ in range(3):
             assert await client.ask("/health") == (200, b"OK")
+        assert await client.ask("/empty") == (503, b"")
+        assert await client.ask("/large") == (200, LARGE)
+        assert admin.server.connections == 1
 
-    run(loop_name, story())
+
+async def test_head_is_get_without_the_body(loop_name: str) -> None:
+    async with serving() as admin, client_of(admin) as client:
+        client.request("/health", "HEAD")
+        status, headers, body = await client.response()
+        assert (status, headers["content-length"], body) == (200, "2", b"")
+        assert await client.ask("/health") == (200, b"OK")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "BREW"])
-def test_other_methods_are_not_allowed_and_their_body_is_not_taken(loop_name: str, method: str) -> None:
-    async def story() -> None:
-        async with serving() as admin, client_of(admin) as client:
-            client.request("/health", method, b"b" * 100_000)
-            status, headers, _ = await client.response()
-            assert (status, headers["allow"], headers["connection"]) == (405, "GET, HEAD", "close")
-            assert await client.everything() == b""
-            async with client_of(admin) as other:
-                assert await other.ask("/health") == (200, b"OK")
-
-    run(loop_name, story())
+async def test_other_methods_are_not_allowed_and_their_body_is_not_taken(loop_name: str, method: str) -> None:
+    async with serving() as admin, client_of(admin) as client:
+        client.request("/health", method, b"b" * 100_000)
+        status, headers, _ = await client.response()
+        assert (status, headers["allow"], headers["connection"]) == (405, "GET, HEAD", "close")
+        assert await client.everything() == b""
+        async with client_of(admin) as other:
+            assert await other.ask("/health") == (200, b"OK")
 
 
 @pytest.mark.parametrize(
@@ -110,13 +98,10 @@ def test_other_methods_are_not_allowed_and_their_body_is_not_taken(loop_name: st
         ("/%68ealth", 404),
     ],
 )
-def test_a_target_is_a_known_path_or_an_error(loop_name: str, target: str, status: int) -> None:
-    async def story() -> None:
-        async with serving() as admin, client_of(admin) as client:
-            assert (await client.ask(target))[0] == status
-            assert await client.ask("/health") == (200, b"OK")
-
-    run(loop_name, story())
+async def test_a_target_is_a_known_path_or_an_error(loop_name: str, target: str, status: int) -> None:
+    async with serving() as admin, client_of(admin) as client:
+        assert (await client.ask(target))[0] == status
+        assert await client.ask("/health") == (200, b"OK")
 
 
 def test_a_route_that_fails_costs_one_answer(loop_name: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -130,17 +115,14 @@ def test_a_route_that_fails_costs_one_answer(loop_name: str, caplog: pytest.LogC
     assert [record.getMessage() for record in caplog.records] == ["bug: /bug"]
 
 
-def test_pipelined_requests_are_answered_in_order(loop_name: str) -> None:
-    async def story() -> None:
-        async with serving() as admin, client_of(admin) as client:
-            for number in range(3):
-                client.send(b"GET /echo?%d HTTP/1.1\r\nHost: admin\r\n\r\n" % number)
-            client.send(b"GET /health HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n")
-            data = await client.everything()
-            assert data.count(b"HTTP/1.1 200 OK\r\n") == 4
-            assert data.endswith(b"OK")
-
-    run(loop_name, story())
+async def test_pipelined_requests_are_answered_in_order(loop_name: str) -> None:
+    async with serving() as admin, client_of(admin) as client:
+        for number in range(3):
+            client.send(b"GET /echo?%d HTTP/1.1\r\nHost: admin\r\n\r\n" % number)
+        client.send(b"GET /health HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n")
+        data = await client.everything()
+        assert data.count(b"HTTP/1.1 200 OK\r\n") == 4
+        assert data.endswith(b"OK")
 
 
 @pytest.mark.parametrize(
@@ -150,23 +132,17 @@ def test_pipelined_requests_are_answered_in_order(loop_name: str) -> None:
         pytest.param(b"GET /health HTTP/1.1\r\nHost: admin\r\nConnection: close\r\n\r\n", id="Connection: close"),
     ],
 )
-def test_the_connection_is_closed_behind_the_reply_where_the_client_wants_it(loop_name: str, head: bytes) -> None:
-    async def story() -> None:
-        async with serving() as admin, client_of(admin) as client:
-            client.send(head)
-            assert (await client.everything()).endswith(b"\r\n\r\nOK")
-
-    run(loop_name, story())
+async def test_the_connection_is_closed_behind_the_reply_where_the_client_wants_it(loop_name: str, head: bytes) -> None:
+    async with serving() as admin, client_of(admin) as client:
+        client.send(head)
+        assert (await client.everything()).endswith(b"\r\n\r\nOK")
 
 
-def test_a_client_that_is_done_writing_still_gets_its_reply(loop_name: str) -> None:
-    async def story() -> None:
-        async with serving() as admin, client_of(admin) as client:
-            client.send(b"GET /large HTTP/1.1\r\nHost: admin\r\n\r\n")
-            client.finish()
-            assert (await client.everything()).endswith(LARGE)
-
-    run(loop_name, story())
+async def test_a_client_that_is_done_writing_still_gets_its_reply(loop_name: str) -> None:
+    async with serving() as admin, client_of(admin) as client:
+        client.send(b"GET /large HTTP/1.1\r\nHost: admin\r\n\r\n")
+        client.finish()
+        assert (await client.everything()).endswith(LARGE)
 
 
 @pytest.mark.parametrize(
@@ -181,26 +157,20 @@ def test_a_client_that_is_done_writing_still_gets_its_reply(loop_name: str) -> N
         pytest.param(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n", b"400", id="impossible length"),
     ],
 )
-def test_octets_that_are_no_request_are_refused_and_the_connection_closed(
+async def test_octets_that_are_no_request_are_refused_and_the_connection_closed(
     loop_name: str, data: bytes, status: bytes
 ) -> None:
-    async def story() -> None:
-        async with serving() as admin, client_of(admin) as client:
-            client.send(data)
-            assert (await client.everything()).startswith(b"HTTP/1.1 " + status)
-
-    run(loop_name, story())
+    async with serving() as admin, client_of(admin) as client:
+        client.send(data)
+        assert (await client.everything()).startswith(b"HTTP/1.1 " + status)
 
 
 @pytest.mark.parametrize("pieces", [[], [b"GET /health HTTP/1.1\r\n"], [b"G", b"E", b"T", b" ", b"/"] * 100])
-def test_a_request_must_be_whole_by_its_deadline(loop_name: str, pieces: list[bytes]) -> None:
-    async def story() -> None:
-        async with serving(AdminLimits(request=0.2)) as admin, client_of(admin) as client:
-            dripping = asyncio.create_task(drip(client, pieces))
-            assert await client.everything() == b""
-            dripping.cancel()
-
-    run(loop_name, story())
+async def test_a_request_must_be_whole_by_its_deadline(loop_name: str, pieces: list[bytes]) -> None:
+    async with serving(AdminLimits(request=0.2)) as admin, client_of(admin) as client:
+        dripping = asyncio.create_task(drip(client, pieces))
+        assert await client.everything() == b""
+        dripping.cancel()
 
 
 async def drip(client: Client, pieces: list[bytes]) -> None:
@@ -209,36 +179,27 @@ async def drip(client: Client, pieces: list[bytes]) -> None:
         await asyncio.sleep(0.01)
 
 
-def test_so_must_the_next_one_on_its_connection(loop_name: str) -> None:
-    async def story() -> None:
-        async with serving(AdminLimits(request=0.2)) as admin, client_of(admin) as client:
+async def test_so_must_the_next_one_on_its_connection(loop_name: str) -> None:
+    async with serving(AdminLimits(request=0.2)) as admin, client_of(admin) as client:
+        assert await client.ask("/health") == (200, b"OK")
+        client.send(b"GET /")
+        assert await client.everything() == b""
+
+
+async def test_an_idle_connection_is_closed_at_its_deadline(loop_name: str) -> None:
+    async with serving(AdminLimits(idle=0.1)) as admin, client_of(admin) as client:
+        assert await client.ask("/health") == (200, b"OK")
+        assert await client.everything() == b""
+
+
+async def test_beyond_the_limit_the_oldest_connection_makes_room(loop_name: str) -> None:
+    async with serving(AdminLimits(connections=2)) as admin:
+        async with client_of(admin) as first, client_of(admin) as second, client_of(admin) as third:
+            assert await first.everything() == b""
+            assert await second.ask("/health") == await third.ask("/health") == (200, b"OK")
+        await eventually(lambda: admin.server.connections == 0)
+        async with client_of(admin) as client:
             assert await client.ask("/health") == (200, b"OK")
-            client.send(b"GET /")
-            assert await client.everything() == b""
-
-    run(loop_name, story())
-
-
-def test_an_idle_connection_is_closed_at_its_deadline(loop_name: str) -> None:
-    async def story() -> None:
-        async with serving(AdminLimits(idle=0.1)) as admin, client_of(admin) as client:
-            assert await client.ask("/health") == (200, b"OK")
-            assert await client.everything() == b""
-
-    run(loop_name, story())
-
-
-def test_beyond_the_limit_the_oldest_connection_makes_room(loop_name: str) -> None:
-    async def story() -> None:
-        async with serving(AdminLimits(connections=2)) as admin:
-            async with client_of(admin) as first, client_of(admin) as second, client_of(admin) as third:
-                assert await first.everything() == b""
-                assert await second.ask("/health") == await third.ask("/health") == (200, b"OK")
-            await eventually(lambda: admin.server.connections == 0)
-            async with client_of(admin) as client:
-                assert await client.ask("/health") == (200, b"OK")
-
-    run(loop_name, story())
 
 
 PIPELINED = 60
@@ -267,150 +228,125 @@ def test_replies_do_not_pile_up_for_a_client_that_does_not_read(loop_name: str) 
     run(loop_name, story())
 
 
-def test_a_client_that_never_reads_is_given_up(loop_name: str) -> None:
-    async def story() -> None:
-        async with serving(AdminLimits(reply=0.2)) as admin, client_of(admin) as client:
-            client.send(LARGE_REQUEST * PIPELINED)
-            await eventually(lambda: admin.server.connections == 1)
-            await eventually(lambda: admin.server.connections == 0)
-
-    run(loop_name, story())
+async def test_a_client_that_never_reads_is_given_up(loop_name: str) -> None:
+    async with serving(AdminLimits(reply=0.2)) as admin, client_of(admin) as client:
+        client.send(LARGE_REQUEST * PIPELINED)
+        await eventually(lambda: admin.server.connections == 1)
+        await eventually(lambda: admin.server.connections == 0)
 
 
-def test_routes_are_replaced_while_a_connection_is_open(loop_name: str) -> None:
-    async def story() -> None:
-        async with serving() as admin, client_of(admin) as client:
+async def test_routes_are_replaced_while_a_connection_is_open(loop_name: str) -> None:
+    async with serving() as admin, client_of(admin) as client:
+        assert await client.ask("/health") == (200, b"OK")
+        admin.server.replace_routes(admin.at, {"/ready": ok})
+        assert (await client.ask("/health"))[0] == 404
+        assert await client.ask("/ready") == (200, b"OK")
+
+
+async def test_closing_spares_the_listeners_to_keep(loop_name: str) -> None:
+    async with serving() as admin:
+        admin.server.close(keep=frozenset({admin.at}))
+        assert admin.server.addresses == {admin.at}
+        async with client_of(admin) as client:
             assert await client.ask("/health") == (200, b"OK")
-            admin.server.replace_routes(admin.at, {"/ready": ok})
-            assert (await client.ask("/health"))[0] == 404
-            assert await client.ask("/ready") == (200, b"OK")
-
-    run(loop_name, story())
-
-
-def test_closing_spares_the_listeners_to_keep(loop_name: str) -> None:
-    async def story() -> None:
-        async with serving() as admin:
-            admin.server.close(keep=frozenset({admin.at}))
-            assert admin.server.addresses == {admin.at}
-            async with client_of(admin) as client:
-                assert await client.ask("/health") == (200, b"OK")
-            admin.server.close()
-            assert admin.server.addresses == frozenset()
-            with pytest.raises(ConnectionError):
-                async with client_of(admin):
-                    pass
-
-    run(loop_name, story())
+        admin.server.close()
+        assert admin.server.addresses == frozenset()
+        with pytest.raises(ConnectionError):
+            async with client_of(admin):
+                pass
 
 
-def test_one_request_is_answered_in_a_turn_of_the_loop(loop_name: str) -> None:
+async def test_one_request_is_answered_in_a_turn_of_the_loop(loop_name: str) -> None:
     """Over all connections and listeners together, so that there is a turn for DNS between any two."""
+    turn, answered = 0, list[int]()
 
-    async def story() -> None:
-        turn, answered = 0, list[int]()
+    def noted(request: HttpRequest) -> HttpReply:
+        answered.append(turn)
+        return HttpReply(200, b"OK")
 
-        def noted(request: HttpRequest) -> HttpReply:
-            answered.append(turn)
-            return HttpReply(200, b"OK")
-
-        async with (
-            serving(routes={"/health": noted}) as admin,
-            client_of(admin) as first,
-            client_of(admin) as second,
-        ):
-            for client in (first, second):
-                client.send(b"GET /health HTTP/1.1\r\nHost: admin\r\n\r\n" * 100)
-            while len(answered) < 200:
-                await asyncio.sleep(0)
-                turn += 1
-        assert len(set(answered)) == 200
-
-    run(loop_name, story())
+    async with (
+        serving(routes={"/health": noted}) as admin,
+        client_of(admin) as first,
+        client_of(admin) as second,
+    ):
+        for client in (first, second):
+            client.send(b"GET /health HTTP/1.1\r\nHost: admin\r\n\r\n" * 100)
+        while len(answered) < 200:
+            await asyncio.sleep(0)
+            turn += 1
+    assert len(set(answered)) == 200
 
 
-def test_connections_take_turns(loop_name: str) -> None:
-    async def story() -> None:
-        answered: list[str] = []
+async def test_connections_take_turns(loop_name: str) -> None:
+    answered: list[str] = []
 
-        def noted(request: HttpRequest) -> HttpReply:
-            answered.append(request.path)
-            return HttpReply(200, b"OK")
+    def noted(request: HttpRequest) -> HttpReply:
+        answered.append(request.path)
+        return HttpReply(200, b"OK")
 
-        async with (
-            serving(routes={"/many": noted, "/one": noted}) as admin,
-            client_of(admin) as many,
-            client_of(admin) as one,
-        ):
-            many.send(b"GET /many HTTP/1.1\r\nHost: admin\r\n\r\n" * 1000)
-            await eventually(lambda: bool(answered))
-            assert (await one.ask("/one"))[0] == 200
-            assert answered.index("/one") < 1000
-
-    run(loop_name, story())
+    async with (
+        serving(routes={"/many": noted, "/one": noted}) as admin,
+        client_of(admin) as many,
+        client_of(admin) as one,
+    ):
+        many.send(b"GET /many HTTP/1.1\r\nHost: admin\r\n\r\n" * 1000)
+        await eventually(lambda: bool(answered))
+        assert (await one.ask("/one"))[0] == 200
+        assert answered.index("/one") < 1000
 
 
-def test_the_address_with_the_most_connections_makes_room(loop_name: str) -> None:
-    async def story() -> None:
-        async with serving(AdminLimits(connections=3)) as admin, contextlib.AsyncExitStack() as stack:
-            alone = await stack.enter_async_context(client_of(admin, "127.0.0.9"))
-            assert await alone.ask("/health") == (200, b"OK")
-            crowd = [await stack.enter_async_context(client_of(admin)) for _ in range(5)]
-            assert await crowd[-1].ask("/health") == (200, b"OK")
-            assert await alone.ask("/health") == (200, b"OK")
-            assert await crowd[0].everything() == b""
-
-    run(loop_name, story())
+async def test_the_address_with_the_most_connections_makes_room(loop_name: str) -> None:
+    async with serving(AdminLimits(connections=3)) as admin, contextlib.AsyncExitStack() as stack:
+        alone = await stack.enter_async_context(client_of(admin, "127.0.0.9"))
+        assert await alone.ask("/health") == (200, b"OK")
+        crowd = [await stack.enter_async_context(client_of(admin)) for _ in range(5)]
+        assert await crowd[-1].ask("/health") == (200, b"OK")
+        assert await alone.ask("/health") == (200, b"OK")
+        assert await crowd[0].everything() == b""
 
 
-def test_a_reply_that_has_to_be_made_first_is_sent_when_it_is(loop_name: str) -> None:
-    async def story() -> None:
-        made: list[asyncio.Future[HttpReply]] = []
+async def test_a_reply_that_has_to_be_made_first_is_sent_when_it_is(loop_name: str) -> None:
+    made: list[asyncio.Future[HttpReply]] = []
 
-        def later(request: HttpRequest) -> asyncio.Future[HttpReply]:
-            made.append(asyncio.get_running_loop().create_future())
-            return made[-1]
+    def later(request: HttpRequest) -> asyncio.Future[HttpReply]:
+        made.append(asyncio.get_running_loop().create_future())
+        return made[-1]
 
-        async with (
-            serving(routes={"/later": later, "/health": ok}) as admin,
-            client_of(admin) as waiting,
-            client_of(admin) as other,
-            client_of(admin) as third,
-        ):
-            for client in (waiting, third):
-                client.request("/later")
-            await eventually(lambda: len(made) == 2)
-            assert await other.ask("/health") == (200, b"OK")
-            made[0].set_result(HttpReply(200, LARGE))
-            made[1].set_exception(ZeroDivisionError("as bugs do"))
-            assert (await waiting.response())[2] == LARGE
-            assert (await third.response())[0] == 500
-
-    run(loop_name, story())
+    async with (
+        serving(routes={"/later": later, "/health": ok}) as admin,
+        client_of(admin) as waiting,
+        client_of(admin) as other,
+        client_of(admin) as third,
+    ):
+        for client in (waiting, third):
+            client.request("/later")
+        await eventually(lambda: len(made) == 2)
+        assert await other.ask("/health") == (200, b"OK")
+        made[0].set_result(HttpReply(200, LARGE))
+        made[1].set_exception(ZeroDivisionError("as bugs do"))
+        assert (await waiting.response())[2] == LARGE
+        assert (await third.response())[0] == 500
 
 
-def test_a_reply_may_take_longer_than_a_request_and_not_for_ever(loop_name: str) -> None:
-    async def story() -> None:
-        made: list[asyncio.Future[HttpReply]] = []
+async def test_a_reply_may_take_longer_than_a_request_and_not_for_ever(loop_name: str) -> None:
+    made: list[asyncio.Future[HttpReply]] = []
 
-        def later(request: HttpRequest) -> asyncio.Future[HttpReply]:
-            made.append(asyncio.get_running_loop().create_future())
-            return made[-1]
+    def later(request: HttpRequest) -> asyncio.Future[HttpReply]:
+        made.append(asyncio.get_running_loop().create_future())
+        return made[-1]
 
-        limits = AdminLimits(request=0.1, answer=0.4)
-        async with serving(limits, {"/later": later}) as admin:
-            async with client_of(admin) as client:
-                client.request("/later")
-                await eventually(lambda: len(made) == 1)
-                await asyncio.sleep(0.2)
-                made[0].set_result(HttpReply(200, b"OK"))
-                assert (await client.response())[2] == b"OK"
-            async with client_of(admin) as client:
-                client.request("/later")
-                assert await client.everything() == b""
-                assert len(made) == 2
-
-    run(loop_name, story())
+    limits = AdminLimits(request=0.1, answer=0.4)
+    async with serving(limits, {"/later": later}) as admin:
+        async with client_of(admin) as client:
+            client.request("/later")
+            await eventually(lambda: len(made) == 1)
+            await asyncio.sleep(0.2)
+            made[0].set_result(HttpReply(200, b"OK"))
+            assert (await client.response())[2] == b"OK"
+        async with client_of(admin) as client:
+            client.request("/later")
+            assert await client.everything() == b""
+            assert len(made) == 2
 
 
 @pytest.mark.parametrize(
@@ -420,14 +356,11 @@ def test_a_reply_may_take_longer_than_a_request_and_not_for_ever(loop_name: str)
         pytest.param(b"GET /health?" + b"a&" * 81 + b" HTTP/1.1\r\nHost: a\r\n\r\n", b"400", id="many arguments"),
     ],
 )
-def test_a_request_that_would_take_long_to_read_is_refused(loop_name: str, data: bytes, status: bytes) -> None:
-    async def story() -> None:
-        async with serving() as admin, client_of(admin) as client:
-            client.send(data)
-            client.finish()
-            assert (await client.everything()).startswith(b"HTTP/1.1 " + status)
-
-    run(loop_name, story())
+async def test_a_request_that_would_take_long_to_read_is_refused(loop_name: str, data: bytes, status: bytes) -> None:
+    async with serving() as admin, client_of(admin) as client:
+        client.send(data)
+        client.finish()
+        assert (await client.everything()).startswith(b"HTTP/1.1 " + status)
 
 
 @pytest.mark.parametrize(
@@ -439,54 +372,45 @@ def test_a_request_that_would_take_long_to_read_is_refused(loop_name: str, data:
         (b"GET /health HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n", 200),
     ],
 )
-def test_no_other_protocol_is_spoken(loop_name: str, head: bytes, status: int) -> None:
-    async def story() -> None:
-        async with serving() as admin, client_of(admin) as client:
-            client.send(head * 2)
-            client.finish()
-            assert (await client.everything()).count(b"HTTP/1.1 %d" % status) == 2
-
-    run(loop_name, story())
+async def test_no_other_protocol_is_spoken(loop_name: str, head: bytes, status: int) -> None:
+    async with serving() as admin, client_of(admin) as client:
+        client.send(head * 2)
+        client.finish()
+        assert (await client.everything()).count(b"HTTP/1.1 %d" % status) == 2
 
 
-def test_a_bug_in_one_connection_keeps_no_other_waiting(loop_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def story() -> None:
-        failed: list[object] = []
-        asyncio.get_running_loop().set_exception_handler(lambda loop, context: failed.append(context))
-        async with serving() as admin, client_of(admin) as broken, client_of(admin) as client:
-            assert await client.ask("/health") == (200, b"OK")
-            monkeypatch.setattr("topodns.net.http_server.connection.parse_qs", {}.__getitem__)
-            broken.send(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
-            await eventually(lambda: bool(failed))
-            monkeypatch.undo()
-            assert await client.ask("/health") == (200, b"OK")
-
-    run(loop_name, story())
+async def test_a_bug_in_one_connection_keeps_no_other_waiting(loop_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: failed.append(context))
+    async with serving() as admin, client_of(admin) as broken, client_of(admin) as client:
+        assert await client.ask("/health") == (200, b"OK")
+        monkeypatch.setattr("topodns.net.http_server.connection.parse_qs", {}.__getitem__)
+        broken.send(b"GET /health HTTP/1.1\r\nHost: a\r\n\r\n")
+        await eventually(lambda: bool(failed))
+        monkeypatch.undo()
+        assert await client.ask("/health") == (200, b"OK")
 
 
-def test_a_closed_listener_answers_requests_that_have_arrived(loop_name: str) -> None:
-    async def story() -> None:
-        made: list[asyncio.Future[HttpReply]] = []
+async def test_a_closed_listener_answers_requests_that_have_arrived(loop_name: str) -> None:
+    made: list[asyncio.Future[HttpReply]] = []
 
-        def later(request: HttpRequest) -> asyncio.Future[HttpReply]:
-            made.append(asyncio.get_running_loop().create_future())
-            return made[-1]
+    def later(request: HttpRequest) -> asyncio.Future[HttpReply]:
+        made.append(asyncio.get_running_loop().create_future())
+        return made[-1]
 
-        async with (
-            serving(routes={"/later": later, "/health": ok}) as admin,
-            client_of(admin) as idle,
-            client_of(admin) as waiting,
-        ):
-            assert await idle.ask("/health") == (200, b"OK")
-            waiting.request("/later")
-            await eventually(lambda: bool(made))
-            admin.server.close()
-            assert await idle.everything() == b""
-            made[0].set_result(HttpReply(200, b"OK"))
-            status, headers, body = await waiting.response()
-            assert (status, headers["connection"], body) == (200, "close", b"OK")
-
-    run(loop_name, story())
+    async with (
+        serving(routes={"/later": later, "/health": ok}) as admin,
+        client_of(admin) as idle,
+        client_of(admin) as waiting,
+    ):
+        assert await idle.ask("/health") == (200, b"OK")
+        waiting.request("/later")
+        await eventually(lambda: bool(made))
+        admin.server.close()
+        assert await idle.everything() == b""
+        made[0].set_result(HttpReply(200, b"OK"))
+        status, headers, body = await waiting.response()
+        assert (status, headers["connection"], body) == (200, "close", b"OK")
 
 
 @pytest.mark.parametrize("request_head", [b"GET /health HTTP/1.1\r\n\r\n", b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"])

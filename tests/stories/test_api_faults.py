@@ -18,18 +18,7 @@ from tests.support.answer_checker import promise
 from tests.support.api_objects import Object, endpoint_slice, namespace, node, pod, service, service_import
 from tests.support.certificates import make_certificates, needs_openssl
 from tests.support.fake_api.server import FakeApi
-from tests.support.program_with_fake_api import (
-    CLUSTER,
-    FRONT,
-    IN_A,
-    IN_B,
-    N2,
-    NEAR,
-    PLAIN,
-    PLAIN_SLICE,
-    Scene,
-    scene,
-)
+from tests.support.program_with_fake_api import CLUSTER, FRONT, IN_A, IN_B, N2, NEAR, PLAIN, PLAIN_SLICE, Scene, scene
 from tests.support.server_process import HEALTH, until
 
 QUICKLY = "startup_timeout 300ms"

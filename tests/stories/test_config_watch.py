@@ -108,55 +108,46 @@ def by_rename(file: Path, text: str) -> None:
 
 
 @pytest.mark.parametrize("edit", [in_place, by_rename])
-def test_an_edited_template_is_taken_over(tmp_path: Path, edit: Callable[[Path, str], None]) -> None:
-    async def story() -> None:
-        base = tmp_path / "Corefile.base"
-        base.write_text(node_template())
-        node = Node(tmp_path)
-        async with node.watching():
-            assert "\ncluster.local:53 {" in f"\n{node.watch.text}"
-            for domain in ("one.example", "two.example"):
-                edit(base, node_template(domain))
-                await node.hears(f"{domain}:53 {{")
-        assert len(node.heard) == 2
-
-    asyncio.run(story())
+async def test_an_edited_template_is_taken_over(tmp_path: Path, edit: Callable[[Path, str], None]) -> None:
+    base = tmp_path / "Corefile.base"
+    base.write_text(node_template())
+    node = Node(tmp_path)
+    async with node.watching():
+        assert "\ncluster.local:53 {" in f"\n{node.watch.text}"
+        for domain in ("one.example", "two.example"):
+            edit(base, node_template(domain))
+            await node.hears(f"{domain}:53 {{")
+    assert len(node.heard) == 2
 
 
-def test_configmaps_are_followed_through_the_links_of_their_volumes(tmp_path: Path) -> None:
-    async def story() -> None:
-        base = Volume(tmp_path / "coredns", Corefile_base=node_template())
-        kube_dns = Volume(tmp_path / "kube-dns")
-        node = Node(tmp_path, f"-basecorefile={base.path / 'Corefile.base'}")
-        async with node.watching():
-            kube_dns.publish(stubDomains=stub("a.example"))
-            await node.hears("a.example:53 {")
-            base.publish(Corefile_base=node_template("one.example"))
-            await node.hears("one.example:53 {", "a.example:53 {")
-            kube_dns.publish(upstreamNameservers='["192.0.2.7"]')
-            await node.hears("one.example:53 {", "forward . 192.0.2.7")
-            assert "a.example" not in node.watch.text
-            base.publish(Corefile_base=node_template("two.example"))
-            await node.hears("two.example:53 {", "forward . 192.0.2.7")
-            kube_dns.publish()
-            await node.hears("two.example:53 {", "resolv.conf")
-        assert node.watch.setup_errors == 0
-
-    asyncio.run(story())
+async def test_configmaps_are_followed_through_the_links_of_their_volumes(tmp_path: Path) -> None:
+    base = Volume(tmp_path / "coredns", Corefile_base=node_template())
+    kube_dns = Volume(tmp_path / "kube-dns")
+    node = Node(tmp_path, f"-basecorefile={base.path / 'Corefile.base'}")
+    async with node.watching():
+        kube_dns.publish(stubDomains=stub("a.example"))
+        await node.hears("a.example:53 {")
+        base.publish(Corefile_base=node_template("one.example"))
+        await node.hears("one.example:53 {", "a.example:53 {")
+        kube_dns.publish(upstreamNameservers='["192.0.2.7"]')
+        await node.hears("one.example:53 {", "forward . 192.0.2.7")
+        assert "a.example" not in node.watch.text
+        base.publish(Corefile_base=node_template("two.example"))
+        await node.hears("two.example:53 {", "forward . 192.0.2.7")
+        kube_dns.publish()
+        await node.hears("two.example:53 {", "resolv.conf")
+    assert node.watch.setup_errors == 0
 
 
-def test_a_configmap_that_is_not_there_at_first_counts_from_when_it_is(tmp_path: Path) -> None:
-    async def story() -> None:
-        (tmp_path / "Corefile.base").write_text(node_template())
-        node = Node(tmp_path)
-        async with node.watching():
-            Volume(tmp_path / "kube-dns", stubDomains=stub("a.example"))
-            await node.hears("a.example:53 {")
-            shutil.rmtree(tmp_path / "kube-dns")
-            await until(lambda: len(node.heard) == 2)
-            assert "a.example" not in node.watch.text
-
-    asyncio.run(story())
+async def test_a_configmap_that_is_not_there_at_first_counts_from_when_it_is(tmp_path: Path) -> None:
+    (tmp_path / "Corefile.base").write_text(node_template())
+    node = Node(tmp_path)
+    async with node.watching():
+        Volume(tmp_path / "kube-dns", stubDomains=stub("a.example"))
+        await node.hears("a.example:53 {")
+        shutil.rmtree(tmp_path / "kube-dns")
+        await until(lambda: len(node.heard) == 2)
+        assert "a.example" not in node.watch.text
 
 
 def test_a_write_without_a_change_is_not_published(tmp_path: Path) -> None:
@@ -316,17 +307,13 @@ def test_none_of_this_imports_a_library_that_a_node_would_have_to_hold_in_memory
     assert run.stdout == "[]\n"
 
 
-def test_without_a_template_the_corefile_of_conf_is_followed_and_never_written(tmp_path: Path) -> None:
+async def test_without_a_template_the_corefile_of_conf_is_followed_and_never_written(tmp_path: Path) -> None:
     """As kubespray and KubeKey mount it: a ConfigMap at the path of -conf, which the kubelet changes."""
-
-    async def story() -> None:
-        mounted = Volume(tmp_path / "coredns", Corefile=". {\n    forward . 192.0.2.1\n}\n")
-        node = Node(tmp_path, f"-conf={mounted.path / 'Corefile'}")
-        async with node.watching():
-            assert "192.0.2.1" in node.watch.text
-            mounted.publish(Corefile=". {\n    forward . 192.0.2.2\n}\n")
-            await node.hears("192.0.2.2")
-            assert (mounted.path / "Corefile").is_symlink()
-            assert (mounted.path / "Corefile").read_text() == node.watch.text
-
-    asyncio.run(story())
+    mounted = Volume(tmp_path / "coredns", Corefile=". {\n    forward . 192.0.2.1\n}\n")
+    node = Node(tmp_path, f"-conf={mounted.path / 'Corefile'}")
+    async with node.watching():
+        assert "192.0.2.1" in node.watch.text
+        mounted.publish(Corefile=". {\n    forward . 192.0.2.2\n}\n")
+        await node.hears("192.0.2.2")
+        assert (mounted.path / "Corefile").is_symlink()
+        assert (mounted.path / "Corefile").read_text() == node.watch.text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.event_loops import PATIENCE, either_loop, eventually, run
+from tests.support.event_loops import PATIENCE, either_loop, eventually
 from topodns.kube.client.contract import ApiError
 from topodns.kube.client.exec_plugin import MAX_PRINTED, Credential, run_plugin
 
@@ -38,79 +38,58 @@ def descriptors() -> int:
     return len(os.listdir("/proc/self/fd"))
 
 
-def test_output_without_end_is_refused_before_it_fills_the_memory(loop_name: str) -> None:
-    async def story() -> None:
-        began = time.monotonic()
-        problem = await problem_of("cat /dev/zero")
-        assert problem == f"exec: sh printed more than {MAX_PRINTED} octets, expected an ExecCredential"
-        assert time.monotonic() - began < PATIENCE
-
-    run(loop_name, story())
+async def test_output_without_end_is_refused_before_it_fills_the_memory(loop_name: str) -> None:
+    began = time.monotonic()
+    problem = await problem_of("cat /dev/zero")
+    assert problem == f"exec: sh printed more than {MAX_PRINTED} octets, expected an ExecCredential"
+    assert time.monotonic() - began < PATIENCE
 
 
-def test_much_output_of_a_plugin_that_then_hangs_does_not_outlast_the_deadline(loop_name: str) -> None:
-    async def story() -> None:
-        problem = await problem_of(f"head -c {MAX_PRINTED} /dev/zero; exec sleep 600", DEADLINE)
-        assert problem == f"exec: sh took longer than {DEADLINE:g} s"
-
-    run(loop_name, story())
+async def test_much_output_of_a_plugin_that_then_hangs_does_not_outlast_the_deadline(loop_name: str) -> None:
+    problem = await problem_of(f"head -c {MAX_PRINTED} /dev/zero; exec sleep 600", DEADLINE)
+    assert problem == f"exec: sh took longer than {DEADLINE:g} s"
 
 
-def test_a_flood_on_stderr_does_not_matter_and_its_beginning_is_the_reason(loop_name: str) -> None:
-    async def story() -> None:
-        flood = "echo no network >&2; head -c 10000000 /dev/zero >&2;"
-        assert (await credential_of(f"{flood} {printing(token='t')}")).token == "t"
-        problem = await problem_of(f"{flood} exit 3")
-        assert problem.startswith("exec: sh ended with status 3: no network")
-        assert len(problem) < 1000
-
-    run(loop_name, story())
+async def test_a_flood_on_stderr_does_not_matter_and_its_beginning_is_the_reason(loop_name: str) -> None:
+    flood = "echo no network >&2; head -c 10000000 /dev/zero >&2;"
+    assert (await credential_of(f"{flood} {printing(token='t')}")).token == "t"
+    problem = await problem_of(f"{flood} exit 3")
+    assert problem.startswith("exec: sh ended with status 3: no network")
+    assert len(problem) < 1000
 
 
 @pytest.mark.parametrize("starting", ["", "setsid "], ids=["in its group", "in a session of its own"])
 @pytest.mark.parametrize("after", [";", "&"], ids=["in the foreground", "in the background"])
-def test_a_child_that_keeps_the_output_open_outlasts_neither_deadline_nor_leaves_descriptors(
+async def test_a_child_that_keeps_the_output_open_outlasts_neither_deadline_nor_leaves_descriptors(
     loop_name: str, starting: str, after: str
 ) -> None:
-    async def story() -> None:
-        await credential_of(printing(token="t"))
-        before, began = descriptors(), time.monotonic()
-        problem = await problem_of(f"{printing(token='t')}; {starting}sleep 60 {after} true", 0.5)
-        assert problem == "exec: sh took longer than 0.5 s"
-        assert time.monotonic() - began < 30
-        await eventually(lambda: descriptors() <= before)
-
-    run(loop_name, story())
+    await credential_of(printing(token="t"))
+    before, began = descriptors(), time.monotonic()
+    problem = await problem_of(f"{printing(token='t')}; {starting}sleep 60 {after} true", 0.5)
+    assert problem == "exec: sh took longer than 0.5 s"
+    assert time.monotonic() - began < 30
+    await eventually(lambda: descriptors() <= before)
 
 
-def test_a_child_left_behind_in_its_group_is_ended(loop_name: str, tmp_path: Path) -> None:
-    async def story() -> None:
-        await problem_of(f"sleep 20 & echo $! > {tmp_path}/child", DEADLINE)
-        child = int((tmp_path / "child").read_text())
-        await eventually(lambda: not _is_running(child))
-
-    run(loop_name, story())
+async def test_a_child_left_behind_in_its_group_is_ended(loop_name: str, tmp_path: Path) -> None:
+    await problem_of(f"sleep 20 & echo $! > {tmp_path}/child", DEADLINE)
+    child = int((tmp_path / "child").read_text())
+    await eventually(lambda: not _is_running(child))
 
 
 @pytest.mark.parametrize("status", [{"token": {"a": 1}}, {"token": 5}, {"token": "t", "clientKeyData": ["k"]}])
-def test_credentials_that_are_no_strings_are_refused(loop_name: str, status: dict[str, object]) -> None:
-    async def story() -> None:
-        problem = await problem_of(printing(**status))
-        assert problem == "exec: sh printed a token, certificate or key that is no string"
-
-    run(loop_name, story())
+async def test_credentials_that_are_no_strings_are_refused(loop_name: str, status: dict[str, object]) -> None:
+    problem = await problem_of(printing(**status))
+    assert problem == "exec: sh printed a token, certificate or key that is no string"
 
 
-def test_a_cancelled_run_ends_the_plugin(loop_name: str, tmp_path: Path) -> None:
-    async def story() -> None:
-        task = asyncio.create_task(credential_of(f"echo $$ > {tmp_path}/plugin; exec sleep 20"))
-        await eventually(lambda: (tmp_path / "plugin").exists() and (tmp_path / "plugin").read_text() != "")
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-        await eventually(lambda: not _is_running(int((tmp_path / "plugin").read_text())))
-
-    run(loop_name, story())
+async def test_a_cancelled_run_ends_the_plugin(loop_name: str, tmp_path: Path) -> None:
+    task = asyncio.create_task(credential_of(f"echo $$ > {tmp_path}/plugin; exec sleep 20"))
+    await eventually(lambda: (tmp_path / "plugin").exists() and (tmp_path / "plugin").read_text() != "")
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    await eventually(lambda: not _is_running(int((tmp_path / "plugin").read_text())))
 
 
 def _is_running(process: int) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.event_loops import either_loop, eventually, run
+from tests.support.event_loops import either_loop, eventually
 from topodns.dependency import Fact
 from topodns.dns.name import ROOT, name_wire, parse_name
 from topodns.plugins.hosts import source as hosts_source
@@ -60,51 +60,42 @@ def test_a_start_without_it_warns_and_has_no_names(tmp_path: Path, caplog: pytes
 
 
 @either_loop
-def test_an_edit_is_read_at_the_next_poll_and_published(loop_name: str, tmp_path: Path) -> None:
-    async def story() -> None:
-        path = tmp_path / "hosts"
-        path.write_text("10.0.0.1 a.example\n")
-        source = source_of(path)
-        source.load()
-        async with looking(source) as got:
-            path.write_text("10.0.0.22 a.example\n")
-            await eventually(lambda: addresses(source, "a.example.") == ["10.0.0.22"])
-            await eventually(lambda: got == [frozenset((hosts_fact(str(path)),))])
-
-    run(loop_name, story())
+async def test_an_edit_is_read_at_the_next_poll_and_published(loop_name: str, tmp_path: Path) -> None:
+    path = tmp_path / "hosts"
+    path.write_text("10.0.0.1 a.example\n")
+    source = source_of(path)
+    source.load()
+    async with looking(source) as got:
+        path.write_text("10.0.0.22 a.example\n")
+        await eventually(lambda: addresses(source, "a.example.") == ["10.0.0.22"])
+        await eventually(lambda: got == [frozenset((hosts_fact(str(path)),))])
 
 
 @either_loop
-def test_a_file_that_comes_later_is_taken(loop_name: str, tmp_path: Path) -> None:
-    async def story() -> None:
-        source = source_of(tmp_path / "hosts")
-        source.load()
-        async with looking(source) as got:
-            (tmp_path / "hosts").write_text("10.0.0.1 a.example\n" * 200)
-            await eventually(lambda: addresses(source, "a.example.") == ["10.0.0.1"])
-            await eventually(lambda: len(got) == 1)
-
-    run(loop_name, story())
+async def test_a_file_that_comes_later_is_taken(loop_name: str, tmp_path: Path) -> None:
+    source = source_of(tmp_path / "hosts")
+    source.load()
+    async with looking(source) as got:
+        (tmp_path / "hosts").write_text("10.0.0.1 a.example\n" * 200)
+        await eventually(lambda: addresses(source, "a.example.") == ["10.0.0.1"])
+        await eventually(lambda: len(got) == 1)
 
 
 @either_loop
-def test_entries_that_were_read_stay_when_the_file_is_removed(
+async def test_entries_that_were_read_stay_when_the_file_is_removed(
     loop_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def story() -> None:
-        path = tmp_path / "hosts"
-        path.write_text("10.0.0.1 a.example\n")
-        source = source_of(path)
-        source.load()
-        async with looking(source) as got:
-            path.unlink()
-            await eventually(lambda: "what was read before stays" in caplog.text)
-            assert (addresses(source, "a.example."), got) == (["10.0.0.1"], [])
-            path.write_text("10.0.0.2 a.example\n")
-            await eventually(lambda: addresses(source, "a.example.") == ["10.0.0.2"])
-        assert len(caplog.messages) == 1
-
-    run(loop_name, story())
+    path = tmp_path / "hosts"
+    path.write_text("10.0.0.1 a.example\n")
+    source = source_of(path)
+    source.load()
+    async with looking(source) as got:
+        path.unlink()
+        await eventually(lambda: "what was read before stays" in caplog.text)
+        assert (addresses(source, "a.example."), got) == (["10.0.0.1"], [])
+        path.write_text("10.0.0.2 a.example\n")
+        await eventually(lambda: addresses(source, "a.example.") == ["10.0.0.2"])
+    assert len(caplog.messages) == 1
 
 
 def test_reload_0_never_looks_again(tmp_path: Path) -> None:

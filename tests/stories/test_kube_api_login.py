@@ -129,23 +129,19 @@ USERS: dict[str, tuple[UserOf, str, str]] = {
 
 
 @pytest.mark.parametrize("name", USERS)
-def test_the_server_sees_the_user_of_the_kubeconfig(
+async def test_the_server_sees_the_user_of_the_kubeconfig(
     loop_name: str, name: str, certificates: Certificates, files: Files
 ) -> None:
     user, client, token = USERS[name]
-
-    async def story() -> None:
-        async with serving(replies(OK), server_side(certificates, asks_for_clients=True)) as served:
-            data = {"certificate_authority_data": encoded(certificates.ca), "certificate_authority": ""}
-            for cluster in ({}, data):
-                async with connected(files.write(served, user(certificates), **cluster)) as api:
-                    assert await read(api) == b"{}"
-        assert [(request.client, request.token) for request in served.seen] == [(client, token)] * 2
-
-    run(loop_name, story())
+    async with serving(replies(OK), server_side(certificates, asks_for_clients=True)) as served:
+        data = {"certificate_authority_data": encoded(certificates.ca), "certificate_authority": ""}
+        for cluster in ({}, data):
+            async with connected(files.write(served, user(certificates), **cluster)) as api:
+                assert await read(api) == b"{}"
+    assert [(request.client, request.token) for request in served.seen] == [(client, token)] * 2
 
 
-def test_a_certificate_that_was_rotated_is_presented_after_the_old_one_was_refused(
+async def test_a_certificate_that_was_rotated_is_presented_after_the_old_one_was_refused(
     loop_name: str, certificates: Certificates, files: Files
 ) -> None:
     pair = [files.directory / "me.crt", files.directory / "me.key"]
@@ -157,61 +153,48 @@ def test_a_certificate_that_was_rotated_is_presented_after_the_old_one_was_refus
     async def answer(request: Seen, writer: asyncio.StreamWriter) -> None:
         writer.write(OK if request.client == "reader" else text_response(401))
 
-    async def story() -> None:
-        present(certificates.server.certificate, certificates.server.key)
-        async with serving(answer, server_side(certificates, asks_for_clients=True)) as served:
-            user = {"client-certificate": "me.crt", "client-key": "me.key"}
-            async with connected(files.write(served, user)) as api:
-                with pytest.raises(ApiError, match="401"):
-                    await read(api)
-                present(certificates.client.certificate, certificates.client.key)
-                assert await read(api) == b"{}"
-        assert [request.client for request in served.seen] == ["server", "server", "reader"]
-
-    run(loop_name, story())
+    present(certificates.server.certificate, certificates.server.key)
+    async with serving(answer, server_side(certificates, asks_for_clients=True)) as served:
+        user = {"client-certificate": "me.crt", "client-key": "me.key"}
+        async with connected(files.write(served, user)) as api:
+            with pytest.raises(ApiError, match="401"):
+                await read(api)
+            present(certificates.client.certificate, certificates.client.key)
+            assert await read(api) == b"{}"
+    assert [request.client for request in served.seen] == ["server", "server", "reader"]
 
 
-def test_the_name_in_the_certificate_may_be_another_than_the_url_s(
+async def test_the_name_in_the_certificate_may_be_another_than_the_url_s(
     loop_name: str, certificates: Certificates, files: Files
 ) -> None:
-    async def story() -> None:
-        async with serving(replies(OK), server_side(certificates)) as served:
-            served.url = served.url.replace("127.0.0.1", "localhost")
-            assert "Hostname mismatch" in await problem_of(files.write(served, {}))
-            async with connected(files.write(served, {}, tls_server_name=SERVER_NAME)) as api:
-                assert await read(api) == b"{}"
-
-    run(loop_name, story())
+    async with serving(replies(OK), server_side(certificates)) as served:
+        served.url = served.url.replace("127.0.0.1", "localhost")
+        assert "Hostname mismatch" in await problem_of(files.write(served, {}))
+        async with connected(files.write(served, {}, tls_server_name=SERVER_NAME)) as api:
+            assert await read(api) == b"{}"
 
 
 @pytest.mark.parametrize("number", range(6))
-def test_the_server_is_never_identified_by_its_common_name(
+async def test_the_server_is_never_identified_by_its_common_name(
     loop_name: str, number: int, certificates: Certificates, files: Files
 ) -> None:
     """RFC 9525 section 2; client-go refuses such a certificate too."""
     server = certificates.unnamed[number]
-
-    async def story() -> None:
-        async with serving(replies(OK), server_side(certificates, server=server)) as served:
-            settings = files.write(served, {}, tls_server_name=server.common_name)
-            assert "its certificate is not trusted" in await problem_of(settings)
-            assert served.seen == []
-
-    run(loop_name, story())
+    async with serving(replies(OK), server_side(certificates, server=server)) as served:
+        settings = files.write(served, {}, tls_server_name=server.common_name)
+        assert "its certificate is not trusted" in await problem_of(settings)
+        assert served.seen == []
 
 
-def test_a_server_is_believed_unseen_where_the_kubeconfig_says_so(
+async def test_a_server_is_believed_unseen_where_the_kubeconfig_says_so(
     loop_name: str, certificates: Certificates, files: Files
 ) -> None:
-    async def story() -> None:
-        async with serving(replies(OK), server_side(certificates)) as served:
-            unknown = {"certificate_authority": str(certificates.other_ca)}
-            assert "its certificate is not trusted" in await problem_of(files.write(served, {}, **unknown))
-            settings = files.write(served, {}, insecure_skip_tls_verify=True, certificate_authority="")
-            async with connected(settings) as api:
-                assert await read(api) == b"{}"
-
-    run(loop_name, story())
+    async with serving(replies(OK), server_side(certificates)) as served:
+        unknown = {"certificate_authority": str(certificates.other_ca)}
+        assert "its certificate is not trusted" in await problem_of(files.write(served, {}, **unknown))
+        settings = files.write(served, {}, insecure_skip_tls_verify=True, certificate_authority="")
+        async with connected(settings) as api:
+            assert await read(api) == b"{}"
 
 
 @asynccontextmanager
@@ -238,56 +221,46 @@ async def tunnelling(asked: list[bytes]) -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
 
 
-def test_requests_go_through_the_proxy_of_the_kubeconfig(
+async def test_requests_go_through_the_proxy_of_the_kubeconfig(
     loop_name: str, certificates: Certificates, files: Files
 ) -> None:
-    async def story() -> None:
-        asked: list[bytes] = []
-        async with serving(replies(OK), server_side(certificates)) as served, tunnelling(asked) as proxy:
-            async with connected(files.write(served, {"token": "abc"}, proxy_url=proxy)) as api:
-                assert await read(api) == b"{}"
-            await eventually(lambda: served.closed == 1)
-        assert asked == [f"CONNECT {served.url.removeprefix('https://')} HTTP/1.1\r\n".encode()]
-        assert served.tokens() == ["abc"]
-
-    run(loop_name, story())
+    asked: list[bytes] = []
+    async with serving(replies(OK), server_side(certificates)) as served, tunnelling(asked) as proxy:
+        async with connected(files.write(served, {"token": "abc"}, proxy_url=proxy)) as api:
+            assert await read(api) == b"{}"
+        await eventually(lambda: served.closed == 1)
+    assert asked == [f"CONNECT {served.url.removeprefix('https://')} HTTP/1.1\r\n".encode()]
+    assert served.tokens() == ["abc"]
 
 
-def test_a_proxy_that_refuses_is_blamed_without_its_password(
+async def test_a_proxy_that_refuses_is_blamed_without_its_password(
     loop_name: str, certificates: Certificates, files: Files
 ) -> None:
-    async def story() -> None:
-        async with serving(replies(OK)) as served, serving(replies(text_response(407))) as proxy:
-            served.url = served.url.replace("http:", "https:")
-            url = proxy.url.replace("http://", "http://me:secret@")
-            problem = await problem_of(files.write(served, {}, proxy_url=url))
-            assert problem == f"{served.url}: the proxy refused with 407"
+    async with serving(replies(OK)) as served, serving(replies(text_response(407))) as proxy:
+        served.url = served.url.replace("http:", "https:")
+        url = proxy.url.replace("http://", "http://me:secret@")
         problem = await problem_of(files.write(served, {}, proxy_url=url))
-        assert problem == f"{served.url}: the proxy cannot be reached: connection refused"
-
-    run(loop_name, story())
+        assert problem == f"{served.url}: the proxy refused with 407"
+    problem = await problem_of(files.write(served, {}, proxy_url=url))
+    assert problem == f"{served.url}: the proxy cannot be reached: connection refused"
 
 
 @pytest.mark.parametrize("wrong", ["certificate_authority", "client-certificate", "client-key"])
-def test_certificates_that_are_none_are_named(
+async def test_certificates_that_are_none_are_named(
     loop_name: str, wrong: str, certificates: Certificates, files: Files
 ) -> None:
     garbage = files.directory / "garbage"
     garbage.write_text("no certificate")
-
-    async def story() -> None:
-        user = {"client-certificate": str(certificates.client.certificate), "client-key": str(certificates.client.key)}
-        cluster: dict[str, str] = {}
-        (cluster if "_" in wrong else user)[wrong] = str(garbage)
-        async with serving(replies(OK), server_side(certificates)) as served:
-            problem = await problem_of(files.write(served, user, **cluster))
-        assert problem.startswith("cannot use the certificates in ")
-        assert str(garbage) in problem
-
-    run(loop_name, story())
+    user = {"client-certificate": str(certificates.client.certificate), "client-key": str(certificates.client.key)}
+    cluster: dict[str, str] = {}
+    (cluster if "_" in wrong else user)[wrong] = str(garbage)
+    async with serving(replies(OK), server_side(certificates)) as served:
+        problem = await problem_of(files.write(served, user, **cluster))
+    assert problem.startswith("cannot use the certificates in ")
+    assert str(garbage) in problem
 
 
-def test_a_plugin_s_token_is_kept_until_it_ends_or_is_refused(
+async def test_a_plugin_s_token_is_kept_until_it_ends_or_is_refused(
     loop_name: str, certificates: Certificates, files: Files
 ) -> None:
     accepted = {"one", "two", "three"}
@@ -295,77 +268,65 @@ def test_a_plugin_s_token_is_kept_until_it_ends_or_is_refused(
     async def answer(request: Seen, writer: asyncio.StreamWriter) -> None:
         writer.write(OK if request.token in accepted else text_response(401))
 
-    async def story() -> None:
-        async with serving(answer, server_side(certificates)) as served:
-            files.plugin_prints(token="one", expirationTimestamp="2999-01-01T00:00:00Z")
-            async with connected(files.write(served, files.plugin()), RequestDeadlines(login_age=0)) as api:
-                await read(api)
-                files.plugin_prints(token="two", expirationTimestamp="2020-01-01T00:00:00Z")
-                await read(api)
-                assert files.runs == 1
-                accepted.discard("one")
-                await read(api)  # refused, so that the plugin runs again; its token ended in 2020
-                assert files.runs == 2
-                files.plugin_prints(token="three")  # for ever
-                await read(api)
-                await read(api)
-                assert files.runs == 3
-        assert served.tokens() == ["one", "one", "one", "two", "three", "three"]
-
-    run(loop_name, story())
+    async with serving(answer, server_side(certificates)) as served:
+        files.plugin_prints(token="one", expirationTimestamp="2999-01-01T00:00:00Z")
+        async with connected(files.write(served, files.plugin()), RequestDeadlines(login_age=0)) as api:
+            await read(api)
+            files.plugin_prints(token="two", expirationTimestamp="2020-01-01T00:00:00Z")
+            await read(api)
+            assert files.runs == 1
+            accepted.discard("one")
+            await read(api)  # refused, so that the plugin runs again; its token ended in 2020
+            assert files.runs == 2
+            files.plugin_prints(token="three")  # for ever
+            await read(api)
+            await read(api)
+            assert files.runs == 3
+    assert served.tokens() == ["one", "one", "one", "two", "three", "three"]
 
 
-def test_a_plugin_runs_once_for_all_that_wait_for_it(loop_name: str, certificates: Certificates, files: Files) -> None:
+async def test_a_plugin_runs_once_for_all_that_wait_for_it(
+    loop_name: str, certificates: Certificates, files: Files
+) -> None:
     async def answer(request: Seen, writer: asyncio.StreamWriter) -> None:
         writer.write(OK if request.token == "new" else text_response(401))
 
-    async def story() -> None:
-        async with serving(answer, server_side(certificates)) as served:
-            files.plugin_prints(token="old")
-            async with connected(files.write(served, files.plugin())) as api:
-                files.plugin_prints(token="new")
-                assert await asyncio.gather(*(read(api) for _ in range(5))) == [b"{}"] * 5
-        assert files.runs == 2
-        assert sorted(served.tokens()) == ["new"] * 5 + ["old"] * 5
-
-    run(loop_name, story())
+    async with serving(answer, server_side(certificates)) as served:
+        files.plugin_prints(token="old")
+        async with connected(files.write(served, files.plugin())) as api:
+            files.plugin_prints(token="new")
+            assert await asyncio.gather(*(read(api) for _ in range(5))) == [b"{}"] * 5
+    assert files.runs == 2
+    assert sorted(served.tokens()) == ["new"] * 5 + ["old"] * 5
 
 
-def test_a_plugin_may_give_a_certificate(loop_name: str, certificates: Certificates, files: Files) -> None:
-    async def story() -> None:
-        async with serving(replies(OK), server_side(certificates, asks_for_clients=True)) as served:
-            files.plugin_prints(
-                clientCertificateData=certificates.client.certificate.read_text(),
-                clientKeyData=certificates.client.key.read_text(),
-            )
-            async with connected(files.write(served, files.plugin())) as api:
-                await read(api)
-        assert [(request.client, request.token) for request in served.seen] == [("reader", "")]
-
-    run(loop_name, story())
+async def test_a_plugin_may_give_a_certificate(loop_name: str, certificates: Certificates, files: Files) -> None:
+    async with serving(replies(OK), server_side(certificates, asks_for_clients=True)) as served:
+        files.plugin_prints(
+            clientCertificateData=certificates.client.certificate.read_text(),
+            clientKeyData=certificates.client.key.read_text(),
+        )
+        async with connected(files.write(served, files.plugin())) as api:
+            await read(api)
+    assert [(request.client, request.token) for request in served.seen] == [("reader", "")]
 
 
-def test_a_plugin_gets_the_arguments_and_environment_of_the_kubeconfig(
+async def test_a_plugin_gets_the_arguments_and_environment_of_the_kubeconfig(
     loop_name: str, certificates: Certificates, files: Files
 ) -> None:
-    async def story() -> None:
-        async with serving(replies(OK), server_side(certificates)) as served:
-            script = (
-                "import json, os, sys\n"
-                "got = [sys.argv[1:], os.environ['REGION'], json.loads(os.environ['KUBERNETES_EXEC_INFO'])]\n"
-                "got.append(sys.stdin.read())\n"
-                "got = {'token': json.dumps(got).encode().hex()}\n"
-                f"print(json.dumps({{'kind': 'ExecCredential', 'apiVersion': '{VERSION}', 'status': got}}))"
-            )
-            user = files.plugin(
-                command=sys.executable, args=["-c", script, "a b"], env=[{"name": "REGION", "value": "x"}]
-            )
-            async with connected(files.write(served, user)) as api:
-                await read(api)
-        info = {"kind": "ExecCredential", "apiVersion": VERSION, "spec": {"interactive": False}}
-        assert json.loads(bytes.fromhex(served.tokens()[0])) == [["a b"], "x", info, ""]
-
-    run(loop_name, story())
+    async with serving(replies(OK), server_side(certificates)) as served:
+        script = (
+            "import json, os, sys\n"
+            "got = [sys.argv[1:], os.environ['REGION'], json.loads(os.environ['KUBERNETES_EXEC_INFO'])]\n"
+            "got.append(sys.stdin.read())\n"
+            "got = {'token': json.dumps(got).encode().hex()}\n"
+            f"print(json.dumps({{'kind': 'ExecCredential', 'apiVersion': '{VERSION}', 'status': got}}))"
+        )
+        user = files.plugin(command=sys.executable, args=["-c", script, "a b"], env=[{"name": "REGION", "value": "x"}])
+        async with connected(files.write(served, user)) as api:
+            await read(api)
+    info = {"kind": "ExecCredential", "apiVersion": VERSION, "spec": {"interactive": False}}
+    assert json.loads(bytes.fromhex(served.tokens()[0])) == [["a b"], "x", info, ""]
 
 
 @pytest.mark.parametrize(
@@ -395,22 +356,18 @@ def test_a_plugin_gets_the_arguments_and_environment_of_the_kubeconfig(
         ),
     ],
 )
-def test_a_plugin_that_fails_says_why(
+async def test_a_plugin_that_fails_says_why(
     loop_name: str, script: str, fields: dict[str, object], problem: str, certificates: Certificates, files: Files
 ) -> None:
     (files.directory / "printed").touch()
     files.plugin_goes_on(script)
-
-    async def story() -> None:
-        async with serving(replies(OK), server_side(certificates)) as served:
-            found = await problem_of(files.write(served, files.plugin(**fields)))
-        assert found.startswith(f"{files.kubeconfig}: exec: ")
-        assert problem in found
-
-    run(loop_name, story())
+    async with serving(replies(OK), server_side(certificates)) as served:
+        found = await problem_of(files.write(served, files.plugin(**fields)))
+    assert found.startswith(f"{files.kubeconfig}: exec: ")
+    assert problem in found
 
 
-def test_a_plugin_that_hangs_is_ended_with_its_children(
+async def test_a_plugin_that_hangs_is_ended_with_its_children(
     loop_name: str, certificates: Certificates, files: Files
 ) -> None:
     (files.directory / "printed").touch()
@@ -423,13 +380,10 @@ def test_a_plugin_that_hangs_is_ended_with_its_children(
         except FileNotFoundError:
             return False
 
-    async def story() -> None:
-        async with serving(replies(OK), server_side(certificates)) as served:
-            problem = await problem_of(files.write(served, files.plugin()), RequestDeadlines(login=0.3))
-        assert problem.endswith("took longer than 0.3 s")
-        await eventually(lambda: not alive("parent") and not alive("child"))
-
-    run(loop_name, story())
+    async with serving(replies(OK), server_side(certificates)) as served:
+        problem = await problem_of(files.write(served, files.plugin()), RequestDeadlines(login=0.3))
+    assert problem.endswith("took longer than 0.3 s")
+    await eventually(lambda: not alive("parent") and not alive("child"))
 
 
 def test_while_a_plugin_fails_the_last_token_stays_in_use(
@@ -447,7 +401,7 @@ def test_while_a_plugin_fails_the_last_token_stays_in_use(
     assert "ended with status 1" in caplog.text
 
 
-def test_modules_that_cost_memory_are_imported_only_where_they_are_needed(loop_name: str, tmp_path: Path) -> None:
+async def test_modules_that_cost_memory_are_imported_only_where_they_are_needed(loop_name: str, tmp_path: Path) -> None:
     (tmp_path / "token").write_text("a")
     code = f"""
 import asyncio, sys
@@ -466,12 +420,8 @@ async def main():
 
 asyncio.run(main())
 """
-
-    async def story() -> None:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.getcwd()}
-        )
-        printed, _ = await process.communicate()
-        assert printed.decode().splitlines() == ["[]", "['aiohttp']"]
-
-    run(loop_name, story())
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.getcwd()}
+    )
+    printed, _ = await process.communicate()
+    assert printed.decode().splitlines() == ["[]", "['aiohttp']"]

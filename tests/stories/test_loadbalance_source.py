@@ -54,16 +54,13 @@ def test_a_start_without_it_or_with_a_broken_one_fails(tmp_path: Path) -> None:
 
 
 @either_loop
-def test_an_edit_counts_at_the_next_look(loop_name: str, tmp_path: Path) -> None:
-    async def story() -> None:
-        weigh(tmp_path / "weights", 3)
-        source = WeightSource(str(tmp_path / "weights"), SOON)
-        source.poller.load()
-        async with looking(source):
-            weigh(tmp_path / "weights", 44)
-            await eventually(lambda: weight_in(source) == 44)
-
-    run(loop_name, story())
+async def test_an_edit_counts_at_the_next_look(loop_name: str, tmp_path: Path) -> None:
+    weigh(tmp_path / "weights", 3)
+    source = WeightSource(str(tmp_path / "weights"), SOON)
+    source.poller.load()
+    async with looking(source):
+        weigh(tmp_path / "weights", 44)
+        await eventually(lambda: weight_in(source) == 44)
 
 
 @either_loop
@@ -93,13 +90,10 @@ def test_the_last_good_weights_stay_and_the_log_says_why(
 
 
 @either_loop
-def test_with_an_interval_of_0_the_file_is_not_read_again(loop_name: str, tmp_path: Path) -> None:
-    async def story() -> None:
-        weigh(tmp_path / "weights", 3)
-        source = WeightSource(str(tmp_path / "weights"), 0)
-        source.poller.load()
-        weigh(tmp_path / "weights", 44)
-        await source.poller.run()
-        assert weight_in(source) == 3
-
-    run(loop_name, story())
+async def test_with_an_interval_of_0_the_file_is_not_read_again(loop_name: str, tmp_path: Path) -> None:
+    weigh(tmp_path / "weights", 3)
+    source = WeightSource(str(tmp_path / "weights"), 0)
+    source.poller.load()
+    weigh(tmp_path / "weights", 44)
+    await source.poller.run()
+    assert weight_in(source) == 3

@@ -75,53 +75,44 @@ def by_removing_it_first(file: Path) -> None:
 
 @pytest.mark.parametrize("edit", [in_place, by_rename, by_removing_it_first])
 @pytest.mark.parametrize("named", ["file", "directory"])
-def test_an_edit_arrives_however_the_file_is_replaced(tmp_path: Path, edit: Callable[[Path], None], named: str) -> None:
-    async def story() -> None:
-        file = tmp_path / "nodes.yaml"
-        file.write_text(node("old"))
-        async with watching(file if named == "file" else tmp_path) as cluster:
-            assert cluster.nodes == {"old"}
-            for _ in range(2):  # the second edit shows that the watch outlived the first
-                edit(file)
-                await cluster.has("new")
-                file.write_text(node("old"))
-                await cluster.has("old")
-
-    asyncio.run(story())
-
-
-def test_files_that_come_and_go_in_a_directory_are_followed(tmp_path: Path) -> None:
-    async def story() -> None:
-        async with watching(tmp_path) as cluster:
-            (tmp_path / "a.yaml").write_text(node("a"))
-            await cluster.has("a")
-            (tmp_path / "b.yaml").write_text(node("b"))
-            await cluster.has("a", "b")
-            (tmp_path / "a.yaml").unlink()
-            await cluster.has("b")
-
-    asyncio.run(story())
-
-
-def test_half_a_file_keeps_the_last_good_state_until_it_is_whole(tmp_path: Path) -> None:
-    async def story() -> None:
-        file = tmp_path / "nodes.yaml"
-        file.write_text(node("old"))
-        async with watching(file) as cluster:
-            file.write_text("apiVersion: v1\nkind: [")
-            await until(lambda: cluster.source.files_bad == 1)
-            assert cluster.nodes == {"old"}
-            assert cluster.source.problems == (
-                f"{file}:2: did not find expected node content; its last good state stays",
-            )
-            file.write_text(node("new"))
+async def test_an_edit_arrives_however_the_file_is_replaced(
+    tmp_path: Path, edit: Callable[[Path], None], named: str
+) -> None:
+    file = tmp_path / "nodes.yaml"
+    file.write_text(node("old"))
+    async with watching(file if named == "file" else tmp_path) as cluster:
+        assert cluster.nodes == {"old"}
+        for _ in range(2):  # the second edit shows that the watch outlived the first
+            edit(file)
             await cluster.has("new")
-            assert cluster.source.files_bad == 0
+            file.write_text(node("old"))
+            await cluster.has("old")
 
-    asyncio.run(story())
+
+async def test_files_that_come_and_go_in_a_directory_are_followed(tmp_path: Path) -> None:
+    async with watching(tmp_path) as cluster:
+        (tmp_path / "a.yaml").write_text(node("a"))
+        await cluster.has("a")
+        (tmp_path / "b.yaml").write_text(node("b"))
+        await cluster.has("a", "b")
+        (tmp_path / "a.yaml").unlink()
+        await cluster.has("b")
 
 
-def test_a_configmap_volume_is_followed_through_its_links(tmp_path: Path) -> None:
+async def test_half_a_file_keeps_the_last_good_state_until_it_is_whole(tmp_path: Path) -> None:
+    file = tmp_path / "nodes.yaml"
+    file.write_text(node("old"))
+    async with watching(file) as cluster:
+        file.write_text("apiVersion: v1\nkind: [")
+        await until(lambda: cluster.source.files_bad == 1)
+        assert cluster.nodes == {"old"}
+        assert cluster.source.problems == (f"{file}:2: did not find expected node content; its last good state stays",)
+        file.write_text(node("new"))
+        await cluster.has("new")
+        assert cluster.source.files_bad == 0
+
+
+async def test_a_configmap_volume_is_followed_through_its_links(tmp_path: Path) -> None:
     """The kubelet writes a new directory, points ..data_tmp at it, and renames that to ..data."""
 
     def publish(version: str, name: str) -> None:
@@ -130,38 +121,32 @@ def test_a_configmap_volume_is_followed_through_its_links(tmp_path: Path) -> Non
         (tmp_path / "..data_tmp").symlink_to(version)
         (tmp_path / "..data_tmp").replace(tmp_path / "..data")
 
-    async def story() -> None:
-        publish("..v1", "one")
-        (tmp_path / "nodes.yaml").symlink_to("..data/nodes.yaml")
-        for path in (tmp_path, tmp_path / "nodes.yaml"):
-            async with watching(path) as cluster:
-                assert cluster.nodes == {"one"}
-                publish("..v2", "two")
-                await cluster.has("two")
-                shutil.rmtree(tmp_path / "..v1")
-                publish("..v1", "one")
-                await cluster.has("one")
-                shutil.rmtree(tmp_path / "..v2")
-
-    asyncio.run(story())
+    publish("..v1", "one")
+    (tmp_path / "nodes.yaml").symlink_to("..data/nodes.yaml")
+    for path in (tmp_path, tmp_path / "nodes.yaml"):
+        async with watching(path) as cluster:
+            assert cluster.nodes == {"one"}
+            publish("..v2", "two")
+            await cluster.has("two")
+            shutil.rmtree(tmp_path / "..v1")
+            publish("..v1", "one")
+            await cluster.has("one")
+            shutil.rmtree(tmp_path / "..v2")
 
 
-def test_a_directory_may_be_missing_at_first_and_be_replaced_later(tmp_path: Path) -> None:
-    async def story() -> None:
-        directory = tmp_path / "deep" / "manifests"
-        async with watching(directory) as cluster:
-            assert cluster.source.files_bad == 1
-            directory.mkdir(parents=True)
-            (directory / "a.yaml").write_text(node("a"))
-            await cluster.has("a")
-            shutil.rmtree(directory)
-            await until(lambda: cluster.source.files_bad == 1)
-            assert cluster.nodes == {"a"}
-            directory.mkdir()
-            (directory / "b.yaml").write_text(node("b"))
-            await cluster.has("b")
-
-    asyncio.run(story())
+async def test_a_directory_may_be_missing_at_first_and_be_replaced_later(tmp_path: Path) -> None:
+    directory = tmp_path / "deep" / "manifests"
+    async with watching(directory) as cluster:
+        assert cluster.source.files_bad == 1
+        directory.mkdir(parents=True)
+        (directory / "a.yaml").write_text(node("a"))
+        await cluster.has("a")
+        shutil.rmtree(directory)
+        await until(lambda: cluster.source.files_bad == 1)
+        assert cluster.nodes == {"a"}
+        directory.mkdir()
+        (directory / "b.yaml").write_text(node("b"))
+        await cluster.has("b")
 
 
 async def notified(paths: Sequence[Path], change: Callable[[], object]) -> frozenset[str]:
@@ -175,43 +160,38 @@ async def notified(paths: Sequence[Path], change: Callable[[], object]) -> froze
     raise AssertionError("the watch ended")
 
 
-def test_a_notification_names_the_paths_as_they_were_given_and_no_others(tmp_path: Path) -> None:
+def from_here(path: Path) -> Path:
+    """The path, relative to the working directory."""
+    return Path(os.path.relpath(path))
+
+
+async def test_a_notification_names_the_paths_as_they_were_given_and_no_others(tmp_path: Path) -> None:
     file, other = tmp_path / "a.yaml", tmp_path / "b.yaml"
-    relative = Path(os.path.relpath(file))
-
-    async def story() -> None:
-        assert await notified([file, other], lambda: file.write_text("a")) == {str(file)}
-        assert await notified([file, other, tmp_path], lambda: other.write_text("b")) == {str(other), str(tmp_path)}
-        assert await notified([relative], lambda: by_rename(file)) == {str(relative)}
-
-    asyncio.run(story())
+    relative = from_here(file)
+    assert await notified([file, other], lambda: file.write_text("a")) == {str(file)}
+    assert await notified([file, other, tmp_path], lambda: other.write_text("b")) == {str(other), str(tmp_path)}
+    assert await notified([relative], lambda: by_rename(file)) == {str(relative)}
 
 
-def test_a_change_of_another_file_in_the_directory_is_not_reported(tmp_path: Path) -> None:
-    async def story() -> None:
-        file = tmp_path / "a.yaml"
-        file.write_text("a")
-        async with aclosing(watch_files([str(file)])) as changes, asyncio.timeout(PATIENCE):
-            await anext(changes)
-            (tmp_path / "b.yaml").write_text("b")
-            assert [await anext(changes) for _ in range(2)] == [frozenset(), frozenset()]
-
-    asyncio.run(story())
+async def test_a_change_of_another_file_in_the_directory_is_not_reported(tmp_path: Path) -> None:
+    file = tmp_path / "a.yaml"
+    file.write_text("a")
+    async with aclosing(watch_files([str(file)])) as changes, asyncio.timeout(PATIENCE):
+        await anext(changes)
+        (tmp_path / "b.yaml").write_text("b")
+        assert [await anext(changes) for _ in range(2)] == [frozenset(), frozenset()]
 
 
-def test_links_in_a_circle_are_watched_without_following_them_for_ever(tmp_path: Path) -> None:
-    async def story() -> None:
-        one, two = tmp_path / "one.yaml", tmp_path / "two.yaml"
-        one.symlink_to(two)
-        two.symlink_to(one)
+async def test_links_in_a_circle_are_watched_without_following_them_for_ever(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.yaml", tmp_path / "two.yaml"
+    one.symlink_to(two)
+    two.symlink_to(one)
 
-        def mend() -> None:
-            two.unlink()
-            two.write_text(node("a"))
+    def mend() -> None:
+        two.unlink()
+        two.write_text(node("a"))
 
-        assert await notified([one], mend) == {str(one)}
-
-    asyncio.run(story())
+    assert await notified([one], mend) == {str(one)}
 
 
 def test_without_notifications_files_are_still_looked_at(

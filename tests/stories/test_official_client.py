@@ -112,15 +112,12 @@ def test_a_refusal_says_when_to_come_again(loop_name: str, tmp_path: Path) -> No
     played(loop_name, tmp_path, replies(refused(429, "too many requests", Retry_After="3")), story)
 
 
-def test_an_unreachable_server_is_an_api_error(loop_name: str, tmp_path: Path) -> None:
-    async def story() -> None:
-        async with client_of(replies(page("a")), tmp_path) as (client, _):
-            pass
-        async with connect(str(tmp_path / "config")) as client:
-            with pytest.raises(ApiError, match="the API server"):
-                await read_object(client, PODS)
-
-    run(loop_name, story())
+async def test_an_unreachable_server_is_an_api_error(loop_name: str, tmp_path: Path) -> None:
+    async with client_of(replies(page("a")), tmp_path) as (client, _):
+        pass
+    async with connect(str(tmp_path / "config")) as client:
+        with pytest.raises(ApiError, match="the API server"):
+            await read_object(client, PODS)
 
 
 def test_an_object_is_applied_by_its_field_manager(loop_name: str, tmp_path: Path) -> None:
@@ -153,7 +150,7 @@ def test_an_object_is_deleted_only_as_it_was_seen(loop_name: str, tmp_path: Path
 
 
 @needs_openssl
-def test_a_token_that_was_rotated_is_read_again_after_a_refusal(loop_name: str, tmp_path: Path) -> None:
+async def test_a_token_that_was_rotated_is_read_again_after_a_refusal(loop_name: str, tmp_path: Path) -> None:
     certificates: Certificates = make_certificates(tmp_path)
     token, file = tmp_path / "token", tmp_path / "config"
     token.write_text("old\n")
@@ -161,28 +158,27 @@ def test_a_token_that_was_rotated_is_read_again_after_a_refusal(loop_name: str, 
     async def answer(seen: Seen, writer: asyncio.StreamWriter) -> None:
         writer.write(page("a") if seen.token == "new" else refused(401, "Unauthorized"))
 
-    async def story() -> None:
-        async with serving(answer, server_side(certificates)) as served:
-            cluster = {"server": served.url, "certificate-authority": str(certificates.ca)}
-            content = {
-                "current-context": "c",
-                "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
-                "clusters": [{"name": "c", "cluster": cluster | {"tls-server-name": SERVER_NAME}}],
-                "users": [{"name": "u", "user": {"tokenFile": "token"}}],
-            }
-            file.write_text(json.dumps(content))
-            async with connect(str(file)) as client:
-                with pytest.raises(ApiError, match="401"):
-                    await read_object(client, PODS)
-                token.write_text("new\n")
+    async with serving(answer, server_side(certificates)) as served:
+        cluster = {"server": served.url, "certificate-authority": str(certificates.ca)}
+        content = {
+            "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": cluster | {"tls-server-name": SERVER_NAME}}],
+            "users": [{"name": "u", "user": {"tokenFile": "token"}}],
+        }
+        file.write_text(json.dumps(content))
+        async with connect(str(file)) as client:
+            with pytest.raises(ApiError, match="401"):
                 await read_object(client, PODS)
-            assert served.tokens() == ["old", "old", "new"]
-            assert served.connections == 1  # so watches go on
+            token.write_text("new\n")
+            await read_object(client, PODS)
+        assert served.tokens() == ["old", "old", "new"]
+        assert served.connections == 1  # so watches go on
 
-    run(loop_name, story())
 
-
-def test_the_kubeconfig_is_found_as_by_kubectl(loop_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_kubeconfig_is_found_as_by_kubectl(
+    loop_name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def problem() -> str:
         try:
             async with connect(account=OUTSIDE):
@@ -190,17 +186,14 @@ def test_the_kubeconfig_is_found_as_by_kubectl(loop_name: str, tmp_path: Path, m
         except ApiError as error:
             return str(error)
 
-    async def story() -> None:
-        monkeypatch.setenv("HOME", str(tmp_path))
-        monkeypatch.delenv("KUBECONFIG", raising=False)
-        assert (await problem()).startswith(f"cannot read {tmp_path}/.kube/config: ")
-        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
-        assert (await problem()).startswith(f"cannot read {tmp_path}/absent: ")
-        for name in ("a", "b"):
-            (tmp_path / name).write_text("kind: Config\n")
-        monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'a'}:{tmp_path / 'absent'}")
-        assert (await problem()).startswith(f"{tmp_path}/a: no current-context, expected one")
-        monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'a'}:{tmp_path / 'b'}")
-        assert await problem() == "KUBECONFIG names 2 files, expected one: choose it by --kubeconfig"
-
-    run(loop_name, story())
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    assert (await problem()).startswith(f"cannot read {tmp_path}/.kube/config: ")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
+    assert (await problem()).startswith(f"cannot read {tmp_path}/absent: ")
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("kind: Config\n")
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'a'}:{tmp_path / 'absent'}")
+    assert (await problem()).startswith(f"{tmp_path}/a: no current-context, expected one")
+    monkeypatch.setenv("KUBECONFIG", f"{tmp_path / 'a'}:{tmp_path / 'b'}")
+    assert await problem() == "KUBECONFIG names 2 files, expected one: choose it by --kubeconfig"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.certificates import SERVER_NAME, Certificates, make_certificates, needs_openssl
-from tests.support.event_loops import either_loop, eventually, run
+from tests.support.event_loops import either_loop, eventually
 from tests.support.faulty_upstream import ANSWER, bad_upstream
 from tests.support.scripted_http_server import server_side
 from tests.support.upstream_faults import (
@@ -52,132 +52,99 @@ def trusting(ca: Path) -> ssl.SSLContext:
 
 
 @pytest.mark.parametrize("server_name", [SERVER_NAME, "", "127.0.0.1"])
-def test_the_certificate_is_for_the_server_name_or_the_address(
+async def test_the_certificate_is_for_the_server_name_or_the_address(
     loop_name: str, certificates: Certificates, server_name: str
 ) -> None:
-    async def story() -> None:
-        with bad_upstream(answers, context=server_side(certificates)) as server:
-            async with upstream_at(server.port, tls=trusting(certificates.ca), server_name=server_name) as upstream:
-                assert await addresses(ask(upstream, TLS)) == [ANSWER]
-
-    run(loop_name, story())
+    with bad_upstream(answers, context=server_side(certificates)) as server:
+        async with upstream_at(server.port, tls=trusting(certificates.ca), server_name=server_name) as upstream:
+            assert await addresses(ask(upstream, TLS)) == [ANSWER]
 
 
-def test_one_session_carries_many_queries(loop_name: str, certificates: Certificates) -> None:
-    async def story() -> None:
-        with bad_upstream(backwards(20), context=server_side(certificates)) as server:
-            async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
-                for outcome in [ask(upstream, TLS) for _ in range(20)]:
-                    assert await addresses(outcome) == [ANSWER]
-            await eventually(lambda: server.open_connections == 0)
-            assert server.connections == 1
-
-    run(loop_name, story())
+async def test_one_session_carries_many_queries(loop_name: str, certificates: Certificates) -> None:
+    with bad_upstream(backwards(20), context=server_side(certificates)) as server:
+        async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
+            for outcome in [ask(upstream, TLS) for _ in range(20)]:
+                assert await addresses(outcome) == [ANSWER]
+        await eventually(lambda: server.open_connections == 0)
+        assert server.connections == 1
 
 
-def test_a_certificate_for_another_name_is_not_accepted(loop_name: str, certificates: Certificates) -> None:
-    async def story() -> None:
-        with bad_upstream(answers, context=server_side(certificates)) as server:
-            tls = trusting(certificates.ca)
-            async with upstream_at(server.port, tls=tls, server_name="dns.example") as upstream:
-                on_reply = await result(ask(upstream, TLS))
-                assert isinstance(on_reply, Failure)
-                assert on_reply.problem.startswith("certificate not accepted: Hostname mismatch")
-                assert open_sockets(upstream) == 0
-            assert server.asked == []
-
-    run(loop_name, story())
+async def test_a_certificate_for_another_name_is_not_accepted(loop_name: str, certificates: Certificates) -> None:
+    with bad_upstream(answers, context=server_side(certificates)) as server:
+        tls = trusting(certificates.ca)
+        async with upstream_at(server.port, tls=tls, server_name="dns.example") as upstream:
+            on_reply = await result(ask(upstream, TLS))
+            assert isinstance(on_reply, Failure)
+            assert on_reply.problem.startswith("certificate not accepted: Hostname mismatch")
+            assert open_sockets(upstream) == 0
+        assert server.asked == []
 
 
-def test_a_certificate_of_another_authority_is_not_accepted(loop_name: str, certificates: Certificates) -> None:
-    async def story() -> None:
-        with bad_upstream(answers, context=server_side(certificates)) as server:
-            async with upstream_at(server.port, tls=trusting(certificates.other_ca)) as upstream:
-                on_reply = await result(ask(upstream, TLS))
-                assert isinstance(on_reply, Failure)
-                assert on_reply.problem.startswith("certificate not accepted: ")
-                assert not on_reply.timed_out
-
-    run(loop_name, story())
+async def test_a_certificate_of_another_authority_is_not_accepted(loop_name: str, certificates: Certificates) -> None:
+    with bad_upstream(answers, context=server_side(certificates)) as server:
+        async with upstream_at(server.port, tls=trusting(certificates.other_ca)) as upstream:
+            on_reply = await result(ask(upstream, TLS))
+            assert isinstance(on_reply, Failure)
+            assert on_reply.problem.startswith("certificate not accepted: ")
+            assert not on_reply.timed_out
 
 
-def test_a_context_may_check_nothing(loop_name: str, certificates: Certificates) -> None:
-    async def story() -> None:
-        tls = trusting(certificates.other_ca)
-        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
-        with bad_upstream(answers, context=server_side(certificates)) as server:
-            async with upstream_at(server.port, tls=tls) as upstream:
-                assert await addresses(ask(upstream, TLS)) == [ANSWER]
-
-    run(loop_name, story())
+async def test_a_context_may_check_nothing(loop_name: str, certificates: Certificates) -> None:
+    tls = trusting(certificates.other_ca)
+    tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+    with bad_upstream(answers, context=server_side(certificates)) as server:
+        async with upstream_at(server.port, tls=tls) as upstream:
+            assert await addresses(ask(upstream, TLS)) == [ANSWER]
 
 
-def test_an_upstream_that_does_not_speak_tls_is_not_asked(loop_name: str, certificates: Certificates) -> None:
+async def test_an_upstream_that_does_not_speak_tls_is_not_asked(loop_name: str, certificates: Certificates) -> None:
     def plain(message: bytes) -> bytes:
         return b"no TLS is spoken here, whatever comes"
 
-    async def story() -> None:
-        with bad_upstream(says(plain)) as server:
-            async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
-                on_reply = await result(ask_briefly(upstream, TLS))
-                assert isinstance(on_reply, Failure)
-                await eventually(lambda: open_sockets(upstream) == 0)
-
-    run(loop_name, story())
+    with bad_upstream(says(plain)) as server:
+        async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
+            on_reply = await result(ask_briefly(upstream, TLS))
+            assert isinstance(on_reply, Failure)
+            await eventually(lambda: open_sockets(upstream) == 0)
 
 
-def test_an_unanswered_handshake_ends_with_the_query(loop_name: str, certificates: Certificates) -> None:
-    async def story() -> None:
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            before = open_files()
-            async with upstream_at(listener.getsockname()[1], tls=trusting(certificates.ca)) as upstream:
-                assert await result(ask_briefly(upstream, TLS)) == TIMED_OUT
-                await eventually(lambda: open_sockets(upstream) == 0)
-            await eventually(lambda: open_files() == before)
-
-    run(loop_name, story())
+async def test_an_unanswered_handshake_ends_with_the_query(loop_name: str, certificates: Certificates) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        before = open_files()
+        async with upstream_at(listener.getsockname()[1], tls=trusting(certificates.ca)) as upstream:
+            assert await result(ask_briefly(upstream, TLS)) == TIMED_OUT
+            await eventually(lambda: open_sockets(upstream) == 0)
+        await eventually(lambda: open_files() == before)
 
 
-def test_a_query_whose_session_is_lost_is_sent_again(loop_name: str, certificates: Certificates) -> None:
-    async def story() -> None:
-        behaviour = one_after_another(answers, resets, answers)
-        with bad_upstream(behaviour, context=server_side(certificates)) as server:
-            async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
-                for _ in range(2):
-                    assert await addresses(ask(upstream, TLS)) == [ANSWER]
-            assert server.connections == 2
-
-    run(loop_name, story())
+async def test_a_query_whose_session_is_lost_is_sent_again(loop_name: str, certificates: Certificates) -> None:
+    behaviour = one_after_another(answers, resets, answers)
+    with bad_upstream(behaviour, context=server_side(certificates)) as server:
+        async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
+            for _ in range(2):
+                assert await addresses(ask(upstream, TLS)) == [ANSWER]
+        assert server.connections == 2
 
 
-def test_the_largest_message_there_is_comes_whole(loop_name: str, certificates: Certificates) -> None:
-    async def story() -> None:
-        with bad_upstream(says(as_large_as_can_be), context=server_side(certificates)) as server:
-            async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
-                on_reply = await result(ask(upstream, TLS))
-                assert isinstance(on_reply, bytes)
-                assert len(on_reply) == MAX_MESSAGE
-
-    run(loop_name, story())
+async def test_the_largest_message_there_is_comes_whole(loop_name: str, certificates: Certificates) -> None:
+    with bad_upstream(says(as_large_as_can_be), context=server_side(certificates)) as server:
+        async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
+            on_reply = await result(ask(upstream, TLS))
+            assert isinstance(on_reply, bytes)
+            assert len(on_reply) == MAX_MESSAGE
 
 
-def test_silence_times_out(loop_name: str, certificates: Certificates) -> None:
-    async def story() -> None:
-        with bad_upstream(silent, context=server_side(certificates)) as server:
-            async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
-                assert await result(ask_briefly(upstream, TLS)) == TIMED_OUT
-
-    run(loop_name, story())
+async def test_silence_times_out(loop_name: str, certificates: Certificates) -> None:
+    with bad_upstream(silent, context=server_side(certificates)) as server:
+        async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
+            assert await result(ask_briefly(upstream, TLS)) == TIMED_OUT
 
 
-def test_with_a_context_nothing_leaves_in_the_clear(loop_name: str, certificates: Certificates) -> None:
-    async def story() -> None:
-        with bad_upstream(answers) as server:
-            async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
-                assert await result(ask(upstream, TCP)) == Failure("not to be asked over tcp", timed_out=False)
-            assert server.connections == 0
-
-    run(loop_name, story())
+async def test_with_a_context_nothing_leaves_in_the_clear(loop_name: str, certificates: Certificates) -> None:
+    with bad_upstream(answers) as server:
+        async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
+            assert await result(ask(upstream, TCP)) == Failure("not to be asked over tcp", timed_out=False)
+        assert server.connections == 0
 
 
 # The identity of a server over TLS, as `forward` verifies it (RFC 9525); the API client: test_kube_api_login.py.
@@ -193,31 +160,24 @@ def upstream(port: int, server_name: str, ca: Path) -> LazyUpstream:
 
 
 @pytest.mark.parametrize("number", UNNAMED)
-def test_an_upstream_is_never_identified_by_its_common_name(
+async def test_an_upstream_is_never_identified_by_its_common_name(
     loop_name: str, certificates: Certificates, number: int
 ) -> None:
     pair = certificates.unnamed[number]
-
-    async def story() -> None:
-        with bad_upstream(answers, context=server_side(certificates, server=pair)) as server:
-            asked = upstream(server.port, pair.common_name, certificates.ca)
-            failure = await result(ask(asked, TLS))
-            assert isinstance(failure, Failure)
-            assert failure.problem.startswith("certificate not accepted: ")
-            assert server.asked == []
-            asked.close()
-
-    run(loop_name, story())
+    with bad_upstream(answers, context=server_side(certificates, server=pair)) as server:
+        asked = upstream(server.port, pair.common_name, certificates.ca)
+        failure = await result(ask(asked, TLS))
+        assert isinstance(failure, Failure)
+        assert failure.problem.startswith("certificate not accepted: ")
+        assert server.asked == []
+        asked.close()
 
 
 @pytest.mark.parametrize("server_name", [SERVER_NAME, "", "127.0.0.1"])
-def test_an_upstream_is_identified_by_its_subject_alternative_name(
+async def test_an_upstream_is_identified_by_its_subject_alternative_name(
     loop_name: str, certificates: Certificates, server_name: str
 ) -> None:
-    async def story() -> None:
-        with bad_upstream(answers, context=server_side(certificates)) as server:
-            asked = upstream(server.port, server_name, certificates.ca)
-            assert await addresses(ask(asked, TLS)) == [ANSWER]
-            asked.close()
-
-    run(loop_name, story())
+    with bad_upstream(answers, context=server_side(certificates)) as server:
+        asked = upstream(server.port, server_name, certificates.ca)
+        assert await addresses(ask(asked, TLS)) == [ANSWER]
+        asked.close()

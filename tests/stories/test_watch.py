@@ -33,21 +33,18 @@ def descriptors() -> list[str]:
 
 
 @either_loop
-def test_a_written_renamed_or_removed_file_is_reported_by_its_name(loop_name: str, tmp_path: Path) -> None:
-    async def story() -> None:
-        one, two, link = tmp_path / "one", tmp_path / "two", tmp_path / "link"
-        async with watching(tmp_path) as batches:
-            one.write_text("")
-            assert await anext(batches) == {str(one)}
-            one.rename(two)
-            assert await anext(batches) == {str(one), str(two)}
-            two.write_text("more")
-            assert await anext(batches) == {str(two)}
-            two.unlink()
-            link.symlink_to("nowhere")
-            assert await anext(batches) == {str(two), str(link)}
-
-    run(loop_name, story())
+async def test_a_written_renamed_or_removed_file_is_reported_by_its_name(loop_name: str, tmp_path: Path) -> None:
+    one, two, link = tmp_path / "one", tmp_path / "two", tmp_path / "link"
+    async with watching(tmp_path) as batches:
+        one.write_text("")
+        assert await anext(batches) == {str(one)}
+        one.rename(two)
+        assert await anext(batches) == {str(one), str(two)}
+        two.write_text("more")
+        assert await anext(batches) == {str(two)}
+        two.unlink()
+        link.symlink_to("nowhere")
+        assert await anext(batches) == {str(two), str(link)}
 
 
 def test_a_read_is_not_reported(tmp_path: Path) -> None:
@@ -85,37 +82,29 @@ def test_a_moved_or_removed_directory_is_reported_as_itself(tmp_path: Path, chan
 
 
 @either_loop
-def test_one_directory_under_two_paths_is_reported_under_both(loop_name: str, tmp_path: Path) -> None:
+async def test_one_directory_under_two_paths_is_reported_under_both(loop_name: str, tmp_path: Path) -> None:
     """The kernel has one watch for them."""
-
-    async def story() -> None:
-        other = f"{tmp_path}/."
-        async with watching(tmp_path, other) as batches:
-            (tmp_path / "one").write_text("")
-            assert await anext(batches) == {f"{tmp_path}/one", f"{other}/one"}
-
-    run(loop_name, story())
+    other = f"{tmp_path}/."
+    async with watching(tmp_path, other) as batches:
+        (tmp_path / "one").write_text("")
+        assert await anext(batches) == {f"{tmp_path}/one", f"{other}/one"}
 
 
 @either_loop
-def test_lost_notifications_are_reported_as_changes_of_all_directories(loop_name: str, tmp_path: Path) -> None:
+async def test_lost_notifications_are_reported_as_changes_of_all_directories(loop_name: str, tmp_path: Path) -> None:
     one, two = tmp_path / "a" / "one", tmp_path / "a" / "two"
     quiet = tmp_path / "b"
     one.parent.mkdir()
     quiet.mkdir()
     one.write_text("")
-
-    async def story() -> None:
-        async with watching(one.parent, quiet) as batches:
-            overflow(one, two)
-            reported = frozenset[str]()
-            async for changed in batches:
-                reported |= changed
-                if not changed:
-                    break
-            assert reported == {str(one), str(two), str(one.parent), str(quiet)}
-
-    run(loop_name, story())
+    async with watching(one.parent, quiet) as batches:
+        overflow(one, two)
+        reported = frozenset[str]()
+        async for changed in batches:
+            reported |= changed
+            if not changed:
+                break
+        assert reported == {str(one), str(two), str(one.parent), str(quiet)}
 
 
 def overflow(one: Path, two: Path) -> None:
@@ -185,16 +174,13 @@ def test_a_missing_path_or_one_that_is_no_directory_cannot_be_watched(tmp_path: 
 
 
 @either_loop
-def test_a_watch_that_ends_leaves_no_task_and_no_descriptor(loop_name: str, tmp_path: Path) -> None:
-    async def story() -> None:
-        before = descriptors()
-        async with watching(tmp_path):
-            assert "inotify" in {task.get_name() for task in asyncio.all_tasks()}
-            assert len(descriptors()) > len(before)
-        assert {task.get_name() for task in asyncio.all_tasks()}.isdisjoint({"inotify"})
-        assert len(descriptors()) == len(before)
-
-    run(loop_name, story())
+async def test_a_watch_that_ends_leaves_no_task_and_no_descriptor(loop_name: str, tmp_path: Path) -> None:
+    before = descriptors()
+    async with watching(tmp_path):
+        assert "inotify" in {task.get_name() for task in asyncio.all_tasks()}
+        assert len(descriptors()) > len(before)
+    assert {task.get_name() for task in asyncio.all_tasks()}.isdisjoint({"inotify"})
+    assert len(descriptors()) == len(before)
 
 
 def test_without_inotify_instances_files_are_looked_at_with_one_warning_until_there_are_some(

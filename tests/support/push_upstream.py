@@ -9,14 +9,7 @@ from tests.support.dns_messages import query
 from tests.support.faulty_upstream import Act, Asked, BadUpstream, Channel
 from tests.support.server_process import exchange_udp
 from tests.support.upstream_faults import question_of, reply_to
-from topodns.dns.dso import (
-    DsoMessage,
-    DsoType,
-    SessionTimeouts,
-    keepalive_tlv,
-    read_dso,
-    write_dso_response,
-)
+from topodns.dns.dso import DsoMessage, DsoType, SessionTimeouts, keepalive_tlv, read_dso, write_dso_response
 from topodns.dns.push_messages import ALL_REMOVED, PushChange, read_subscribe, read_unsubscribe, write_push
 from topodns.dns.rrtype import Rcode, RRClass, RRType
 

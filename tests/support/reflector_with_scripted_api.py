@@ -10,14 +10,7 @@ from random import Random
 from typing import Any
 
 from tests.support.api_objects import service
-from tests.support.scripted_api import (
-    Body,
-    ScriptedApi,
-    at_version,
-    bookmark,
-    event,
-    page,
-)
+from tests.support.scripted_api import Body, ScriptedApi, at_version, bookmark, event, page
 from tests.support.virtual_event_loop import run_virtually
 from topodns.cluster.model import ObjectKey, Service
 from topodns.cluster.publishing_state import PublishingState

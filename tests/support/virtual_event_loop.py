@@ -5,6 +5,11 @@ import selectors
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
+import pytest
+
+virtual_time = pytest.mark.virtual_time
+"""Of an async test: it runs in virtual time."""
+
 T = TypeVar("T")
 
 _TOO_LATE: Final = 1e7  # seconds: what waits for longer waits for ever

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.virtual_event_loop import run_virtually
+from tests.support.virtual_event_loop import virtual_time
 from topodns.logs import (
     FLUSH_AFTER,
     LONGEST,
@@ -164,33 +164,29 @@ def test_percent_signs_in_logged_text_stay(stream: Output, clock: Clock) -> None
     assert stream.getvalue().splitlines()[-1] == "[ERROR] 100%d of %s (1 lines like it left out)"
 
 
-def test_a_query_log_is_written_in_its_order_soon_after(capsys: pytest.CaptureFixture[str]) -> None:
-    async def story() -> None:
-        write = LineWriter()
-        write("a.example.")
-        write("b.example.")
-        assert capsys.readouterr().out == ""
-        await asyncio.sleep(FLUSH_AFTER)
-        assert capsys.readouterr().out == "[INFO] a.example.\n[INFO] b.example.\n"
-        write("c.example.")
-        await asyncio.sleep(FLUSH_AFTER)
-        assert capsys.readouterr().out == "[INFO] c.example.\n"
-
-    run_virtually(story())
+@virtual_time
+async def test_a_query_log_is_written_in_its_order_soon_after(capsys: pytest.CaptureFixture[str]) -> None:
+    write = LineWriter()
+    write("a.example.")
+    write("b.example.")
+    assert capsys.readouterr().out == ""
+    await asyncio.sleep(FLUSH_AFTER)
+    assert capsys.readouterr().out == "[INFO] a.example.\n[INFO] b.example.\n"
+    write("c.example.")
+    await asyncio.sleep(FLUSH_AFTER)
+    assert capsys.readouterr().out == "[INFO] c.example.\n"
 
 
-def test_gathered_lines_can_be_written_at_once(capsys: pytest.CaptureFixture[str]) -> None:
-    async def story() -> None:
-        write = LineWriter()
-        write("a.example.")
-        write.flush()
-        assert capsys.readouterr().out == "[INFO] a.example.\n"
-        write.flush()
-        write("b.example.")
-        await asyncio.sleep(FLUSH_AFTER)
-        assert capsys.readouterr().out == "[INFO] b.example.\n"
-
-    run_virtually(story())
+@virtual_time
+async def test_gathered_lines_can_be_written_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+    write = LineWriter()
+    write("a.example.")
+    write.flush()
+    assert capsys.readouterr().out == "[INFO] a.example.\n"
+    write.flush()
+    write("b.example.")
+    await asyncio.sleep(FLUSH_AFTER)
+    assert capsys.readouterr().out == "[INFO] b.example.\n"
 
 
 # Foreign text is shown as one short line that forges no other and does nothing to a terminal.

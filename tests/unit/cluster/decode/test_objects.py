@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.kubectl_documents import API_VERSIONS, Document, decoded, document
 from tests.support.model_builders import packed, packed_cidr
 from topodns.cluster.annotations import TOPOLOGY_KEYS, BadAnnotation
 from topodns.cluster.decode.objects import DecodeError, decode_object, decode_whole
@@ -31,39 +32,6 @@ from topodns.cluster.model import (
     StatefulSet,
     TopologyInputs,
 )
-
-Document = dict[str, Any]
-
-
-API_VERSIONS = {
-    "EndpointSlice": "discovery.k8s.io/v1",
-    "ServiceImport": "multicluster.x-k8s.io/v1alpha1",
-    "StatefulSet": "apps/v1",
-}
-
-
-def document(kind: str, name: str = "web", metadata: Document | None = None, **fields: Any) -> Document:
-    """An object as `kubectl get -o json` prints it, with fields that topodns does not read."""
-    return {
-        "apiVersion": API_VERSIONS.get(kind, "v1"),
-        "kind": kind,
-        "metadata": {
-            "name": name,
-            "namespace": "shop",
-            "uid": "4f1b3f1e-8a0c-4f0e-9a57-0d7c7e0b1a11",
-            "resourceVersion": "81234",
-            "managedFields": [{"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}}],
-            **(metadata or {}),
-        },
-        **fields,
-    }
-
-
-def decoded(source: Document) -> ClusterObject:
-    """The one value of a document, which must be the same from JSON bytes and from the parsed document."""
-    (value,) = decode_object(source["kind"], source)
-    assert decode_object(source["kind"], json.dumps(source).encode()) == (value,)
-    return value
 
 
 def decoded_service(**spec: Any) -> Service:

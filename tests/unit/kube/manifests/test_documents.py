@@ -3,26 +3,15 @@
 import json
 import re
 from contextlib import suppress
-from textwrap import dedent
 
 import pytest
 import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.manifest_text import parsed, problem
 from topodns.kube.manifests.documents import MAX_BYTES, parse_documents
 from topodns.kube.manifests.value import BadManifest
-
-
-def parsed(text: str | bytes) -> list[tuple[dict[str, object], int]]:
-    data = dedent(text).encode() if isinstance(text, str) else text
-    return [(found.object, found.line) for found in parse_documents(data, "m.yaml") if found]
-
-
-def problem(text: str | bytes) -> str:
-    with pytest.raises(BadManifest) as caught:
-        parsed(text)
-    return str(caught.value)
 
 
 def test_each_yaml_document_is_an_object_with_the_line_where_it_begins() -> None:
@@ -85,13 +74,6 @@ def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
     assert parsed(b'\xef\xbb\xbf{"kind": "Pod"}') == [({"kind": "Pod"}, 1)]
 
 
-def laughs(levels: int) -> str:
-    """A billion laughs: each level holds the one before it ten times."""
-    lines = ["a0: &a0 lol"]
-    lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, levels + 1)]
-    return "kind: X\n" + "\n".join(lines) + "\n"
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -132,7 +114,7 @@ TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\0\x85\u2028\u2
     lambda text: re.fullmatch(r"[-+]?[0-9.][0-9a-fA-FoOxX_.]*([eE][-+]?[0-9]+)?|[yYnN]", text) is None
 )
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | TEXTS,
+    st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | TEXTS,  # larger integers become floats
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text("abc~1.:", min_size=1), inner, max_size=3),
     max_leaves=8,
 )

@@ -1,22 +1,8 @@
 """JSON text of manifests: items with their lines, and what is no JSON."""
 
-from textwrap import dedent
-
 import pytest
 
-from topodns.kube.manifests.documents import parse_documents
-from topodns.kube.manifests.value import BadManifest
-
-
-def parsed(text: str | bytes) -> list[tuple[dict[str, object], int]]:
-    data = dedent(text).encode() if isinstance(text, str) else text
-    return [(found.object, found.line) for found in parse_documents(data, "m.yaml") if found]
-
-
-def problem(text: str | bytes) -> str:
-    with pytest.raises(BadManifest) as caught:
-        parsed(text)
-    return str(caught.value)
+from tests.support.manifest_text import parsed, problem
 
 
 def test_json_items_have_lines_too_and_values_may_follow_each_other() -> None:

@@ -1,0 +1,26 @@
+"""Manifest text: what it is parsed to, the error of one that is refused, and a billion laughs."""
+
+from textwrap import dedent
+
+import pytest
+
+from topodns.kube.manifests.documents import parse_documents
+from topodns.kube.manifests.value import BadManifest
+
+
+def parsed(text: str | bytes) -> list[tuple[dict[str, object], int]]:
+    data = dedent(text).encode() if isinstance(text, str) else text
+    return [(found.object, found.line) for found in parse_documents(data, "m.yaml") if found]
+
+
+def problem(text: str | bytes) -> str:
+    with pytest.raises(BadManifest) as caught:
+        parsed(text)
+    return str(caught.value)
+
+
+def laughs(levels: int) -> str:
+    """A billion laughs: each level holds the one before it ten times."""
+    lines = ["a0: &a0 lol"]
+    lines += [f"a{level}: &a{level} [{', '.join([f'*a{level - 1}'] * 10)}]" for level in range(1, levels + 1)]
+    return "kind: X\n" + "\n".join(lines) + "\n"
