@@ -2,7 +2,6 @@
 
 import socket
 import ssl
-from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -34,9 +33,6 @@ from tests.support.upstream_queries import (
 )
 from topodns.dns.wire_format import MAX_MESSAGE
 from topodns.net.tls_client import client_context
-from topodns.net.upstream.address import Counts, UdpSockets
-from topodns.plugins.forward.lazy_upstream import LazyUpstream
-from topodns.plugins.forward.settings import Forward, ForwardTls, UpstreamAddress, UpstreamTransport
 from topodns.query.upstream import Failure
 
 pytestmark = [either_loop, needs_openssl]
@@ -145,39 +141,3 @@ async def test_with_a_context_nothing_leaves_in_the_clear(loop_name: str, certif
         async with upstream_at(server.port, tls=trusting(certificates.ca)) as upstream:
             assert await result(ask(upstream, TCP)) == Failure("not to be asked over tcp", timed_out=False)
         assert server.connections == 0
-
-
-# The identity of a server over TLS, as `forward` verifies it (RFC 9525); the API client: test_kube_api_login.py.
-
-UNNAMED = range(6)
-
-
-def upstream(port: int, server_name: str, ca: Path) -> LazyUpstream:
-    address = UpstreamAddress("127.0.0.1", port, UpstreamTransport.TLS, server_name)
-    return LazyUpstream(
-        Forward(((),), (address,), tls=ForwardTls(ca=str(ca))), address, defaultdict(Counts), UdpSockets()
-    )
-
-
-@pytest.mark.parametrize("number", UNNAMED)
-async def test_an_upstream_is_never_identified_by_its_common_name(
-    loop_name: str, certificates: Certificates, number: int
-) -> None:
-    pair = certificates.unnamed[number]
-    with bad_upstream(answers, context=server_side(certificates, server=pair)) as server:
-        asked = upstream(server.port, pair.common_name, certificates.ca)
-        failure = await result(ask(asked, TLS))
-        assert isinstance(failure, Failure)
-        assert failure.problem.startswith("certificate not accepted: ")
-        assert server.asked == []
-        asked.close()
-
-
-@pytest.mark.parametrize("server_name", [SERVER_NAME, "", "127.0.0.1"])
-async def test_an_upstream_is_identified_by_its_subject_alternative_name(
-    loop_name: str, certificates: Certificates, server_name: str
-) -> None:
-    with bad_upstream(answers, context=server_side(certificates)) as server:
-        asked = upstream(server.port, server_name, certificates.ca)
-        assert await addresses(ask(asked, TLS)) == [ANSWER]
-        asked.close()

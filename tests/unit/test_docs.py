@@ -168,6 +168,7 @@ PARTS = sorted(path.stem for path in (ROOT / "topodns").iterdir() if path.stem.s
 CODE_NAME = re.compile(rf"`((?:{'|'.join(PARTS)})\.(?!py`)[\w.]+)`")
 MAX_DEPTH = 6  # blanks before a package in the tree; what is further in says more of the one above
 FAULT_ROW = re.compile(r"^\| [KN](\d+) \| (.*) \|$", re.MULTILINE)
+WRITTEN_TEST = re.compile(r"^ *(?:async )?def (test_\w+)\(", re.MULTILINE)
 NAMED_TEST = re.compile(r"`((?:\w+/)*test_\w+\.py)::(test_\w+)`")
 HELD = ("tests", "a test that holds it")
 NUMBERED_TEST = re.compile(r"test_((?:[kn]\d+_)+)", re.IGNORECASE)
@@ -316,7 +317,7 @@ def test_every_outcome_of_a_selection_is_documented() -> None:
 def written_tests() -> Mapping[str, list[str]]:
     """The names of the tests by the path of their file."""
     return {
-        str(path.relative_to(ROOT)): re.findall(r"^ *def (test_\w+)\(", path.read_text(encoding="utf-8"), re.MULTILINE)
+        str(path.relative_to(ROOT)): WRITTEN_TEST.findall(path.read_text(encoding="utf-8"))
         for path in sorted((ROOT / "tests").rglob("test_*.py"))
     }
 
