@@ -57,6 +57,17 @@ async def test_a_path_is_answered_by_its_route(loop_name: str) -> None:
         assert headers == {"content-type": "text/plain; version=0.0.4", "content-length": str(len(body))}
 
 
+class Later:
+    """A route whose replies a test makes."""
+
+    def __init__(self) -> None:
+        self.made: list[asyncio.Future[HttpReply]] = []
+
+    def __call__(self, request: HttpRequest) -> asyncio.Future[HttpReply]:
+        self.made.append(asyncio.get_running_loop().create_future())
+        return self.made[-1]
+
+
 async def test_a_connection_serves_one_request_after_the_other(loop_name: str) -> None:
     async with serving() as admin, client_of(admin) as client:
         for _ in range(3):
@@ -306,12 +317,8 @@ async def test_the_address_with_the_most_connections_makes_room(loop_name: str) 
 
 
 async def test_a_reply_that_has_to_be_made_first_is_sent_when_it_is(loop_name: str) -> None:
-    made: list[asyncio.Future[HttpReply]] = []
-
-    def later(request: HttpRequest) -> asyncio.Future[HttpReply]:
-        made.append(asyncio.get_running_loop().create_future())
-        return made[-1]
-
+    later = Later()
+    made = later.made
     async with (
         serving(routes={"/later": later, "/health": ok}) as admin,
         client_of(admin) as waiting,
@@ -329,12 +336,8 @@ async def test_a_reply_that_has_to_be_made_first_is_sent_when_it_is(loop_name: s
 
 
 async def test_a_reply_may_take_longer_than_a_request_and_not_for_ever(loop_name: str) -> None:
-    made: list[asyncio.Future[HttpReply]] = []
-
-    def later(request: HttpRequest) -> asyncio.Future[HttpReply]:
-        made.append(asyncio.get_running_loop().create_future())
-        return made[-1]
-
+    later = Later()
+    made = later.made
     limits = AdminLimits(request=0.1, answer=0.4)
     async with serving(limits, {"/later": later}) as admin:
         async with client_of(admin) as client:
@@ -392,12 +395,8 @@ async def test_a_bug_in_one_connection_keeps_no_other_waiting(loop_name: str, mo
 
 
 async def test_a_closed_listener_answers_requests_that_have_arrived(loop_name: str) -> None:
-    made: list[asyncio.Future[HttpReply]] = []
-
-    def later(request: HttpRequest) -> asyncio.Future[HttpReply]:
-        made.append(asyncio.get_running_loop().create_future())
-        return made[-1]
-
+    later = Later()
+    made = later.made
     async with (
         serving(routes={"/later": later, "/health": ok}) as admin,
         client_of(admin) as idle,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.event_loops import PATIENCE
+from tests.support.event_loops import eventually
 from tests.support.node_cache_template import ENVIRONMENT, node_flags, node_template
 from topodns.files.watch import watch_files
 from topodns.nodecache.config_watch import NodeConfigWatch
@@ -81,16 +81,8 @@ class Node:
 
     async def hears(self, *expected: str) -> None:
         """The last published Corefile has all of these words."""
-        await until(lambda: bool(self.heard) and all(word in self.heard[-1] for word in expected))
+        await eventually(lambda: bool(self.heard) and all(word in self.heard[-1] for word in expected))
         assert self.heard[-1] == self.watch.text
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            if condition():
-                return
-            await asyncio.sleep(0.01)
 
 
 def stub(domain: str) -> str:
@@ -146,7 +138,7 @@ async def test_a_configmap_that_is_not_there_at_first_counts_from_when_it_is(tmp
         Volume(tmp_path / "kube-dns", stubDomains=stub("a.example"))
         await node.hears("a.example:53 {")
         shutil.rmtree(tmp_path / "kube-dns")
-        await until(lambda: len(node.heard) == 2)
+        await eventually(lambda: len(node.heard) == 2)
         assert "a.example" not in node.watch.text
 
 

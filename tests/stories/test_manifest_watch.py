@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.event_loops import PATIENCE
+from tests.support.event_loops import PATIENCE, eventually
 from topodns.cluster.model import Change, Replaced
 from topodns.files.watch import watch_files
 from topodns.kube.manifests.source import ManifestSource
@@ -33,15 +33,7 @@ class Cluster:
         return ()
 
     async def has(self, *names: str) -> None:
-        await until(lambda: self.nodes == set(names))
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            if condition():
-                return
-            await asyncio.sleep(0.01)
+        await eventually(lambda: self.nodes == set(names))
 
 
 @asynccontextmanager
@@ -104,7 +96,7 @@ async def test_half_a_file_keeps_the_last_good_state_until_it_is_whole(tmp_path:
     file.write_text(node("old"))
     async with watching(file) as cluster:
         file.write_text("apiVersion: v1\nkind: [")
-        await until(lambda: cluster.source.files_bad == 1)
+        await eventually(lambda: cluster.source.files_bad == 1)
         assert cluster.nodes == {"old"}
         assert cluster.source.problems == (f"{file}:2: did not find expected node content; its last good state stays",)
         file.write_text(node("new"))
@@ -142,7 +134,7 @@ async def test_a_directory_may_be_missing_at_first_and_be_replaced_later(tmp_pat
         (directory / "a.yaml").write_text(node("a"))
         await cluster.has("a")
         shutil.rmtree(directory)
-        await until(lambda: cluster.source.files_bad == 1)
+        await eventually(lambda: cluster.source.files_bad == 1)
         assert cluster.nodes == {"a"}
         directory.mkdir()
         (directory / "b.yaml").write_text(node("b"))

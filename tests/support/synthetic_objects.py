@@ -8,7 +8,6 @@ Object = dict[str, Any]
 
 _CREATED: Final = "2024-05-01T10:00:00Z"
 _KEYED_BY: Final = ("name", "type", "ip", "key", "uid", "containerPort", "port", "mountPath")
-_SYSTEM: Final = ("apiVersion", "kind", "metadata")
 
 
 def _fields(value: object) -> Object:

@@ -82,9 +82,6 @@ class Cluster:
     def nodes(self) -> list[str]:
         return list(self.topology_zones)
 
-    def nodes_in(self, topology_zone: str) -> list[str]:
-        return [node for node, its in self.topology_zones.items() if its == topology_zone]
-
     def create(self, namespace: str, *objects: Object) -> None:
         for each in objects:
             _succeed(self.lab.api.call("POST", _path(each["kind"], namespace), each), each)
