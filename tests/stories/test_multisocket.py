@@ -292,7 +292,7 @@ def test_manifests_are_read_once_and_their_changes_are_in_all_processes(tmp_path
         until(lambda: server.get("/ready", 8181)[0] == 200, "/ready")
         manifest.write_text(cluster_with("10.96.0.2"))
         until(lambda: seen(server) == {("10.96.0.2",)}, "the change")
-        assert len(server.lines("manifests: read again")) == 1
+        assert len(server.lines("manifests: changed files were read")) == 1
 
 
 def cluster_with(address: str) -> str:

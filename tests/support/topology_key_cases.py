@@ -18,7 +18,7 @@ _LONGEST_LIST: Final = [f"{_LONGEST_PREFIX}/{n:x}{'a' * 62}" for n in range(16)]
 
 
 def _no_key(found: str) -> str:
-    return f"expected a label key or *, found '{found}'"
+    return f"expected a label key or *, found {repr(found) if found else 'nothing'}"
 
 
 def _no_array(found: str) -> str:

@@ -122,7 +122,9 @@ class Problems:
 
 
 def shown(text: str) -> str:
-    """`text` quoted for a message: cut at 300 characters, and with control characters escaped."""
+    """`text` quoted for a message, or in words if empty: cut at 300 characters, with control characters escaped."""
+    if not text:
+        return "an empty word"
     return repr(text if len(text) <= _LONGEST_SHOWN else text[: _LONGEST_SHOWN - 1] + "…")
 
 

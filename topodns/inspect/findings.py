@@ -178,7 +178,7 @@ def _ineffective(found: Coverage, policy: Policy, nodes: NodeGroups, winners: Se
     never = {*absent_keys(policy.keys, nodes.labels), *(key for key, _ in shadowed_keys(policy.keys, nodes.labels))}
     idle = tuple(key for key in policy.keys if key not in (ANY_KEY, *winners, *never))
     if idle:
-        text = f"the key {', '.join(idle)} decides for no client at present"
+        text = f"no client gets its endpoints by the key {', '.join(idle)} at present"
         yield Finding(found.service.key, "ineffective", text, Severity.INFO, keys=idle)
 
 

@@ -37,7 +37,7 @@ _LOCATORS: Final = frozenset[Kind](("NodeLocator", "PodLocator"))
 
 SENTENCES: Final = {
     Reason.UNFILTERED: "no topology keys: every ready endpoint",
-    Reason.MATCHED: "the first key with a match wins, with all its matches",
+    Reason.MATCHED: "the first key that matches an endpoint decides: every endpoint that it matches",
     Reason.ANY: "no key matched before `*`: every ready endpoint",
     Reason.NO_MATCH: "no endpoint shares any of the keys with the client's node: NODATA for this client",
     Reason.NO_ENDPOINTS: "no ready endpoint of this address family: there was nothing to choose from",
@@ -302,11 +302,8 @@ def operator_hint(cluster: Cluster, unlocated: bytes | None) -> str:
     if node is None:
         return ""
     if state.nodes.pod_cidrs_verified:
-        return f"the address is in the podCIDR of {node.name}; `locate` can have podcidr"
-    unproven = "but nothing has proven that the network plugin goes by podCIDRs"
-    by_pods = Method.PODS in cluster.topology.locate
-    unseen, others = ("no Pod has it, and ", "") if by_pods else ("", " or pods")
-    return (
-        f"the address is in the podCIDR of {node.name}, {unproven}; "
-        f"{unseen}`locate` can have podcidr-unverified{others}"
-    )
+        return f"the address is in the podCIDR of {node.name}: add podcidr to `locate`"
+    where = f"the address is in the podCIDR of {node.name}, but nothing proves that Pods have addresses of podCIDRs"
+    if Method.PODS in cluster.topology.locate:
+        return f"{where}, and no Pod has it: add podcidr-unverified to `locate` if you know that they do"
+    return f"{where}: add pods to `locate`, or podcidr-unverified if you know that they do"

@@ -232,7 +232,7 @@ def _scaled_down(service: ServiceView, by: int) -> ServiceView:
 
 
 def _shown(text: str) -> str:
-    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+    return "nothing" if not text else repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
 def _form(what: str) -> str:

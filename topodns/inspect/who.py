@@ -29,6 +29,7 @@ MAX_LISTS: Final = 200  # different lists of keys
 MAX_ENDPOINTS: Final = 1000  # with the address; to look at one takes about 2 us
 
 _OWN: Final = "an address of this server itself"
+_IN_PROVEN_CIDR: Final = "in its pod CIDR; the addresses of known Pods prove that Pods get theirs from pod CIDRs"
 
 _Endpoints = Sequence[tuple[ObjectKey, Endpoint]]
 
@@ -220,7 +221,7 @@ def _by_locators(state: ClusterState, kind: Kind, address: bytes, node_name: str
 def _by_pod_cidr(state: ClusterState, address: bytes, node_name: str) -> str:
     owner, proven = state.nodes.with_pod_cidr(address), state.nodes.pod_cidrs_verified
     if node_name:
-        return "in its pod CIDR, from which Pods provably get their addresses" if proven else "its Pods' bridge"
+        return _IN_PROVEN_CIDR if proven else "its Pods' bridge"
     if owner is None:
         return _NO_POD_CIDR
     if proven:

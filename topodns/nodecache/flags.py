@@ -230,7 +230,7 @@ def _interval(given: ParsedFlags) -> float:
     except ConfigError:
         seconds = 0.0
     if seconds < 1:
-        raise WrongUsage(f"invalid value {shown(text)} for -syncinterval, expected 1s or more, such as 60, 60s or 1m")
+        raise WrongUsage(f"'-syncinterval' has {shown(text)}, expected 1s or more, such as 60, 60s or 1m")
     return seconds
 
 

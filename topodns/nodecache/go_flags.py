@@ -97,4 +97,4 @@ def _boolean(name: str, text: str) -> bool:
         return True
     if text in _FALSE:
         return False
-    raise WrongUsage(f"invalid boolean value {shown(text)} for -{name}, expected {listed((_TRUE[0], _FALSE[0]))}")
+    raise WrongUsage(f"'-{name}' has {shown(text)}, expected {listed((_TRUE[0], _FALSE[0]))}")

@@ -30,7 +30,7 @@ class Context:
         Raises ConfigError for an empty word, which an unset variable leaves and which would mean that directory.
         """
         if not text:
-            raise directive.error(f"'{directive.name}' has '', expected a path")
+            raise directive.error(f"'{directive.name}' has {shown(text)}, expected a path")
         return os.path.join(self.directory, text)
 
     def readable_path(self, directive: Directive, text: str) -> str:

@@ -299,4 +299,6 @@ def _with_ttl(policy: Policy, text: str | None) -> Policy:
 
 
 def _shown(text: str) -> str:
+    if not text:
+        return "nothing"
     return repr(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "...")

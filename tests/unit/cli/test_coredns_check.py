@@ -131,7 +131,7 @@ def test_each_directive_and_option_gets_its_verdict(body: str, expected: str) ->
 
 def test_a_refusal_names_the_unset_variables_of_its_line() -> None:
     found = examine(". {\n forward . {$UPSTREAM}\n}", "Corefile", 53, {}).report(readable=True)
-    assert "  forward: refused: 'forward' has '', expected " in found
+    assert "  forward: refused: 'forward' has an empty word, expected " in found
     assert "; not set in the environment: 'UPSTREAM' (Corefile:2)\n" in found
 
 

@@ -66,7 +66,7 @@ def test_the_environment_is_put_in_everywhere() -> None:
         ),
         (
             ". {\n bind {$HOST}{%PART%}{$HOST}\n whoami\n}",
-            "2: 'bind' has '', expected an IP address or an interface of this machine; "
+            "2: 'bind' has an empty word, expected an IP address or an interface of this machine; "
             "not set in the environment: 'HOST', 'PART'",
         ),
         (

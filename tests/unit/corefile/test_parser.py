@@ -86,7 +86,7 @@ NO_BLOCK = " found no server block, expected at least one: a line '. {', a line 
         ("# nothing", NO_BLOCK),
         ("{\n}", "1: found '{', expected the zones of a server block, such as '.:53'"),
         ("}", "1: found '}', expected the zones of a server block, such as '.:53'"),
-        ('""\nwhoami', "1: found '', expected the zones of a server block, such as '.:53'"),
+        ('""\nwhoami', "1: found an empty word, expected the zones of a server block, such as '.:53'"),
         ("a.org, {\n}", "1: found a comma, expected another zone after it"),
         ("a.org,", "1: found a comma, expected another zone after it"),
         (". {\n whoami\n", "1: expected '}' to end '.', found the end of the file"),

@@ -110,7 +110,7 @@ def test_a_load_far_above_the_mean_is_a_skew() -> None:
 def test_a_key_that_decides_for_no_client_is_worth_a_word_unless_it_never_can() -> None:
     """Keys that never can are among the findings about the list itself."""
     some = endpoint("10.0.0.1", "a1"), endpoint("10.0.0.2", "a1"), endpoint("10.0.0.3", "b1")
-    idle = ("info", "ineffective", f"the key {Z} decides for no client at present")
+    idle = ("info", "ineffective", f"no client gets its endpoints by the key {Z} at present")
     assert covered(*some, keys=f"{H},{Z},*", a1="a", b1="b") == [idle]
     assert covered(*some, keys=f"{Z},{H},example.com/rack,*", a1="a", b1="b") == []
 

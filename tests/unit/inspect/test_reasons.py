@@ -34,8 +34,8 @@ def test_a_client_in_an_unproven_pod_cidr_is_mentioned(served: Settings) -> None
     explanation = explained(served, "hard", client="10.3.1.1")
     assert explanation.node == ""
     assert explanation.hint == (
-        "the address is in the podCIDR of far, but nothing has proven that the network plugin goes by podCIDRs; "
-        "`locate` can have podcidr-unverified or pods"
+        "the address is in the podCIDR of far, but nothing proves that Pods have addresses of podCIDRs: "
+        "add pods to `locate`, or podcidr-unverified if you know that they do"
     )
     assert f"hint     {explanation.hint}" in explanation_text(explanation.as_dict())
     assert explained(served, "hard", client="192.0.2.1").hint == ""
@@ -49,7 +49,7 @@ def test_proven_pod_cidrs_that_locate_does_not_use_are_mentioned(directory: Path
     with open(directory / "cluster.yaml", "a") as manifest:
         manifest.write(PROVEN % endpoints)
     hint = explained(served, "hard", client="10.3.1.1").hint
-    assert hint == "the address is in the podCIDR of far; `locate` can have podcidr"
+    assert hint == "the address is in the podCIDR of far: add podcidr to `locate`"
 
 
 def test_of_a_name_that_does_not_exist_the_object_that_is_missing_is_named(served: Settings) -> None:

@@ -15,7 +15,7 @@ def test_the_text_reads_from_the_client_to_the_answer(served: Settings) -> None:
         "policy   annotation: rack, hall, *",
         "tried    rack = 2: 0 matching",
         "tried    hall = north: 2 matching  <- wins",
-        "because  the first key with a match wins, with all its matches",
+        "because  the first key that matches an endpoint decides: every endpoint that it matches",
         "ready    yes 10.1.1.1 on one: by hall = north",
         "         yes 10.1.1.2 on one: by hall = north",
         "answer   NOERROR",

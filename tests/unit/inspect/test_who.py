@@ -64,7 +64,7 @@ def test_an_unlocated_client_has_the_reason_and_advice(served: Settings) -> None
     cluster = only_cluster(served, "10.3.0.9")
     assert (cluster["node"], cluster["method"], cluster["labels"]) == (None, "unknown", {})
     assert cluster["because"] == "no method of `locate` has a result: nodes"
-    assert "`locate` can have podcidr-unverified or pods" in cluster["hint"]
+    assert "add pods to `locate`, or podcidr-unverified" in cluster["hint"]
     unverified = cluster["methods"][-1]
     assert (unverified["method"], unverified["used"], unverified["node"]) == ("podcidr-unverified", False, "far")
 

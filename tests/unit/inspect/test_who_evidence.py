@@ -101,7 +101,7 @@ CASES = [
         "podcidr",
         "10.1.0.9",
         (N1, N2, PROOF),
-        ("n1", "in its pod CIDR, from which Pods provably get their addresses"),
+        ("n1", "in its pod CIDR; the addresses of known Pods prove that Pods get theirs from pod CIDRs"),
     ),
     (
         "podcidr",

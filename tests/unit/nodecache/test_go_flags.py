@@ -51,8 +51,8 @@ def test_all_of_go_s_ways_to_write_false(text: str) -> None:
         ("-conf", "flag needs an argument: -conf"),
         ("---conf a", "bad flag syntax: '---conf', expected -NAME, -NAME VALUE or -NAME=VALUE"),
         ("-=a", "bad flag syntax: '-=a', expected -NAME, -NAME VALUE or -NAME=VALUE"),
-        ("-quiet=yes", "invalid boolean value 'yes' for -quiet, expected true or false"),
-        ("-quiet=", "invalid boolean value '' for -quiet, expected true or false"),
+        ("-quiet=yes", "'-quiet' has 'yes', expected true or false"),
+        ("-quiet=", "'-quiet' has an empty word, expected true or false"),
         ("-\x1b[2J", "flag provided but not defined: '-\\x1b[2J', see -help"),
     ],
 )

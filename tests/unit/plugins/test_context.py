@@ -8,16 +8,19 @@ from tests.support.corefile_settings import problem
 
 # The variable UNSET is not set, `folder` is a directory.
 CASES = [
-    ("forward . {$UNSET}", "2: 'forward' has '', expected ADDRESS[:PORT], tls://ADDRESS[:PORT] or a file like "),
+    (
+        "forward . {$UNSET}",
+        "2: 'forward' has an empty word, expected ADDRESS[:PORT], tls://ADDRESS[:PORT] or a file like ",
+    ),
     ("forward . tls://{$UNSET}", "2: 'forward' has 'tls://', expected ADDRESS[:PORT]"),
-    ("forward . 192.0.2.1 {\n tls {$UNSET}\n}", "3: 'tls' has '', expected a path"),
-    ("hosts {$UNSET}", "2: 'hosts' has '', expected a path"),
-    ("file {$UNSET}", "2: 'file' has '', expected a path"),
-    ("autopath {$UNSET}", "2: 'autopath' has '', expected a path"),
-    ("loadbalance weighted {$UNSET}", "2: 'loadbalance' has '', expected a path"),
-    ("template IN A {$UNSET}", "2: found '', expected a zone"),
-    ("kubernetes a {\n kubeconfig {$UNSET}\n}", "3: 'kubeconfig' has '', expected a path"),
-    ("kubernetes a {\n manifests {$UNSET}\n}", "3: 'manifests' has '', expected a path"),
+    ("forward . 192.0.2.1 {\n tls {$UNSET}\n}", "3: 'tls' has an empty word, expected a path"),
+    ("hosts {$UNSET}", "2: 'hosts' has an empty word, expected a path"),
+    ("file {$UNSET}", "2: 'file' has an empty word, expected a path"),
+    ("autopath {$UNSET}", "2: 'autopath' has an empty word, expected a path"),
+    ("loadbalance weighted {$UNSET}", "2: 'loadbalance' has an empty word, expected a path"),
+    ("template IN A {$UNSET}", "2: found an empty word, expected a zone"),
+    ("kubernetes a {\n kubeconfig {$UNSET}\n}", "3: 'kubeconfig' has an empty word, expected a path"),
+    ("kubernetes a {\n manifests {$UNSET}\n}", "3: 'manifests' has an empty word, expected a path"),
     ("import {$UNSET}", "2: 'import' has no argument, expected a snippet, a file or a pattern"),
     ("forward . folder", "2: cannot read '{}/folder': Is a directory"),
     ("forward . 192.0.2.1 {\n tls folder\n}", "3: cannot read '{}/folder': Is a directory"),

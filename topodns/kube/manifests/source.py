@@ -91,7 +91,8 @@ class ManifestSource:
             if self._outdated:
                 self.reloads += 1
                 await in_slices(self._emit_differences())
-                log.info("manifests: read again; files that cannot be read: %d", self.files_bad)
+                bad = f"; files that cannot be read: {self.files_bad}" if self.files_bad else ""
+                log.info("manifests: changed files were read%s", bad)
 
     @property
     def objects_skipped(self) -> int:
