@@ -1,7 +1,6 @@
 """Every difference between CoreDNS 1.14.7 and topodns that these questions show and that is meant, with its reason.
 
-docs/reference/differences-from-coredns.md lists the same names and reasons. One that no question
-shows any more is obsolete.
+docs/reference/differences-from-coredns.md lists the same names. One that no question shows any more is obsolete.
 """
 
 from collections.abc import Callable, Sequence

@@ -229,14 +229,14 @@ def test_a_lab_does_not_need_them() -> None:
 # The differences that tests/differential accepts are those that the documents list.
 
 DIFFERENCES_DOCUMENT = Path(__file__).parents[2] / "docs/reference/differences-from-coredns.md"
-ROW = re.compile(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \| ([^|]+) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| ([^|]+) \| [^|]+ \| [^|]+ \|$", re.MULTILINE)
 
 
-def test_every_difference_in_replies_is_documented_with_its_reason_and_no_other_one() -> None:
+def test_every_difference_in_replies_is_documented_and_no_other_one() -> None:
     section = DIFFERENCES_DOCUMENT.read_text(encoding="utf-8").partition("\n## Replies\n")[2].partition("\n## ")[0]
-    rows = [row for row in ROW.findall(section) if row[0] != "difference"]
-    assert rows
-    assert dict(rows) == {difference.name: difference.reason for difference in DIFFERENCES}
+    named = [name for name in ROW.findall(section) if name not in ("difference", "---")]
+    assert named
+    assert sorted(named) == sorted(difference.name for difference in DIFFERENCES)
 
 
 def test_all_directives_that_add_up_are_named_where_the_others_are_refused_a_second_time() -> None:
