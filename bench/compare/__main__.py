@@ -20,7 +20,7 @@ from bench.compare.contenders import StaticNames, find_by_interpreter, find_cont
 from bench.compare.document import DOCUMENT
 from bench.compare.loads import FULL, SHORT, Loads
 from bench.compare.measuring import Generators, Tools
-from bench.compare.report import beside_servers, by_interpreter, renew
+from bench.compare.report import beside_servers, by_interpreter, document_of, renew
 from bench.compare.rounds import Rounds, Testbed
 from bench.compile import compiled
 from bench.outside import outside
@@ -62,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         is_whole = False
     if (is_whole or options.write) and not found.problems:
         renew(found, servers, texts)
-        say(f"renewed {DOCUMENT}")
+        say(f"renewed {document_of(texts)}")
     return bool(found.problems)
 
 

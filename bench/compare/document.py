@@ -37,6 +37,7 @@ RATIOS: Final = {
 MISSING: Final = "-"
 PLOT_TITLE: Final = "CPU of an answer in microseconds, least to greatest of all rounds, on a logarithmic scale"
 DOCUMENT: Final = "docs/reference/performance.md"
+MEASUREMENTS: Final = "docs/develop/measurements.md"  # has the table by interpreter
 
 _OWN_COLUMN: Final = 2  # topodns's, after the row's title and the floor
 _RATIO_COLUMN: Final = -2  # that to CoreDNS; the last one is that to the floor

@@ -15,6 +15,7 @@ from bench.compare.document import (
     INTERPRETERS,
     LATENCY,
     MACHINE,
+    MEASUREMENTS,
     PLOT_TITLE,
     QUOTED,
     TARGETS,
@@ -60,9 +61,14 @@ def by_interpreter(found: Found, titles: Sequence[str], rounds: int) -> Texts:
     return {INTERPRETERS: f"{_conditions(found, rounds, '')}\n\n{table}"}
 
 
+def document_of(texts: Texts) -> str:
+    """The path of the document that has these texts."""
+    return MEASUREMENTS if INTERPRETERS in texts else DOCUMENT
+
+
 def renew(found: Found, servers: Sequence[str], texts: Texts) -> None:
-    """Write the texts into the document, and with the table of servers the plot, the targets and README.md's ratios."""
-    document, readme = ROOT / DOCUMENT, ROOT / "README.md"
+    """Write the texts into their document, and with the table of servers the plot, the targets and README.md's ratios."""
+    document, readme = ROOT / document_of(texts), ROOT / "README.md"
     text = document.read_text(encoding="utf-8")
     table = texts.get(CPU, "").partition("\n\n")[0]
     for marker, part in texts.items():

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from bench.compare.document import DOCUMENT, MEASUREMENTS
 from bench.compare.loads import Row
 from bench.compile import find_compiler
 from tests.support.documents import ROOT
@@ -63,4 +64,4 @@ def run(environment: dict[str, str]) -> "subprocess.CompletedProcess[str]":
 
 
 def documents() -> tuple[bytes, ...]:
-    return tuple((ROOT / name).read_bytes() for name in ("README.md", "docs/reference/performance.md"))
+    return tuple((ROOT / name).read_bytes() for name in ("README.md", DOCUMENT, MEASUREMENTS))

@@ -15,6 +15,7 @@ from bench.compare.document import (
     DOCUMENT,
     INTERPRETERS,
     LATENCY,
+    MEASUREMENTS,
     MACHINE,
     QUOTED,
     TARGETS,
@@ -321,31 +322,34 @@ def read_questions(path: Path) -> list[tuple[bytes, bytes]]:
     return questions
 
 
-# docs/reference/performance.md has a figure for each load, and README.md quotes it as it is.
+# performance.md and measurements.md have a figure for each load, and README.md quotes some as they are.
 
 TEXT = (ROOT / DOCUMENT).read_text()
+BY_INTERPRETER = (ROOT / MEASUREMENTS).read_text()
 
 
-def table_in(marker: str) -> str:
+def table_in(marker: str, text: str = TEXT) -> str:
     """The table of the part between these markers."""
-    return "\n".join(line for line in marked(TEXT, marker).splitlines() if line.startswith("|"))
+    return "\n".join(line for line in marked(text, marker).splitlines() if line.startswith("|"))
 
 
-def cells(marker: str, server: str) -> dict[str, str]:
+def cells(table: str, server: str) -> dict[str, str]:
     """The cell of each row in the column of this server."""
-    head, *rows = cells_of(table_in(marker))
+    head, *rows = cells_of(table)
     return {row[0]: row[head.index(server)] for row in rows}
 
 
 @pytest.mark.parametrize("server", ["topodns", f"CoreDNS {COREDNS}"])
 def test_each_load_has_a_figure(server: str) -> None:
-    found = cells(CPU, server)
+    found = cells(table_in(CPU), server)
     assert list(found) == [row.value for row in Row]
     assert [row for row, cell in found.items() if cell == "-"] == []
 
 
 def test_each_load_has_a_figure_by_the_interpreter_of_the_image() -> None:
-    assert [row for row, cell in cells(INTERPRETERS, "Python 3.11.2").items() if cell == "-"] == []
+    found = cells(table_in(INTERPRETERS, BY_INTERPRETER), "Python 3.11.2")
+    assert list(found) == [row.value for row in Row]
+    assert [row for row, cell in found.items() if cell == "-"] == []
 
 
 @pytest.mark.parametrize("changes", ["0", "20", "200, of other Services", "200"])
