@@ -67,7 +67,7 @@ def document_of(texts: Texts) -> str:
 
 
 def renew(found: Found, servers: Sequence[str], texts: Texts) -> None:
-    """Write the texts into their document, and with the table of servers the plot, the targets and README.md's ratios."""
+    """Write the texts into their document, and with the table of servers plot, targets and README.md's ratios."""
     document, readme = ROOT / document_of(texts), ROOT / "README.md"
     text = document.read_text(encoding="utf-8")
     table = texts.get(CPU, "").partition("\n\n")[0]
