@@ -15,8 +15,8 @@ from bench.compare.document import (
     DOCUMENT,
     INTERPRETERS,
     LATENCY,
-    MEASUREMENTS,
     MACHINE,
+    MEASUREMENTS,
     QUOTED,
     TARGETS,
     cells_of,
@@ -45,7 +45,7 @@ from bench.compare.loads import (
     services_once,
 )
 from bench.compare.plot import Line, svg
-from bench.compare.report import beside_servers, by_interpreter
+from bench.compare.report import beside_servers, by_interpreter, document_of
 from bench.compare.rounds import Found, change_slices
 from bench.programs import COREDNS
 from bench.questions import Question
@@ -356,6 +356,11 @@ def test_each_load_has_a_figure_by_the_interpreter_of_the_image() -> None:
 def test_latencies_were_measured_while_endpoints_changed(changes: str) -> None:
     servers = {row[0] for row in cells_of(table_in(LATENCY)) if row[1] == changes}
     assert {"topodns", f"CoreDNS {COREDNS}"} <= servers
+
+
+@pytest.mark.parametrize("marker", [MACHINE, CPU, LATENCY, INTERPRETERS])
+def test_a_text_is_renewed_in_the_document_that_has_its_markers(marker: str) -> None:
+    assert marked((ROOT / document_of({marker: ""})).read_text(), marker)
 
 
 def test_the_readme_quotes_the_table() -> None:
