@@ -57,7 +57,7 @@ def _serve(flags: NodeCacheFlags, arguments: Sequence[str]) -> int:
     for remark in flags.remarks:
         log.warning("node-cache: %s", remark)
     # A forwarding loop is refused before its use: the previous configuration stays, and the refusal is counted
-    # (docs/operate/reliability.md, "faults of a node cache").
+    # (docs/operate/reliability.md, "The node cache").
     own = own_addresses()
     corefile = NodeCorefile(flags, os.environ, refuse=lambda settings: refuse_self_forwarding(settings, own))
     node_network = NodeNetwork(flags, corefile)
