@@ -15,7 +15,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     A server that runs stops at SIGINT with 0 (`app.signals`). Wrong usage raises SystemExit with status 2.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
-    return run_to_status(lambda: run_named(arguments))
+    return run_to_status(lambda: _run_named(arguments))
 
 
 def run_to_status(command: Callable[[], int]) -> int:
@@ -43,7 +43,9 @@ def node_cache() -> int:
     return main(["node-cache", *sys.argv[1:]])
 
 
-def run_named(arguments: Sequence[str]) -> int:
+def _run_named(arguments: Sequence[str]) -> int:
+    if arguments[:1] == ["help"]:
+        arguments = [*arguments[1:2], "-h"]
     # Imported here: a node-cache stays small without the modules of the other commands.
     if arguments[:1] == ["node-cache"]:
         block_signals()  # first: the next import takes a quarter of a second

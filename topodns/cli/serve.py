@@ -69,13 +69,6 @@ def _run(flags: argparse.Namespace) -> int:
         return 1
 
 
-def _help(arguments: Sequence[str]) -> int:
-    """Print the flags of the server, or of the command in the first word, and exit with status 0."""
-    from topodns.cli.main import run_named  # here: that module imports this one
-
-    return run_named([*arguments[:1], "-h"])
-
-
 def _version(arguments: Sequence[str]) -> int:
     return _serve(["-version", *arguments])
 
@@ -130,7 +123,6 @@ _COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
     "audit": partial(_inspect, "audit"),
     "locator": _locator,
     "completion": _completion,
-    "help": _help,
     "version": _version,
 }
 _WORDS: Final[Mapping[str, str]] = {
@@ -141,7 +133,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "locator": "write where Pods are, for servers that watch no Pods",
     "node-cache": "serve as a cache on a node",  # dispatched by `cli.main`
     "completion": "print the completion script of a shell",
-    "help": "print the flags of a command",
+    "help": "print the flags of a command",  # by `cli.main`, too
     "version": "print the version",
 }
 """The words of commands, for `help`."""
