@@ -100,4 +100,4 @@ def test_the_commands_of_the_guide_show_the_effect_of_a_corefile(tmp_path: Path,
     }
     said = block("docs/migrate/from-coredns.md", "look").run(environment, tmp_path)
     assert "Corefile: the image can be swapped: " in said
-    assert ("custom/log.override:1: log: " in said) == bool(custom)
+    assert ("custom/log.override:1)" in said) == bool(custom)
