@@ -37,8 +37,9 @@ def test_the_wheel_has_every_module_and_all_commands(tmp_path: Path) -> None:
         commands = wheel.read(f"topodns-{VERSION}.dist-info/entry_points.txt").decode()
     package = source.ROOT / "topodns"
     modules = {str(path.relative_to(source.ROOT)) for path in package.rglob("*.py")} | {"topodns/py.typed"}
-    page = {f"topodns/inspect/page/page.{suffix}" for suffix in ("css", "details.js", "html", "js")}
-    assert {name for name in names if ".dist-info/" not in name} == modules | page
+    parts = ("css", "details.js", "html", "js", "picture.js")
+    others = {f"topodns/inspect/page/page.{part}" for part in parts} | {"topodns/cli/completion.bash"}
+    assert {name for name in names if ".dist-info/" not in name} == modules | others
     assert "topodns = topodns.cli.main:main" in commands
     assert "node-cache = topodns.cli.main:node_cache" in commands
     assert "kubectl-topodns = topodns.cli.kubectl:main" in commands
