@@ -109,7 +109,7 @@ class _Choice(NamedTuple):
         labels = {key: label_of(node, endpoint, key) for key in self.keys}
         winner = next((key for key, some in self.by_key.items() if identity_of(endpoint) in some), "")
         lacking = [f"node {endpoint.node_name} has no label {key}" for key, value in labels.items() if value is None]
-        faults = [] if winner not in ("", ANY_KEY) else [unknown] if unknown else lacking
+        faults = [unknown] if unknown else lacking if winner in ("", ANY_KEY) else []
         return EndpointObject(
             address=str(ip_address(endpoint.address)),
             node=endpoint.node_name or None,

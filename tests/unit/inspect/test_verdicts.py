@@ -104,6 +104,16 @@ def test_a_node_that_does_not_exist_is_named_with_the_one_that_may_be_meant(dire
     )
 
 
+def test_it_is_named_also_where_the_zone_of_the_slice_matches(directory: Path) -> None:
+    """The clients of the Node that is meant, whose key for the node misses the endpoint, learn why."""
+    with open(directory / "cluster.yaml", "a") as manifest:
+        manifest.write(_NODE.replace("rack", _ZONE) % ("worker-1", "worker-1"))
+    endpoint = '{addresses: [10.1.1.1], nodeName: wroker-1, zone: "7"}'
+    assert reason(directory, f"kubernetes.io/hostname,{_ZONE}", endpoint, node="worker-1") == (
+        f"there is no Node wroker-1 (worker-1?); by {_ZONE} = 7"
+    )
+
+
 def test_of_numbered_nodes_another_number_is_not_what_was_meant(directory: Path) -> None:
     add_node(directory, "worker-1")
     assert reason(directory, "rack", "{addresses: [10.1.1.1], nodeName: worker-2}") == "there is no Node worker-2"
