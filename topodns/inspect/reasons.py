@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from itertools import islice
 from typing import Final
 
-from topodns.cluster.model import Kind, ObjectKey
+from topodns.cluster.model import Kind, ObjectKey, Service
 from topodns.dns.message import Query
 from topodns.dns.name import Name, is_reverse, name_text, name_wire
 from topodns.dns.rrtype import Rcode, RRClass, RRType, type_text
@@ -189,8 +189,8 @@ def _lacking(kubernetes: KubernetesZone, origin: Origin, name: ServiceName | Zon
         return "is of type ExternalName: no names exist below it"
     if isinstance(name, ZonalName):
         return "is not headless: it has no zone-scoped names"
-    if missing is Missing.READY and headless:
-        return f"is headless and has no ready endpoint{noendpoints}"
+    if missing is Missing.READY and service is not None and headless:
+        return f"is headless and has no {_unready(kubernetes, service)}{noendpoints}"
     if missing is Missing.READY:
         return f"has no ready endpoint, and `ignore empty_service` is set{noendpoints}"
     if missing is Missing.PORT:
@@ -200,6 +200,14 @@ def _lacking(kubernetes: KubernetesZone, origin: Origin, name: ServiceName | Zon
         return f"is imported: names of its endpoints have the cluster's id before the Service, as in {expected!r}"
     cluster = f" of cluster {name.cluster!r}" if name.cluster else ""
     return f"has no ready endpoint{cluster} named {name.endpoint!r}{noendpoints}"
+
+
+def _unready(kubernetes: KubernetesZone, service: Service) -> str:
+    """What a Service without ready endpoints lacks: any EndpointSlice, or endpoints that are ready."""
+    sliced = kubernetes.state.backends(service.key, service.imported).ports  # each slice has at least one
+    if sliced or service.imported or kubernetes.settings.noendpoints:
+        return "ready endpoint"
+    return f"EndpointSlice, which would have the label kubernetes.io/service-name={service.name}"
 
 
 def _port_text(name: ServiceName) -> str:

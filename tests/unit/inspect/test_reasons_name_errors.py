@@ -25,6 +25,7 @@ def cluster() -> Sequence[ClusterObject]:
         service("web", "shop", ["10.0.0.1"], ["http:80"]),
         service("db", "shop"),
         service("empty", "shop"),
+        service("bare", "shop"),
         service("idle", "shop", ["10.0.0.2"], ["http:80"]),
         service("outside", "shop", external_name="example.org"),
         service("address", "shop", external_name="192.0.2.1"),
@@ -64,6 +65,12 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
         "empty.shop.svc.cluster.local. A",
         {},
         "Service 'empty' in namespace 'shop' is headless and has no ready endpoint",
+    ),
+    "one without an EndpointSlice, whose label may be misspelt": (
+        "bare.shop.svc.cluster.local. A",
+        {},
+        "Service 'bare' in namespace 'shop' is headless and has no EndpointSlice, "
+        "which would have the label kubernetes.io/service-name=bare",
     ),
     "one whose endpoints are not read": (
         "db.shop.svc.cluster.local. A",
