@@ -42,12 +42,17 @@ class CidrTable:
 
     def owner(self, address: bytes) -> str:
         """The owner of the longest CIDR around an address; "" if there is none, or several."""
+        owners = self.owners(address)
+        return owners[0] if len(owners) == 1 else ""
+
+    def owners(self, address: bytes) -> tuple[str, ...]:
+        """All owners of the longest CIDR around an address."""
         number = int.from_bytes(address, "big")
         for host_bits, networks in self._tables[len(address)]:
             owners = networks.get(number >> host_bits)
             if owners is not None:
-                return owners[0] if len(owners) == 1 else ""
-        return ""
+                return owners
+        return ()
 
     def start_owner(self, address: bytes, size: int) -> str:
         """As `owner`, but "" unless the address is among the first `size` addresses of the longest CIDR around it."""
@@ -280,6 +285,15 @@ class NodeIndex:
         """
         name = self._cidrs.owner(address)
         return self._nodes[name] if name else None
+
+    def sharing(self, address: bytes) -> tuple[str, ...]:
+        """The names of the Nodes of which `with_address` takes none, as several have the address equally well."""
+        return () if self.with_address(address) is not None else self._names.get(address, ())
+
+    def sharing_pod_cidr(self, address: bytes) -> tuple[str, ...]:
+        """The names of the Nodes that all have the longest pod CIDR around this address; empty unless it is several."""
+        owners = self._cidrs.owners(address)
+        return owners if len(owners) > 1 else ()
 
     def with_pod_subnet(self, network: bytes, prefix_length: int) -> Node | None:
         """The Node whose pod CIDR holds all of this network; None if there is none, or if a part is another Node's."""

@@ -306,6 +306,10 @@ def operator_hint(cluster: Cluster, unlocated: bytes | None) -> str:
         return ""
     if problem := _locator_problem(cluster, unlocated):
         return problem
+    if names := state.nodes.sharing(unlocated):
+        return f"several Nodes have the address, so it is of none: {named(names)}"
+    if names := state.nodes.sharing_pod_cidr(unlocated):
+        return f"the address is in a podCIDR that several Nodes have, so it is of none: {named(names)}"
     node = state.nodes.with_pod_cidr(unlocated)
     if node is None:
         return ""

@@ -157,7 +157,7 @@ def labels_in_use(state: ClusterState, labels: Mapping[str, str]) -> tuple[dict[
 def _clause(state: ClusterState, method: Method, address: bytes, node_name: str, endpoints: _Endpoints) -> str:
     match method:
         case Method.NODES:
-            return "an address of that Node" if node_name else "no Node has this address for itself"
+            return _by_nodes(state, address, node_name)
         case Method.PODS:
             return _by_pods(state, address, node_name)
         case Method.SLICES:
@@ -169,10 +169,19 @@ def _clause(state: ClusterState, method: Method, address: bytes, node_name: str,
         case Method.PODLOCATOR:
             return _by_locators(state, "PodLocator", address, node_name)
         case Method.PODCIDR_UNVERIFIED:
-            return "in its pod CIDR, proven or not" if node_name else _NO_POD_CIDR
+            return "in its pod CIDR, proven or not" if node_name else _in_no_pod_cidr(state, address)
 
 
-_NO_POD_CIDR: Final = "in no Node's pod CIDR"
+def _by_nodes(state: ClusterState, address: bytes, node_name: str) -> str:
+    if node_name:
+        return "an address of that Node"
+    names = state.nodes.sharing(address)
+    return f"several Nodes have it: {named(names)}" if names else "no Node has it"
+
+
+def _in_no_pod_cidr(state: ClusterState, address: bytes) -> str:
+    names = state.nodes.sharing_pod_cidr(address)
+    return f"in a pod CIDR that several Nodes have: {named(names)}" if names else "in no Node's pod CIDR"
 
 
 def _by_pods(state: ClusterState, address: bytes, node_name: str) -> str:
@@ -223,7 +232,7 @@ def _by_pod_cidr(state: ClusterState, address: bytes, node_name: str) -> str:
     if node_name:
         return _IN_PROVEN_CIDR if proven else "its Pods' bridge"
     if owner is None:
-        return _NO_POD_CIDR
+        return _in_no_pod_cidr(state, address)
     if proven:
         return f"in the pod CIDR of {owner.name}, but its Pods are on other nodes"
     return f"in the pod CIDR of {owner.name}, but nothing proves that Pods get their addresses from pod CIDRs"

@@ -21,6 +21,13 @@ from topodns.topology.select import Reason
 
 _KUBERNETES = "kubernetes {\n manifests cluster.yaml\n }"
 CLUSTER_COREFILE = f"cluster.local {{\n {_KUBERNETES}\n topology {{\n locate nodelocator\n }}\n}}\n"
+TWIN = """\
+- apiVersion: v1
+  kind: Node
+  metadata: {name: twin}
+  spec: {podCIDRs: [10.3.0.0/16]}
+  status: {addresses: [{type: InternalIP, address: 10.0.0.3}]}
+"""
 PROVEN = """\
 - apiVersion: discovery.k8s.io/v1
   kind: EndpointSlice
@@ -50,6 +57,19 @@ def test_proven_pod_cidrs_that_locate_does_not_use_are_mentioned(directory: Path
         manifest.write(PROVEN % endpoints)
     hint = explained(served, "hard", client="10.3.1.1").hint
     assert hint == "the address is in the podCIDR of far: add podcidr to `locate`"
+
+
+@pytest.mark.parametrize(
+    ("client", "hint"),
+    [
+        ("10.0.0.3", "several Nodes have the address, so it is of none: far, twin"),
+        ("10.3.1.1", "the address is in a podCIDR that several Nodes have, so it is of none: far, twin"),
+    ],
+)
+def test_nodes_that_share_an_address_or_a_pod_cidr_are_named(directory: Path, client: str, hint: str) -> None:
+    with open(directory / "cluster.yaml", "a") as manifest:
+        manifest.write(TWIN)
+    assert explained(with_topology(directory), "hard", client=client).hint == hint
 
 
 def test_of_a_name_that_does_not_exist_the_object_that_is_missing_is_named(served: Settings) -> None:

@@ -53,7 +53,8 @@ def test_the_methods_of_locate_come_first_in_their_order_then_the_others() -> No
 
 CASES = [
     ("nodes", "192.0.2.1", (N1,), ("n1", "an address of that Node")),
-    ("nodes", "192.0.2.9", (N1,), ("", "no Node has this address for itself")),
+    ("nodes", "192.0.2.9", (N1,), ("", "no Node has it")),
+    ("nodes", "192.0.2.1", (N1, node("n3", {}, ["192.0.2.1"])), ("", "several Nodes have it: n1, n3")),
     ("pods", "10.1.0.9", (N1, POD), ("n1", "Pod shop/web-1 on n1")),
     (
         "pods",
@@ -97,6 +98,12 @@ CASES = [
         ("", "endpoint of Service default/web, without a Pod and its node, or contradicted"),
     ),
     ("podcidr", "10.3.0.9", (N1, N2), ("", "in no Node's pod CIDR")),
+    (
+        "podcidr",
+        "10.1.0.9",
+        (N1, node("n3", pod_cidrs=["10.1.0.0/16"])),
+        ("", "in a pod CIDR that several Nodes have: n1, n3"),
+    ),
     (
         "podcidr",
         "10.1.0.9",
