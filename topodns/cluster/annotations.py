@@ -75,11 +75,23 @@ def bad_on_service(annotations: Mapping[str, Any]) -> tuple[BadAnnotation, ...]:
     An API server has texts alone; in manifests a number, `true` or a list may stand without quotes.
     """
     found = [
-        BadAnnotation(name, meant, "" if isinstance(value, str) else json.dumps(value, default=str)[:_SHOWN])
+        BadAnnotation(name, meant, "" if isinstance(value, str) else shown_value(value))
         for name, value in annotations.items()
         if (meant := meant_by(name)) is not None and (meant != name or not isinstance(value, str))
     ]
     return tuple(found[:MAX_BAD])
+
+
+def shown_value(value: object, longest: int = _SHOWN) -> str:
+    """A value of an annotation as JSON, cut to `longest` characters."""
+    text = json.dumps(value, default=str)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def expected_text(shown: str) -> str:
+    """The message about a value, in JSON, that is no text."""
+    advice = "write its items as one text, such as 'a,b'" if shown.startswith("[") else "put it in quotes"
+    return f"expected text, found {shown}: {advice}"
 
 
 def bad_on_pod(annotations: Mapping[str, Any]) -> tuple[BadAnnotation, ...]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from topodns.cluster.annotations import SUPEREDGE, TOPOLOGY_KEYS, BadAnnotation
+from topodns.cluster.annotations import SUPEREDGE, TOPOLOGY_KEYS, BadAnnotation, expected_text
 from topodns.cluster.api_names import is_label_key
 from topodns.cluster.model import (
     ANY_KEY,
@@ -59,7 +59,7 @@ def key_reader(sources: Sequence[KeySource]) -> KeyReader:
 def bad_annotation(found: BadAnnotation) -> Notice:
     """The notice about an annotation of a Service that has an unknown name, or no text for a value."""
     if found.value:
-        text = f"annotation {found.name!r}: expected text, found {found.value}: put it in quotes; it has no effect"
+        text = f"annotation {found.name!r}: {expected_text(found.value)}; it has no effect"
         return Notice("annotation", "error", text)
     if found.meant:
         text = f"annotation {found.name!r} is unknown and has no effect, did you mean {found.meant!r}?"

@@ -141,16 +141,22 @@ spec: {clusterIP: None}
 """
 
 
-@pytest.mark.parametrize(("value", "shown"), [("[zone]", '["zone"]'), ("5", "5"), ("yes", "true")])
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("[zone]", """found ["zone"]: write its items as one text, such as 'a,b'"""),
+        ("5", "found 5: put it in quotes"),
+        ("yes", "found true: put it in quotes"),
+    ],
+)
 def test_an_object_that_cannot_be_read_makes_the_audit_incomplete(
-    tmp_path: Path, value: str, shown: str, capsys: Captured
+    tmp_path: Path, value: str, problem: str, capsys: Captured
 ) -> None:
     path = tmp_path / "db.yaml"
     path.write_text(UNREADABLE % value)
     (tmp_path / "Corefile").write_text(". {\nkubernetes cluster.local {\nmanifests db.yaml\n}\ntopology\n}\n")
     line = (
-        f"{path}:1: Service shop/db: left out metadata.annotations.topodns.io/topology-keys: expected text, "
-        f"found {shown}: put it in quotes"
+        f"{path}:1: Service shop/db: left out metadata.annotations.topodns.io/topology-keys: expected text, {problem}"
     )
     for source in (["--manifests", str(path)], ["-conf", str(tmp_path / "Corefile")]):
         assert cli.main(["audit", *source, "--fail-on", "never"]) == 2

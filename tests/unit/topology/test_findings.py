@@ -151,6 +151,11 @@ UNKNOWN = "Service default/db: annotation 'topodns.io/topologykeys' is unknown a
             "Service default/db: annotation 'topodns.io/ttl': expected text, found 30: put it in quotes; "
             "it has no effect",
         ),
+        (
+            BadAnnotation(TOPOLOGY_KEYS, TOPOLOGY_KEYS, '["rack", "hall"]'),
+            'Service default/db: annotation \'topodns.io/topology-keys\': expected text, found ["rack", "hall"]: '
+            "write its items as one text, such as 'a,b'; it has no effect",
+        ),
     ],
 )
 def test_an_annotation_that_has_no_effect_is_reported_with_the_one_that_is_meant(bad: BadAnnotation, line: str) -> None:

@@ -4,14 +4,22 @@ Unused fields are never built (see `structs`), so an object costs microseconds a
 Strings that repeat over objects (Nodes, namespaces, labels) are interned, since there may be 150,000 objects.
 """
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from sys import intern
 from typing import Any, Final, Generic, NamedTuple
 
-from topodns.cluster.annotations import OPENYURT, SUPEREDGE, TOPOLOGY_KEYS, TTL, bad_on_pod, bad_on_service
+from topodns.cluster.annotations import (
+    OPENYURT,
+    SUPEREDGE,
+    TOPOLOGY_KEYS,
+    TTL,
+    bad_on_pod,
+    bad_on_service,
+    expected_text,
+    shown_value,
+)
 from topodns.cluster.decode.fields import (
     MAX_LISTED,
     interned,
@@ -157,8 +165,7 @@ def _leave_out_values(annotations: Mapping[str, Any], left_out: LeftOutElements)
     """An API server has texts alone, and refuses a manifest with other values, such as a number without quotes."""
     for name, value in annotations.items():
         if not isinstance(value, str):
-            found = json.dumps(value, default=str)[:_LONGEST_SHOWN]
-            left_out.add(f"metadata.annotations.{name}", f"expected text, found {found}: put it in quotes")
+            left_out.add(f"metadata.annotations.{name}", expected_text(shown_value(value, _LONGEST_SHOWN)))
 
 
 def _selected(read: ApiObject, selector: Selector | None) -> bool:
