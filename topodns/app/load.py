@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
+from itertools import islice
 from typing import Any, Final
 
 from topodns.corefile.errors import MAX_ERRORS, ConfigError, Note, Problems, may_show_key, shown_word, unshown
@@ -193,8 +193,9 @@ def check_overlaps(served: Iterable[tuple[Token, BlockKey, ServerBlock]], note: 
     for token, key, block in served:
         by_key.setdefault(key, []).append((token, block))
     for key, users in by_key.items():
-        for (earlier, one), (later, other) in combinations(users, 2):
-            if _overlap(one, other):
+        for at, (later, other) in enumerate(users):
+            earlier = next((token for token, one in islice(users, at) if _overlap(one, other)), None)
+            if earlier is not None:
                 hidden = later.imported and not may_show_key(later.text)
                 found = unshown(later.text) if hidden else f"{name_text(key.origin)}:{key.port}"
                 note(later.error(f"found {found} again, first at {earlier.file}:{earlier.line}"))

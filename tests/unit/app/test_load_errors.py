@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.corefile_settings import problem
-from topodns.corefile.errors import MAX_ERRORS
+from topodns.app.load import settings_from_text
+from topodns.corefile.errors import MAX_ERRORS, ConfigError, Problems
 
 SEVERAL = """.:53 {
     health{
@@ -94,3 +95,13 @@ def test_a_file_that_is_no_corefile_has_its_first_errors_listed() -> None:
     found = problem(". {\n" + "x\n" * 10_000 + "}\n").splitlines()
     assert found[-1] == f"Corefile: only the first {MAX_ERRORS} errors are listed"
     assert len(found) == MAX_ERRORS + 1
+
+
+def test_a_key_of_many_blocks_is_one_error_for_each_after_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not one for each pair: a thousand blocks would take seconds."""
+    noted: list[ConfigError] = []
+    monkeypatch.setattr(Problems, "note", lambda _, error: noted.append(error))
+    settings_from_text("a.org {\n}\n" * 5, "Corefile", 53, {})
+    assert [str(error) for error in noted] == [
+        f"Corefile:{line}: found a.org.:53 again, first at Corefile:1" for line in (3, 5, 7, 9)
+    ]
