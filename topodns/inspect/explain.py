@@ -43,7 +43,8 @@ from topodns.topology.select import Location, OnInvalid, Reason
 
 SHOWN: Final = 100  # records in the text for the topology page
 
-_ANY_CLIENT: Final = Client(b"\x7f\0\0\1", 53, "tcp")  # a placeholder for any client on the given Node
+# A placeholder for any client on the given Node. Records beyond a message are not made: SRV records may be millions.
+_ANY_CLIENT: Final = Client(b"\x7f\0\0\1", 53, "tcp", limit=MAX_MESSAGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ def explanation_steps(clusters: Collection[Cluster], question: ExplainQuestion) 
     """
     qname = question.qname
     query = Query(0, 0, qname, name_wire(qname), question.qtype, RRClass.IN, Edns(MAX_MESSAGE, 0, False), 0)
-    client = Client(question.address, 53, "tcp") if question.address is not None else None
+    client = _ANY_CLIENT._replace(address=question.address) if question.address is not None else None
     cluster = _cluster_of(clusters, query, client)
     if question.node and cluster.topology is not None and (unknown := unknown_node(cluster, question.node)):
         offer = yield from node_offer_steps(cluster, question.node)

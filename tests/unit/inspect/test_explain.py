@@ -6,7 +6,17 @@ from pathlib import Path
 import pytest
 
 from tests.support.corefile_settings import settings
-from tests.support.explained_cluster import explained, explained_question, with_topology, without_topology
+from tests.support.explained_cluster import (
+    explain_reply,
+    explained,
+    explained_question,
+    with_topology,
+    without_topology,
+)
+from tests.support.model_builders import endpoint, endpoint_slice
+from topodns.cluster.model import Upserted
+from topodns.dns.name import name_wire, parse_name
+from topodns.dns.wire_format import MAX_MESSAGE
 from topodns.inspect.errors import Refused
 from topodns.inspect.explain import Explanation, explanation_steps, parse_question
 from topodns.inspect.sources import manifest_clusters
@@ -210,3 +220,15 @@ def test_with_srv_priority_each_key_is_explained_and_the_answer_has_the_prioriti
         "1 100 80 10-1-1-1.ranked.shop.svc.cluster.local.",
     ]
     assert explained(with_topology(directory, "srv_priority"), "ranked", "A", node="two").winner == "rack"
+
+
+@pytest.mark.parametrize("client", [{"node": "two"}, {"client": "10.0.0.2"}])
+def test_srv_records_beyond_the_longest_reply_are_not_made(directory: Path, client: dict[str, str]) -> None:
+    """There may be 5,000 endpoints and 100 ports: half a million records, made in one step, take a second."""
+    (cluster,) = manifest_clusters(with_topology(directory, "srv_priority"))
+    many = [endpoint(f"10.9.0.{number}", "one") for number in range(100)]
+    ports = [f"p{number}:{number + 1}" for number in range(100)]
+    cluster.state.apply(Upserted(endpoint_slice("soft", *many, namespace="shop", ports=ports)), 0)
+    question = parse_question({"name": "soft.shop.svc.cluster.local", "type": "SRV", **client})
+    answer = explain_reply([cluster], question).answer
+    assert 500 < len(answer) < MAX_MESSAGE // len(name_wire(parse_name("10-9-0-1.soft.shop.svc.cluster.local")))
