@@ -16,6 +16,7 @@ _RANKS: Final[Mapping[str, int]] = {
 }
 """Labels whose domains lie within each other: of each value of a later rank all Nodes have one value of an earlier."""
 
+MAX_NEAREST: Final = 256  # wrong keys whose nearest label is looked for while the labels of Nodes stay
 _LIKE: Final = 0.75  # difflib's ratio of two names from which on one may be meant by the other
 _COMPARED: Final = 100  # characters of a label: difflib is quadratic
 
@@ -54,12 +55,24 @@ def _contains(wider: str, key: str) -> bool:
     return 0 < _RANKS.get(wider, 0) < _RANKS.get(key, 0)
 
 
-@lru_cache(256)
 def nearest_label(key: str, names: Sequence[str]) -> str:
-    """The label most like this key among `names`, a tuple; "" for none.
+    """The label most like this key among `names`, a tuple; "" for none, or after MAX_NEAREST other keys.
 
     The part behind the domain counts first: by `zone` and `failure-domain.beta.kubernetes.io/zone` the same is meant.
     """
+    found = _found(names)
+    if key not in found and len(found) < MAX_NEAREST:
+        found[key] = _nearest(key, names)
+    return found.get(key, "")
+
+
+@lru_cache(4)
+def _found(names: Sequence[str]) -> dict[str, str]:
+    """The nearest labels found so far, by key: tenants may have 100,000 wrong keys."""
+    return {}
+
+
+def _nearest(key: str, names: Sequence[str]) -> str:
     from difflib import SequenceMatcher, get_close_matches  # here: only mistakes need it
 
     by_word: dict[str, list[str]] = {}

@@ -1,13 +1,21 @@
 """Topology keys beside the labels that Nodes have."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from tests.support.model_builders import node
 from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, KeySource, Policy
 from topodns.cluster.node_labels import NodeLabels
-from topodns.topology.key_labels import absent_keys, nearest_label, nodes_without, partial_keys, shadowed_keys
+from topodns.topology import key_labels
+from topodns.topology.key_labels import (
+    MAX_NEAREST,
+    absent_keys,
+    nearest_label,
+    nodes_without,
+    partial_keys,
+    shadowed_keys,
+)
 
 REGION, RACK = "topology.kubernetes.io/region", "example.com/rack"
 EVERYWHERE = dict.fromkeys((REGION, ZONE_LABEL, HOSTNAME_LABEL), "x")
@@ -85,3 +93,20 @@ def test_any_label_of_all_nodes_before_the_hostname_always_matches() -> None:
 def test_the_nearest_label_is_that_of_a_like_name_in_any_domain(key: str, nearest: str) -> None:
     names = ("beta.kubernetes.io/os", RACK, HOSTNAME_LABEL, "kubernetes.io/os", ZONE_LABEL)
     assert nearest_label(key, names) == nearest
+
+
+def test_a_flood_of_wrong_keys_takes_no_comparison_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """10,000 Services with 16 keys each would keep the loop at work for minutes, and again after each change."""
+    compared: list[str] = []
+    nearest = key_labels._nearest
+
+    def counted(key: str, names: Sequence[str]) -> str:
+        compared.append(key)
+        return nearest(key, names)
+
+    monkeypatch.setattr(key_labels, "_nearest", counted)
+    names = labels_of({RACK: "1"}, EVERYWHERE).names
+    for _ in range(2):
+        found = {nearest_label(f"example.com/rac{at}", names) for at in range(MAX_NEAREST + 10)}
+    assert found == {RACK, ""}
+    assert len(compared) == MAX_NEAREST
