@@ -3,25 +3,21 @@
 import argparse
 import ast
 import re
-import subprocess
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
 import pytest
 
 from tests.conformance.specs import GROUPS, LEFT_OUT
 from tests.differential.differences import DIFFERENCES
 from tests.kubelab.programs import BUILDS, KUBERNETES, KUBERNETES_TESTS
+from tests.support.command_parsers import COMMANDS, parser_of
 from tests.support.documents import DOCUMENTS, ROOT
 from topodns.app.load import settings_from_text
 from topodns.cli import main as cli
-from topodns.cli.admin_client import FAIL_ON
 from topodns.cli.kubectl import plugin_parser
-from topodns.cli.serve import _WORDS
-from topodns.locator.objects import KINDS
-from topodns.nodecache.flags import FLAGS
 from topodns.nodecache.template import find_cluster_dns
 from topodns.plugins.order import ORDER
 from topodns.plugins.plugin import load
@@ -60,20 +56,6 @@ def section(heading: str) -> str:
     return found
 
 
-def parser_of(monkeypatch: pytest.MonkeyPatch, *words: str) -> argparse.ArgumentParser:
-    """The parser of the command line behind these words."""
-    found: list[argparse.ArgumentParser] = []
-
-    def caught(parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        found.append(parser)
-        raise SystemExit
-
-    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", caught)
-    with pytest.raises(SystemExit):
-        cli.main([*words, "-conf", "Corefile"])
-    return found[0]
-
-
 def rows_of(parser: argparse.ArgumentParser) -> Iterator[Row]:
     """As the manual is to have them: a name that may have two dashes is written with one."""
     for action in parser._actions:
@@ -82,42 +64,6 @@ def rows_of(parser: argparse.ArgumentParser) -> Iterator[Row]:
         if names:
             default = "" if action.default in (None, False, argparse.SUPPRESS) else str(action.default)
             yield Row(", ".join(f"`{name}{value}`" for name in names), default)
-
-
-COMMANDS = pytest.mark.parametrize(
-    "words",
-    [(), ("check",), ("explain",), ("who",), ("audit",), ("locator",), ("completion",)],
-    ids=["serve", "check", "explain", "who", "audit", "locator", "completion"],
-)
-
-
-def completed(*words: str) -> set[str]:
-    """What bash offers for the word behind these, by the script of `topodns completion bash`."""
-    script = (ROOT / "topodns/cli/completion.bash").read_text(encoding="utf-8")
-    ask = f'COMP_WORDS=(topodns {" ".join(words)} ""); COMP_CWORD={len(words) + 1}; _topodns; echo "${{COMPREPLY[@]}}"'
-    return set(subprocess.run(["bash", "-c", f"{script}\n{ask}"], capture_output=True, text=True).stdout.split())
-
-
-@COMMANDS
-def test_every_flag_is_completed(monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]) -> None:
-    flags = {
-        name
-        for action in parser_of(monkeypatch, *words)._actions
-        for name in action.option_strings
-        if not (name[1:] in action.option_strings and name[0] == "-")
-    }
-    commands = {"bash", "zsh"} if words else set(_WORDS)
-    assert completed(*words) - (commands if words in ((), ("completion",)) else set()) == flags
-
-
-def test_the_values_of_flags_and_the_words_of_commands_are_completed() -> None:
-    assert completed() >= set(_WORDS)
-    assert completed("completion") >= {"bash", "zsh"}
-    assert completed("audit", "--fail-on") == set(FAIL_ON)
-    assert completed("check", "--from") == {"coredns"}
-    assert completed("locator", "--kind") == set(KINDS)
-    assert completed("node-cache") == {f"-{flag.name}" for flag in FLAGS}
-    assert "topodns" in completed("check", "-conf")  # files of the working directory
 
 
 @COMMANDS

@@ -121,7 +121,8 @@ def unknown_problem(directive: Directive) -> str:
         return f"topodns has no directive '{name}': {ELSEWHERE[name]}"
     near = _nearest_directive(name)
     guess = f", did you mean '{near}'?" if near else ", expected one of those that 'topodns -plugins' lists"
-    return f"unknown directive {directive.shown_name(NAMES)}{guess}"
+    name = directive.shown_name(NAMES)
+    return f"found {name}{guess}" if not directive.name else f"unknown directive {name}{guess}"
 
 
 def unknown_row(name: str) -> Row:

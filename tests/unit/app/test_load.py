@@ -90,7 +90,7 @@ def test_a_corefile_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         ("xyzzy", "unknown directive 'xyzzy', expected one of those that 'topodns -plugins' lists"),
         (
             "{$UNSET}",
-            "unknown directive '', expected one of those that 'topodns -plugins' lists; "
+            "found an empty word, expected one of those that 'topodns -plugins' lists; "
             "not set in the environment: 'UNSET'",
         ),
         ("topology", "found 'topology' in a server block without 'kubernetes', expected both"),
