@@ -53,12 +53,14 @@ function drawPicture() {
   at("node-names").replaceChildren(...page.nodes.map(([name]) => made("option", {value: name})));
 }
 
-// The zones of nodes and endpoints that have a column, then null for all others.
+// The zones of nodes and endpoints that have a column, then null for all others: also those that a flow names.
 function pictureZones(detail) {
   const names = new Set(page.summary.zones);
-  for (const [, zone] of page.nodes) if (!page.summary.other_zones) names.add(zone);
-  const sorted = [...names].sort();
-  return page.summary.other_zones || (detail && detail.flows.some((flow) => flow.zone === null)) ? [...sorted, null] : sorted;
+  if (!page.summary.other_zones) for (const [, zone] of page.nodes) names.add(zone);
+  for (const flow of detail ? detail.flows : []) for (const zone of [flow.zone, ...flow.to.map(([to]) => to)]) names.add(zone);
+  if (page.summary.other_zones) names.add(null);
+  const others = names.delete(null) ? [null] : [];
+  return [...[...names].sort(), ...others];
 }
 
 const parts = (flow) => {
