@@ -49,7 +49,7 @@ def test_a_user_without_permissions_gets_the_rules_and_with_them_answers(install
         return done.returncode, done.stderr
 
     status, errors = asked()
-    assert status == 1
+    assert status == 2
     assert '{apiGroups: [""], resources: [pods], verbs: [get, list]}' in errors
     lists = ("--verb=get,list", "--resource=pods")
     system = ("kubectl", "--namespace", "kube-system")
@@ -64,5 +64,5 @@ def test_a_user_without_permissions_gets_the_rules_and_with_them_answers(install
 
 def test_a_namespace_without_topodns_is_named(installed: str, operator: Operator) -> None:
     done = operator.tried("kubectl", "topodns", "who", "-n", "default", "192.0.2.1")
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "found no ready Pod with the label app.kubernetes.io/name=topodns in namespace default" in done.stderr
