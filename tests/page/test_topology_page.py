@@ -210,8 +210,9 @@ def test_the_url_has_all_that_is_shown(browser: int, server: Server) -> None:
     async def user(tab: Tab) -> None:
         await tab.fill("#find", "shop")
         await tab.click("#nodes button[aria-label='node-b1: as if down']")
+        await tab.until("document.querySelectorAll('td.changed').length")  # the table has moved down
         await tab.click(CACHE_IN_C)
-        assert await tab.js("location.hash") == shown
+        await tab.until(f"location.hash === '{shown}'")
 
     async def another(tab: Tab) -> None:
         await tab.until("!document.getElementById('details').hidden")
