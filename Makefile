@@ -17,7 +17,7 @@ run: install ## serve the example cluster of config/demo on 127.0.0.1:5300, and 
 	@sed -n 's/^# *\(dig .*[^ ]\)  *#  */  \1   # /p' config/demo/Corefile
 	@$(BIN)/topodns -conf config/demo/Corefile -dns.port 5300
 
-test: $(VENV)/.dev ## run the unit tests and, beside them, stories and attacks (no root, no cluster, no Go; 5 to 12 minutes alone on two cores)
+test: $(VENV)/.dev ## run the unit tests and, beside them, stories and attacks (no root, no cluster, no Go; 10 to 15 minutes on two cores with other work)
 	@$(SUITES) tests/unit beside -n 3 --dist loadfile tests/stories then -n 2 --dist loadfile -m 'not long' tests/hostile
 
 test-unit: $(VENV)/.dev ## run the pure tests only

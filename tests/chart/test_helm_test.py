@@ -160,7 +160,7 @@ def test_the_notes_warn_of_a_namespace_other_than_kube_system(notes: Callable[..
 
 def test_the_notes_have_the_effect_of_the_admission_policy(notes: Callable[..., str]) -> None:
     of_all = "Headless Services with invalid topology keys, in all namespaces:"
-    denies_nothing = "Beside the cluster DNS nobody is denied anything, unless `admissionPolicy.actions` has Deny."
+    denies_nothing = "Beside the cluster DNS no request is denied, unless `admissionPolicy.actions` has Deny."
     assert f"{of_all} Warn. {denies_nothing}" in notes(BESIDE)
     assert f"{of_all} Deny." in notes(NEW_CLUSTER)
     told_to = notes({**BESIDE, "admissionPolicy": {"actions": ["Deny"]}})

@@ -304,7 +304,7 @@ def test_the_check_of_its_pods_runs_without_token_and_capability(cluster: Cluste
 def test_beside_the_cluster_dns_invalid_keys_are_warned_of_and_let_in(cluster: Cluster, trial: Release) -> None:
     run = trial.upgrade({**SMALL, "mode": "beside", "admissionPolicy": {"enabled": True}})
     assert run.returncode == 0, run.stderr
-    assert "in all namespaces: Warn.\nBeside the cluster DNS nobody is denied anything" in run.stdout
+    assert "in all namespaces: Warn.\nBeside the cluster DNS no request is denied" in run.stdout
     said: list[str] = []
 
     def warned() -> bool:

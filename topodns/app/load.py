@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from typing import Any, Final
 
@@ -83,11 +84,19 @@ class _Reach:
         if any(directive.name == "rewrite" and "continue" in _words(directive) for directive in block.directives):
             self._names.add("rewrite continue")
         self._own = {key.origin for _, key in keys}
-        ports = {key.port for _, key in keys}
-        self._others = [
+        self._block, self._keys = block, keys
+        self._blocks, self._all_keys = blocks, all_keys
+
+    @cached_property
+    def _others(self) -> Sequence[tuple[Name, Token]]:
+        """The keys of the other blocks on this block's port; made on first use, as most blocks need none."""
+        if not self._names.isdisjoint(_SEPARATING):
+            return ()
+        ports = {key.port for _, key in self._keys}
+        return [
             (key.origin, token)
-            for other, theirs in zip(blocks, all_keys, strict=True)
-            if other is not block and self._names.isdisjoint(_SEPARATING) and _is_everywhere(other)
+            for other, theirs in zip(self._blocks, self._all_keys, strict=True)
+            if other is not self._block and _is_everywhere(other)
             for token, key in theirs
             if ports == {key.port}
         ]

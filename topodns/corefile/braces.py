@@ -15,7 +15,7 @@ _DEEPEST: Final = 11  # bodies inside bodies; a Corefile may have fewer
 
 
 def balanced(tokens: Sequence[Token], shown: Callable[[Token], str], note: Note) -> Sequence[Token]:
-    """The tokens with the braces that their indentation tells; `note` takes an error for each that differs.
+    """The tokens with the braces that their indentation shows; `note` takes an error for each that differs.
 
     A `}` too many is one of a word such as `health{`, or is left out if it is not in the column of the line that it
     would end. A `}` is missing before a line that is indented no deeper than the one that opened its body.

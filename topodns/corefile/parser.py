@@ -186,7 +186,7 @@ class _Parser:
         raise self._unclosed(owner, lines, depth)
 
     def _unclosed(self, owner: Token, lines: list[Directive], depth: int) -> ConfigError:
-        """The error for a body without its `}`, which no indentation tells.
+        """The error for a body without its `}`, which no indentation shows.
 
         If a directive is in a directive's body, then at that one, whose `}` is the missing one.
         """

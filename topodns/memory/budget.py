@@ -98,7 +98,7 @@ class FairShares:
             self._held.pop(holder, None)
 
     def is_full(self, limit: int) -> bool:
-        """Whether nobody may have more."""
+        """Whether the limit is used up, so that no holder may have more."""
         return self.octets >= limit
 
     def may_grow(self, holder: bytes, limit: int) -> bool:
