@@ -20,6 +20,7 @@ from topodns.net.sockets import open_tcp
 from topodns.net.tcp import TcpListener
 from topodns.net.tcp_limits import TcpLimits
 from topodns.query.deferred import Outcome
+from topodns.query.query_sample import QuerySample
 from topodns.query.session import SessionConnection
 
 pytestmark = either_loop
@@ -52,6 +53,7 @@ class Server:
     listener: TcpListener
     seen: Seen
     address: tuple[str, int]
+    sample: QuerySample
 
 
 DSO = b"\0\1\x30" + bytes(9)  # a message of which only the opcode matters here
@@ -91,11 +93,13 @@ async def serving(
         return sessions[-1]
 
     (sock,) = open_tcp(host, 0)
-    address, seen = sock.getsockname()[:2], Seen()
-    listener = TcpListener(sock, seen.answer, limits, open_session=None if sessions is None else open_session)
+    address, seen, sample = sock.getsockname()[:2], Seen(), QuerySample()
+    listener = TcpListener(
+        sock, seen.answer, limits, open_session=None if sessions is None else open_session, sample=sample
+    )
     await listener.start(asyncio.get_running_loop())
     try:
-        yield Server(listener, seen, address)
+        yield Server(listener, seen, address, sample)
     finally:
         await listener.close()
 
@@ -169,10 +173,19 @@ async def test_an_ipv4_client_of_an_ipv6_socket_is_known_by_its_4_octets(loop_na
     seen, port = Seen(), sock.getsockname()[1]
     listener = TcpListener(sock, seen.answer)
     await listener.start(asyncio.get_running_loop())
-    async with client_of(Server(listener, seen, ("127.0.0.1", port))) as client:
+    async with client_of(Server(listener, seen, ("127.0.0.1", port), QuerySample())) as client:
         assert await client.ask(b"abc") == [b"cba"]
     assert seen.questions[0][1] == b"\x7f\x00\x00\x01"
     await listener.close()
+
+
+@pytest.mark.parametrize("questions", [[b"question"], [b"question", b"another", b"third"]])
+async def test_a_question_is_sampled_for_all_that_came_with_it(loop_name: str, questions: list[bytes]) -> None:
+    async with serving() as server, client_of(server, source="127.0.0.9") as client:
+        await client.ask(*questions)
+        (taken,) = server.sample.recent(0.0)
+        assert (taken.message, taken.address) == (b"question", bytes([127, 0, 0, 9]))
+        assert taken.queries + server.sample.queries == len(questions)
 
 
 async def test_pipelined_questions_are_all_answered(loop_name: str) -> None:

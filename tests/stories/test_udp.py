@@ -23,6 +23,7 @@ from topodns.net.udp import Lookup, UdpListener
 from topodns.query.counters import Cell
 from topodns.query.deferred import Outcome
 from topodns.query.packet_entry import Entry
+from topodns.query.query_sample import QuerySample
 
 BATCHES: dict[str, Callable[[socket.socket], MmsgBatch | PlainBatch]] = {"mmsg": MmsgBatch, "plain": PlainBatch}
 
@@ -71,6 +72,7 @@ class Seen:
 @dataclass
 class Server:
     listener: UdpListener
+    sample: QuerySample
     batch: MmsgBatch | PlainBatch
     table: PacketCache
     seen: Seen
@@ -87,11 +89,11 @@ class Server:
 @contextlib.asynccontextmanager
 async def serving(kind: str, host: str = "127.0.0.1") -> AsyncIterator[Server]:
     (sock,) = open_udp(host, 0)
-    batch, table, seen = BATCHES[kind](sock), empty_table(), Seen()
-    listener = UdpListener(batch, partial(answer_batch, table), seen.miss, seen.batch_done)
+    batch, table, seen, sample = BATCHES[kind](sock), empty_table(), Seen(), QuerySample()
+    listener = UdpListener(batch, partial(answer_batch, table), seen.miss, seen.batch_done, sample=sample)
     listener.start(asyncio.get_running_loop())
     try:
-        yield Server(listener, batch, table, seen)
+        yield Server(listener, sample, batch, table, seen)
     finally:
         await listener.close()
 
@@ -120,6 +122,15 @@ async def replies(sock: socket.socket, count: int) -> list[bytes]:
 
 def entry(tail: bytes | None, maker: Callable[[], bytes | None] | None = None) -> Entry:
     return tail, [0], maker, None
+
+
+async def test_a_query_is_sampled_as_it_came_though_its_reply_overwrites_it(loop_name: str, kind: str) -> None:
+    async with serving(kind) as server:
+        server.table.common[b"query"] = entry(b"the longer reply")
+        with client_of(server, source="127.0.0.9") as sock:
+            assert await ask(sock, b"idquery") == [b"idthe longer reply"]
+        (taken,) = server.sample.recent(0.0)
+        assert (taken.message, taken.address, taken.queries) == (b"idquery", bytes([127, 0, 0, 9]), 1)
 
 
 async def test_a_miss_gets_the_datagram_and_where_it_came_from(loop_name: str, kind: str) -> None:
@@ -200,7 +211,7 @@ async def test_an_ipv4_client_of_an_ipv6_socket_is_known_by_its_4_octets(loop_na
     batch, table, seen = BATCHES[kind](sock), empty_table(), Seen()
     listener = UdpListener(batch, partial(answer_batch, table), seen.miss, seen.batch_done)
     listener.start(asyncio.get_running_loop())
-    with client_of(Server(listener, batch, table, seen), "127.0.0.8") as client:
+    with client_of(Server(listener, QuerySample(), batch, table, seen), "127.0.0.8") as client:
         assert await ask(client, b"idq") == [b"idq"]
     assert [address for _, address, _ in seen.misses] == [LOCALHOST]
     await listener.close()

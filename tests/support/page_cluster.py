@@ -14,6 +14,7 @@ from topodns.inspect.page.snapshot import ClusterNotes, SnapshotMaker
 from topodns.net.http_server.messages import HttpReply, HttpRequest, HttpStream
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.topology.settings import PageSettings
+from topodns.query.query_sample import QuerySample
 
 
 class DemoPage:
@@ -64,8 +65,8 @@ class DemoPage:
         return opened
 
 
-def maker_of(cluster: Cluster) -> SnapshotMaker:
-    return SnapshotMaker(cluster, lambda: ClusterNotes({}, {}, ()), JobQueue("the page"))
+def maker_of(cluster: Cluster, sample: QuerySample | None = None) -> SnapshotMaker:
+    return SnapshotMaker(cluster, lambda: ClusterNotes({}, {}, ()), JobQueue("the page"), sample=sample)
 
 
 @contextmanager

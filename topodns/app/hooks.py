@@ -14,6 +14,7 @@ from topodns.net.http_server.messages import Route
 from topodns.net.reuseport import Instance
 from topodns.plugins.setup import Identity, Shared
 from topodns.query.counters import QueryCounters
+from topodns.query.query_sample import QuerySample
 
 AllCounters = Callable[[], Iterable[QueryCounters]]
 """The query counters of all listeners, those of workers included."""
@@ -63,7 +64,7 @@ class Options:
     hooks: ServerHooks | None = None
     identity: Identity | None = None
     readings: Callable[[Shared], Iterable[Published]] | None = None  # additional metrics
-    more_routes: Callable[[AllCounters], MoreRoutes] | None = None
+    more_routes: Callable[[AllCounters, QuerySample], MoreRoutes] | None = None
     metrics_listen: Address | None = None  # a further address of /metrics
     instance: Instance | None = None  # its ports are shared with other instances
     memory: MemoryLimits = SERVER

@@ -32,6 +32,7 @@ from topodns.plugins.block import Settings
 from topodns.plugins.setup import Shared
 from topodns.plugins.timeouts import PLUGIN as TIMEOUTS
 from topodns.query.counters import QueryCounters, server_label
+from topodns.query.query_sample import QuerySample
 from topodns.query.session import OpenSession
 
 if TYPE_CHECKING:
@@ -101,6 +102,7 @@ class Listeners:
         self._memory = memory
         self.packet_caches = PacketCaches(memory.ready_made)
         self._schedule = TcpSchedule()
+        self.sample = QuerySample()
         self._descriptors = descriptors
         self._connections = TcpLimits().connections  # the limit of each TCP listener
         self._sessions: int | None = None  # the limit of `push` by the descriptors; None: no other than its own
@@ -211,13 +213,18 @@ class Listeners:
         if sock.type == socket.SOCK_DGRAM:
             batch = open_batch(sock)
             lookup = partial(answer_batch, handler.table)
-            udp = UdpListener(batch, lookup, handler.answer, handler.socket_counters.batch_done)
+            udp = UdpListener(batch, lookup, handler.answer, handler.socket_counters.batch_done, sample=self.sample)
             udp.start(loop)
             return _Site(sock, handler, udp, batch.counts)
         publisher = self._publisher(handler, None)
         limits, open_session = self._tcp_limits(generation.settings, at), _opening(publisher)
         tcp = TcpListener(
-            sock=sock, answer=handler.answer, limits=limits, schedule=self._schedule, open_session=open_session
+            sock=sock,
+            answer=handler.answer,
+            limits=limits,
+            schedule=self._schedule,
+            open_session=open_session,
+            sample=self.sample,
         )
         await tcp.start(loop)
         return _Site(sock, handler, tcp, tcp.counts, publisher)

@@ -91,7 +91,11 @@ class Server(ServingProcess):
             instance=options.instance,
             waits_for=self._waits_for,
             descriptors=self._descriptors,
-            more=options.more_routes(self._page_counters) if options.more_routes is not None else None,
+            more=(
+                options.more_routes(self._page_counters, self._listeners.sample)
+                if options.more_routes is not None
+                else None
+            ),
         )
         self._metrics.publish(self._admin.readings())
         self._stop = asyncio.Event()

@@ -20,6 +20,7 @@ from topodns.net.http_server.messages import HttpReply, HttpRequest, Route
 from topodns.plugins.health import PLUGIN as HEALTH
 from topodns.plugins.prometheus import PLUGIN as PROMETHEUS
 from topodns.plugins.ready import PLUGIN as READY
+from topodns.query.query_sample import QuerySample
 from topodns.time_slices import Job
 
 if TYPE_CHECKING:
@@ -33,9 +34,9 @@ _PATHS: Final = ("/explain", "/who", "/audit")
 Changes = tuple[str, ...]
 
 
-def inspection(all_counters: AllCounters) -> MoreRoutes:
-    """The routes of one server. `all_counters`: its query counters, for the misses on the topology page."""
-    routes = _Inspection(all_counters)
+def inspection(all_counters: AllCounters, sample: QuerySample | None = None) -> MoreRoutes:
+    """The routes of one server. For the topology page: its query counters, and the sample of its queries."""
+    routes = _Inspection(all_counters, sample or QuerySample())
     return MoreRoutes(routes.of, routes.readings, routes.close)
 
 
@@ -129,8 +130,9 @@ def _elsewhere(ready: Address) -> Route:
 
 
 class _Inspection:
-    def __init__(self, all_counters: AllCounters) -> None:
+    def __init__(self, all_counters: AllCounters, sample: QuerySample) -> None:
         self._all_counters = all_counters
+        self._sample = sample
         self._page: TopologyPage | None = None  # None until a Corefile has the option `page`
 
     def of(self, generation: Generation) -> Iterator[tuple[Address, Mapping[str, Route]]]:
@@ -174,7 +176,7 @@ class _Inspection:
             # Imported here: a node cache has no cluster, and most servers have no page.
             from topodns.inspect.page.page import TopologyPage
 
-            self._page = TopologyPage(self._all_counters)
+            self._page = TopologyPage(self._all_counters, self._sample)
         for address, page in by_address.items():
             assert self._page is not None
             yield address, self._page.routes(generation.clusters, page)

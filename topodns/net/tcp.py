@@ -9,6 +9,7 @@ from topodns.net.socket_memory import bound_buffers
 from topodns.net.tcp_connection import Answer, TcpClients, TcpConnection
 from topodns.net.tcp_limits import TcpCounts, TcpLimits
 from topodns.net.tcp_scheduler import TcpSchedule
+from topodns.query.query_sample import QuerySample
 from topodns.query.session import OpenSession
 
 BACKLOG: Final = 1024  # connections not yet accepted: with a short queue other clients have to retransmit SYNs
@@ -24,8 +25,15 @@ class TcpListener:
         limits: TcpLimits | None = None,
         schedule: TcpSchedule | None = None,
         open_session: OpenSession | None = None,
+        sample: QuerySample | None = None,
     ) -> None:
-        self.clients = TcpClients(answer, limits or TcpLimits(), schedule or TcpSchedule(), open_session)
+        self.clients = TcpClients(
+            answer=answer,
+            limits=limits or TcpLimits(),
+            schedule=schedule or TcpSchedule(),
+            open_session=open_session,
+            sample=sample or QuerySample(),
+        )
         self._sock = sock
         self._server: asyncio.Server | None = None
         self._sweep: asyncio.TimerHandle | None = None

@@ -17,6 +17,7 @@ from topodns.net.socket_memory import Socket, give_up_after, kernel_memory, octe
 from topodns.net.tcp_limits import Admission, ConnectionDeadline, TcpCounts, TcpIntake, TcpLimits
 from topodns.net.tcp_scheduler import TcpSchedule
 from topodns.query.deferred import DeferredReply
+from topodns.query.query_sample import QuerySample
 from topodns.query.session import OpenSession, StatefulSession
 
 _LONG: Final = 2048  # octets of a reply that takes long to make
@@ -35,9 +36,15 @@ class TcpClients:
     """
 
     def __init__(
-        self, answer: Answer, limits: TcpLimits, schedule: TcpSchedule, open_session: OpenSession | None
+        self,
+        answer: Answer,
+        limits: TcpLimits,
+        schedule: TcpSchedule,
+        open_session: OpenSession | None,
+        sample: QuerySample,
     ) -> None:
         self.answer = answer
+        self.sample = sample
         self.open_session = open_session  # for DSO messages; None: they go to `answer`, as queries do
         self.limits = limits
         self.counts = TcpCounts()
@@ -157,6 +164,10 @@ class TcpConnection(asyncio.BufferedProtocol):
             self.abort()
             return
         if messages:
+            sample = self._clients.sample
+            sample.queries += len(messages)
+            if (now := self._clients.schedule.clock()) >= sample.due:
+                sample.take(now, messages[0], self.address)
             self._waiting += intake.limited(messages)
             if intake.finishing:
                 self.deadline.fixed = True
@@ -176,6 +187,10 @@ class TcpConnection(asyncio.BufferedProtocol):
             return False
         clients = self._clients
         self.deadline.data_read(0, continued=False)
+        sample = clients.sample
+        sample.queries += 1
+        if began >= sample.due:
+            sample.take(began, message, self.address)
         answer = clients.answer if clients.open_session is None else self._answer_or_receive
         reply = answer(message, self.address, self.port)
         if isinstance(reply, bytes):

@@ -14,6 +14,7 @@ from topodns.dns.addresses import IPV4_MAPPED, IPV4_SIZE
 from topodns.query.counters import Cell
 from topodns.query.deferred import DeferredReply
 from topodns.query.packet_entry import Slice2Bytes
+from topodns.query.query_sample import QuerySample
 
 DRAIN_LIMIT: Final = 1.0  # seconds that closing may continue to read under a load that never stops
 
@@ -84,10 +85,12 @@ class UdpListener:
         miss: Miss,
         batch_done: BatchDone,
         clock: Callable[[], float] = time.perf_counter,
+        sample: QuerySample | None = None,
     ) -> None:
         self._batch = batch
         self._lookup, self._miss, self._batch_done = lookup, miss, batch_done
         self._clock = clock
+        self._sample = sample or QuerySample()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._awaited = 0  # deferred replies
         self._deferred: list[tuple[object, bytes]] = []  # replies to send in the loop's next turn
@@ -137,7 +140,10 @@ class UdpListener:
         if not sizes:
             return False
         began = self._clock()
-        batch = self._batch
+        batch, sample = self._batch, self._sample
+        sample.queries += len(sizes)
+        if began >= sample.due and sizes[0]:
+            self._take_sample(began, sizes[0])
         lengths, last_cell = self._lookup(batch.memory, batch.starts, sizes, batch.address_span)
         misses = lengths.count(0)
         hits = len(sizes) - misses
@@ -147,6 +153,12 @@ class UdpListener:
         if misses:
             self._batch.send(self._answer_misses(sizes, lengths))
         return True
+
+    def _take_sample(self, now: float, size: int) -> None:
+        """Sample the datagram in the first slot, before a reply overwrites it."""
+        batch = self._batch
+        start, (first, last) = batch.starts[0], batch.address_span
+        self._sample.take(now, batch.memory[start : start + size], batch.memory[start + first : start + last])
 
     def _answer_misses(self, sizes: list[int], hit_lengths: list[int]) -> list[int]:
         """Write the replies to misses into their slots. Returns the lengths, 0 for none, a deferred reply, or a hit.

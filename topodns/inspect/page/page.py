@@ -16,6 +16,7 @@ from topodns.net.http_server.messages import Route
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.topology.settings import PageSettings
 from topodns.query.counters import QueryCounters
+from topodns.query.query_sample import QuerySample
 
 EVERY: Final = 15.0  # seconds between two samples
 MINUTES: Final = 5
@@ -28,8 +29,9 @@ _SAMPLES: Final = round(MINUTES * 60 / EVERY) + 1
 class TopologyPage:
     """The pages of all addresses. It outlives a reload, because the misses of the last minutes do."""
 
-    def __init__(self, all_counters: Callable[[], Iterable[QueryCounters]]) -> None:
+    def __init__(self, all_counters: Callable[[], Iterable[QueryCounters]], sample: QuerySample | None = None) -> None:
         """Begins to sample the counters."""
+        self._queries = sample or QuerySample()
         self.rejects: Counter[str] = Counter()  # requests answered with 503, by `queue` or `streams`: what was full
         self._all_counters = all_counters
         self._misses, self._prefixes = RecentCounts(), RecentCounts()
@@ -45,7 +47,7 @@ class TopologyPage:
         def notes(cluster: Cluster) -> ClusterNotes:
             return self._notes(cluster, settings)
 
-        made = PageRoutes(shown, settings, notes, self._html, self._queue, self.rejects)
+        made = PageRoutes(shown, settings, notes, self._html, self._queue, self.rejects, self._queries)
         self._routes.append(made)
         return made.by_path
 

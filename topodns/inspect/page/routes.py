@@ -20,6 +20,7 @@ from topodns.inspect.page.what_if import what_if_steps
 from topodns.net.http_server.messages import HttpReply, HttpRequest, HttpStream, Route
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.topology.settings import PageSettings
+from topodns.query.query_sample import QuerySample
 from topodns.time_slices import Job
 
 MAX_STREAMS: Final = 16  # of one page: browsers that show it live
@@ -42,13 +43,14 @@ class PageRoutes:
         html: HtmlPage,
         queue: JobQueue,
         rejects: Counter[str],
+        sample: QuerySample,
     ) -> None:
         """`rejects` counts the requests answered with 503, by what was full: `queue` or `streams`."""
         self._settings = settings
         self._html = html
         self._queue = queue
         self._rejects = rejects
-        self._makers = [SnapshotMaker(cluster, partial(notes, cluster), queue) for cluster in clusters]
+        self._makers = [SnapshotMaker(cluster, partial(notes, cluster), queue, sample=sample) for cluster in clusters]
         self._live = [LiveUpdates(maker) for maker in self._makers]
         self._state: tuple[Snapshot, bytes] | None = None  # the last state that was written
 

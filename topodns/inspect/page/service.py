@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import nsmallest
 from ipaddress import ip_address
@@ -10,6 +10,7 @@ from typing import Final
 
 from topodns.cluster.endpoints import EMPTY_GROUP, Group
 from topodns.cluster.model import ZONE_LABEL, Endpoint, Node, ObjectKey, Policy
+from topodns.inspect.askers import NO_ASKERS, Askers
 from topodns.inspect.coverage import use_coverage_steps
 from topodns.inspect.findings import coverage_finding_steps, view_findings
 from topodns.inspect.model import (
@@ -23,6 +24,7 @@ from topodns.inspect.model import (
     policy_text,
 )
 from topodns.plugins.topology.settings import TopologySettings
+from topodns.query.query_sample import MINUTES
 
 MAX_ROWS: Final = 2000  # in one reply
 MAX_COLUMNS: Final = 50  # zones
@@ -110,24 +112,30 @@ def service_row_steps(
     return (yield from use_coverage_steps(view, scope.groups, scope.topology, row_steps, with_alone=False))
 
 
-def service_detail_steps(view: ServiceView, notices: tuple[str, ...], scope: RowScope) -> Steps[bytes]:
-    """The details of a Service as a JSON object; the arguments are those of `service_row_steps`.
+def service_detail_steps(
+    view: ServiceView, notices: tuple[str, ...], scope: RowScope, askers: Askers = NO_ASKERS
+) -> Steps[bytes]:
+    """The details of a Service as a JSON object; the first arguments are those of `service_row_steps`.
 
     `clients`: groups of Nodes whose clients get the same answers, those without an endpoint first. `flows`: see
-    `_flow_steps`. `findings`: those of an audit, each with its severity.
+    `_flow_steps`, with each Node as one client. `queries`: the same by the queries of the last `minutes`, of which
+    `unlocated` came from clients without a Node; null if too few are known. `findings`: those of an audit, each with
+    its severity.
     """
 
     def detail_steps(found: Coverage) -> Steps[bytes]:
         clients = yield from _client_steps(found)
         findings = yield from gather_steps(coverage_finding_steps(found, scope.groups))
         endpoints = yield from _endpoint_steps(found, scope.groups.nodes)
-        flows = yield from _flow_steps(found, scope)
+        flows = yield from _flow_steps(found, scope, lambda name: 1)
+        queries = (yield from _queries_steps(found, scope, askers)) if askers.is_known else None
         detail = {
             **row_of(found, notices, scope),
             "findings": [
                 {"severity": finding.severity.value, "text": finding.text} for finding in findings[:MAX_FINDINGS]
             ],
             "flows": flows,
+            "queries": queries,
             "clients_left_out": len(found.clients) - len(clients),
             "listed_of": len(found.load),
             "skew": round(found.skew, 2),
@@ -199,13 +207,15 @@ def _group(group: ClientGroup) -> Mapping[str, object]:
 
 
 class _Flows:
-    """Where the queries of one client on each Node of a zone go, in Nodes: a client divides itself evenly among the
-    endpoints of its answer.
+    """Where the queries of a zone's clients go: a client divides its queries evenly among the endpoints of its answer.
+
+    All figures but `nodes` are in the unit of `_flow_steps`.
     """
 
     def __init__(self) -> None:
         self.nodes = 0
-        self.nowhere = 0
+        self.all = 0.0
+        self.nowhere = 0.0
         self.own_node = 0.0
         # By the zone of the endpoints; None: one without a column.
         self.to: defaultdict[str | None, float] = defaultdict(float)
@@ -215,32 +225,45 @@ class _Flows:
         return {
             "zone": topology_zone,
             "nodes": self.nodes,
-            "nowhere": self.nowhere,
+            "all": round(self.all, 2),
+            "nowhere": round(self.nowhere, 2),
             "own_node": round(self.own_node, 2),
             "to": to,
         }
 
 
-def _flow_steps(found: Coverage, scope: RowScope) -> Steps[list[Mapping[str, object]]]:
+def _queries_steps(found: Coverage, scope: RowScope, askers: Askers) -> Steps[Mapping[str, object]]:
+    by_node = askers.by_node
+    flows = yield from _flow_steps(found, scope, by_node.__getitem__)
+    return {"minutes": MINUTES, "all": askers.queries, "unlocated": by_node[""], "flows": flows}
+
+
+def _flow_steps(found: Coverage, scope: RowScope, weight: Callable[[str], float]) -> Steps[list[Mapping[str, object]]]:
     """The flows from each zone with Nodes, for the family with more endpoints.
+
+    `weight`: of a Node's clients, by its name; all flows are in its unit.
 
     A zone without a column counts as null. Each group of endpoints is gone through once, not once per client.
     """
     names, nodes = scope.columns.names, scope.groups.nodes
     family = max(found.service.families, key=lambda each: len(each[1]), default=(4, ()))[0]
     flows: dict[str | None, _Flows] = {}
-    askers: dict[int, tuple[Group, Counter[str | None]]] = {}  # by id() of endpoints: these, and clients by zone
+    askers: dict[
+        int, tuple[Group, defaultdict[str | None, float]]
+    ] = {}  # by id() of endpoints: these, and clients by zone
     asked: dict[str, int] = {}  # by the name of a Node: id() of the endpoints that its clients get
     done = 0
     for clients in found.clients:
         here = clients.topology_zone if clients.topology_zone in names else None
         of_zone = flows.setdefault(here, _Flows())
         of_zone.nodes += clients.size
+        size = sum(weight(node.name) for node in clients.nodes)
+        of_zone.all += size
         group = next((each.group for each in clients.answers if each.family == family), EMPTY_GROUP)
         if not group.endpoints:
-            of_zone.nowhere += clients.size
+            of_zone.nowhere += size
             continue
-        askers.setdefault(id(group), (group, Counter()))[1][here] += clients.size
+        askers.setdefault(id(group), (group, defaultdict(float)))[1][here] += size
         for node in clients.nodes:
             asked[node.name] = id(group)
             done += 1
@@ -254,7 +277,7 @@ def _flow_steps(found: Coverage, scope: RowScope) -> Steps[list[Mapping[str, obj
             to = there if there in names else None
             of_group[to] += 1
             if asked.get(endpoint.node_name) == number:
-                flows[to].own_node += share
+                flows[to].own_node += share * weight(endpoint.node_name)
             done += 1
             if done % _GROUPS == 0:
                 yield

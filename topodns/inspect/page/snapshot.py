@@ -13,6 +13,7 @@ from typing import Final
 
 from topodns.cluster.model import ZONE_LABEL, Node, ObjectKey
 from topodns.dns.name import name_text
+from topodns.inspect.askers import NO_ASKERS, RecentAskers
 from topodns.inspect.errors import Refused
 from topodns.inspect.findings import notice_steps
 from topodns.inspect.http import JobQueue
@@ -29,6 +30,7 @@ from topodns.inspect.page.service import (
 from topodns.inspect.what_if import parse_changes, scenario_steps
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.topology.settings import TopologySettings
+from topodns.query.query_sample import QuerySample
 
 EVERY: Final = 0.5  # seconds for which a snapshot is given out again: at most two are made a second
 MAX_NODES: Final = 10_000  # names of Nodes shown
@@ -73,7 +75,10 @@ class ClusterNotes:
 
 
 class SnapshotMaker:
-    """Makes the snapshots of one cluster. `notes` is called for each; `clock` gives seconds, monotonic."""
+    """Makes the snapshots of one cluster. `notes` is called for each; `clock` gives seconds, monotonic.
+
+    `sample`: the queries of the process, for the flows of a Service.
+    """
 
     def __init__(
         self,
@@ -81,8 +86,10 @@ class SnapshotMaker:
         notes: Callable[[], ClusterNotes],
         queue: JobQueue,
         clock: Callable[[], float] = time.monotonic,
+        sample: QuerySample | None = None,
     ) -> None:
         self.cluster = cluster
+        self._askers = RecentAskers(cluster, sample or QuerySample())
         self._notes = notes
         self._queue = queue
         self._clock = clock
@@ -131,7 +138,8 @@ class SnapshotMaker:
             view, scope = scenario.view(view), replace(scope, groups=NodeGroups(scenario.nodes))
             yield
         notices = yield from notice_steps(state)
-        return (yield from service_detail_steps(view, notices.get(key, ()), scope))
+        askers = yield from self._askers.steps()
+        return (yield from service_detail_steps(view, notices.get(key, ()), scope, askers.get(key, NO_ASKERS)))
 
     def kept_row(
         self, key: ObjectKey, view: ServiceView | None, notices: tuple[str, ...], scope: RowScope

@@ -1,16 +1,20 @@
 """The details of one Service."""
 
 import json
+import time
 from collections import Counter, defaultdict
+from ipaddress import ip_address
 from typing import Any
 
 import pytest
 
 from tests.support.demo import Demo
+from tests.support.dns_messages import query
 from tests.support.page_cluster import maker_of
 from topodns.cluster.model import ZONE_LABEL, ObjectKey
 from topodns.inspect.errors import Refused
 from topodns.inspect.page import service
+from topodns.query.query_sample import QuerySample
 from topodns.time_slices import do_at_once
 from topodns.topology.select import Location, select
 
@@ -20,8 +24,8 @@ def demo() -> Demo:
     return Demo()
 
 
-def detail(demo: Demo, name: str, *changes: str) -> Any:
-    maker = maker_of(demo.generation.clusters[0])
+def detail(demo: Demo, name: str, *changes: str, sample: QuerySample | None = None) -> Any:
+    maker = maker_of(demo.generation.clusters[0], sample)
     return json.loads(do_at_once(maker.detail_steps(ObjectKey(*name.split("/")), changes)))
 
 
@@ -55,12 +59,12 @@ def test_what_an_audit_finds_is_in_it(demo: Demo) -> None:
 def test_flows_go_from_the_zone_of_the_clients_to_those_of_their_endpoints(demo: Demo) -> None:
     """One client on each Node, which divides itself evenly among the endpoints of its answer."""
     assert detail(demo, "shop/cache")["flows"] == [
-        {"zone": "eu-1a", "nodes": 3, "nowhere": 0, "own_node": 2.0, "to": [["eu-1a", 3.0]]},
-        {"zone": "eu-1b", "nodes": 3, "nowhere": 0, "own_node": 1.0, "to": [["eu-1b", 3.0]]},
-        {"zone": "eu-1c", "nodes": 3, "nowhere": 0, "own_node": 0.0, "to": [["eu-1a", 2.0], ["eu-1b", 1.0]]},
+        {"zone": "eu-1a", "nodes": 3, "all": 3, "nowhere": 0, "own_node": 2.0, "to": [["eu-1a", 3.0]]},
+        {"zone": "eu-1b", "nodes": 3, "all": 3, "nowhere": 0, "own_node": 1.0, "to": [["eu-1b", 3.0]]},
+        {"zone": "eu-1c", "nodes": 3, "all": 3, "nowhere": 0, "own_node": 0.0, "to": [["eu-1a", 2.0], ["eu-1b", 1.0]]},
     ]
     assert detail(demo, "data/db-near")["flows"][2] == {
-        "zone": "eu-1c", "nodes": 3, "nowhere": 3, "own_node": 0.0, "to": [],
+        "zone": "eu-1c", "nodes": 3, "all": 3, "nowhere": 3, "own_node": 0.0, "to": [],
     }  # fmt: skip
 
 
@@ -84,6 +88,30 @@ def test_flows_are_the_sums_of_what_each_node_gets(demo: Demo, name: str) -> Non
         assert flow["nowhere"] == nowhere[zone]
         expected = {there: share for (here, there), share in to.items() if here == zone}
         assert dict(flow["to"]) == pytest.approx(expected, abs=0.01)
+
+
+def test_flows_are_by_queries_too_where_enough_of_them_are_known(demo: Demo) -> None:
+    """Of 30 queries for cache the clients on node-a1 sent 20, those on node-c1 5, and 5 came from no Node."""
+    sample = QuerySample()
+    for at in range(30):
+        source = "127.10.1.100" if at < 20 else "127.10.7.100" if at < 25 else "203.0.113.1"
+        sample.queries += 10
+        sample.take(time.perf_counter(), query("cache.shop.svc.cluster.local A"), ip_address(source).packed)
+    found = detail(demo, "shop/cache", sample=sample)["queries"]
+    assert (found["minutes"], found["all"], found["unlocated"]) == (5, 300, 50)
+    assert found["flows"] == [
+        {"zone": "eu-1a", "nodes": 3, "all": 200, "nowhere": 0, "own_node": 200, "to": [["eu-1a", 200]]},
+        {"zone": "eu-1b", "nodes": 3, "all": 0, "nowhere": 0, "own_node": 0, "to": [["eu-1b", 0]]},
+        {
+            "zone": "eu-1c",
+            "nodes": 3,
+            "all": 50,
+            "nowhere": 0,
+            "own_node": 0,
+            "to": [["eu-1a", 33.33], ["eu-1b", 16.67]],
+        },
+    ]
+    assert detail(demo, "shop/search", sample=sample)["queries"] is None
 
 
 def test_zones_without_a_column_share_one_flow(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,98 @@
+"""The Nodes whose clients asked for a Service, by the sample of the queries to config/demo."""
+
+from ipaddress import ip_address
+from typing import Final
+
+import pytest
+
+from tests.support.demo import Demo
+from tests.support.dns_messages import NODE_IDENTITY, Opt, node_identity, query
+from topodns.cluster.model import ObjectKey
+from topodns.dns.addresses import IPV4_MAPPED
+from topodns.inspect.askers import FEWEST, REUSED, Askers, RecentAskers
+from topodns.query.query_sample import INTERVAL, QuerySample
+from topodns.time_slices import do_at_once
+
+CACHE: Final = ObjectKey("shop", "cache")
+SHELL_A1: Final = "127.10.1.100"
+
+
+class Asked:
+    """Queries that the demo's server receives, one every INTERVAL, so that each is sampled."""
+
+    def __init__(self) -> None:
+        self.now = 1.0
+        self.sample = QuerySample()
+        self.recent = RecentAskers(Demo().generation.clusters[0], self.sample, lambda: self.now)
+
+    def receive(self, message: bytes, source: str = SHELL_A1, times: int = 1) -> None:
+        for _ in range(times):
+            self.sample.queries += 1
+            self.sample.take(self.now, message, ip_address(source).packed)
+            self.now += INTERVAL
+
+    def askers(self, key: ObjectKey = CACHE) -> Askers | None:
+        return do_at_once(self.recent.steps()).get(key)
+
+
+@pytest.fixture
+def asked() -> Asked:
+    return Asked()
+
+
+def test_queries_count_for_the_node_of_their_client(asked: Asked) -> None:
+    asked.receive(query("cache.shop.svc.cluster.local A"), times=3)
+    asked.receive(query("CACHE.shop.svc.cluster.local AAAA"), source="127.10.0.5")
+    asked.receive(query("_redis._tcp.cache.shop.svc.cluster.local SRV"), source="203.0.113.1")
+    assert asked.askers() == Askers(5, 5, {"node-a1": 3, "node-b2": 1, "": 1})
+
+
+def test_a_query_counts_for_the_node_that_a_trusted_client_names(asked: Asked) -> None:
+    asked.receive(query("cache.shop.svc.cluster.local A", Opt(options=[node_identity("node-c1")])), source="127.10.0.7")
+    assert asked.askers() == Askers(1, 1, {"node-c1": 1})
+
+
+def test_an_ipv4_address_mapped_into_ipv6_is_that_address(asked: Asked) -> None:
+    asked.sample.queries += 1
+    asked.sample.take(asked.now, query("cache.shop.svc.cluster.local A"), IPV4_MAPPED + ip_address(SHELL_A1).packed)
+    assert asked.askers() == Askers(1, 1, {"node-a1": 1})
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        query("www.example.org A"),
+        query("cluster.local NS"),
+        query("shop.svc.cluster.local A"),
+        query("cache-0.cache.shop.svc.cluster.local A"),
+        query("1.0.10.127.in-addr.arpa PTR"),
+        query("cache.shop.svc.cluster.local A", flags=0x8000),
+        query("cache.shop.svc.cluster.local A", flags=0x2000),
+        query("cache.shop.svc.cluster.local A")[:-1],
+        query("cache.shop.svc.cluster.local A", Opt(options=[(NODE_IDENTITY, b"\xff")]))[:-2],
+        b"",
+        b"idfl",
+    ],
+)
+def test_a_message_that_asks_for_no_service_counts_for_none(asked: Asked, message: bytes) -> None:
+    asked.receive(message)
+    assert do_at_once(asked.recent.steps()) == {}
+
+
+def test_shares_are_known_from_some_sampled_queries_on(asked: Asked) -> None:
+    asked.receive(query("cache.shop.svc.cluster.local A"), times=FEWEST - 1)
+    few = asked.askers()
+    asked.now += REUSED
+    asked.receive(query("cache.shop.svc.cluster.local A"))
+    enough = asked.askers()
+    assert few is not None
+    assert not few.is_known
+    assert enough is not None
+    assert enough.is_known
+
+
+def test_a_result_is_given_again_for_some_seconds(asked: Asked) -> None:
+    asked.receive(query("cache.shop.svc.cluster.local A"))
+    first = asked.askers()
+    asked.receive(query("cache.shop.svc.cluster.local A"))
+    assert asked.askers() is first

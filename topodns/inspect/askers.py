@@ -1,0 +1,103 @@
+"""The Nodes whose clients asked for each headless Service in the last minutes, estimated from the sample of queries."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from topodns.cluster.model import ObjectKey
+from topodns.dns.addresses import unmapped
+from topodns.dns.message import Query
+from topodns.dns.wire_format import HEADER_SIZE
+from topodns.dns.wire_reader import WireError, read_query
+from topodns.inspect.model import Steps
+from topodns.plugins.kubernetes.clusters import Cluster
+from topodns.plugins.kubernetes.parse import ServiceName, parse
+from topodns.plugins.kubernetes.zone import Origins
+from topodns.query.client_claim import read_claim
+from topodns.query.plugin import BadOption
+from topodns.query.query_sample import QuerySample
+
+FEWEST: Final = 20  # sampled queries of one Service, below which its shares are chance
+REUSED: Final = 5.0  # seconds for which the last result counts
+_STEP: Final = 20  # queries read in one step
+
+
+@dataclass(slots=True)
+class Askers:
+    """The queries for one Service in the last `query_sample.MINUTES`."""
+
+    sampled: int = 0
+    queries: int = 0  # estimate of all
+    by_node: Counter[str] = field(default_factory=Counter)  # of `queries`, by the name of the Node; "": unlocated
+
+    @property
+    def is_known(self) -> bool:
+        """Whether there are enough to divide them by Node."""
+        return self.sampled >= FEWEST
+
+
+NO_ASKERS: Final = Askers()
+
+
+class RecentAskers:
+    """The askers of one cluster's Services. `clock`: monotonic seconds, the one of the sample."""
+
+    def __init__(self, cluster: Cluster, sample: QuerySample, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._cluster = cluster
+        self._origins = Origins(cluster.kubernetes.origins, cluster.kubernetes.multicluster)
+        self._sample = sample
+        self._clock = clock
+        self._last: tuple[float, Mapping[ObjectKey, Askers]] | None = None
+
+    def steps(self) -> Steps[Mapping[ObjectKey, Askers]]:
+        """The askers by Service, of all types of queries for its own name and its ports; the last ones for REUSED."""
+        now = self._clock()
+        if self._last is not None and now - self._last[0] < REUSED:
+            return self._last[1]
+        sampled, queries = Counter[tuple[bytes, bytes]](), Counter[tuple[bytes, bytes]]()
+        for each in self._sample.recent(now):  # without their ids many are equal
+            alike = each.message[2:], unmapped(each.address)
+            sampled[alike] += 1
+            queries[alike] += each.queries
+        yield
+        found: dict[ObjectKey, Askers] = {}
+        for at, (alike, times) in enumerate(queries.items(), 1):
+            if (asked := self._read(*alike)) is not None:
+                key, node_name = asked
+                askers = found.setdefault(key, Askers())
+                askers.sampled += sampled[alike]
+                askers.queries += times
+                askers.by_node[node_name] += times
+            if at % _STEP == 0:
+                yield
+        self._last = now, found
+        return found
+
+    def _read(self, message: bytes, address: bytes) -> tuple[ObjectKey, str] | None:
+        """(The Service that a message without its id asks for, the client's Node); None for any other message."""
+        if len(message) < HEADER_SIZE - 2 or message[0] & 0xF8:  # a response, or no opcode QUERY
+            return None
+        try:
+            query = read_query(b"\0\0" + message)
+            key = self._service(query)
+            return None if key is None else (key, self._node_name(query, address))
+        except (WireError, BadOption):
+            return None
+
+    def _service(self, query: Query) -> ObjectKey | None:
+        origin = self._origins.match(query.qname)
+        if origin is None or origin.reverse or len(query.qname) == len(origin.name):
+            return None
+        labels = query.qname[: len(query.qname) - len(origin.name)]
+        name = parse(labels, origin.multicluster, self._cluster.kubernetes.zonal)
+        return ObjectKey(name.namespace, name.service) if isinstance(name, ServiceName) and not name.endpoint else None
+
+    def _node_name(self, query: Query, address: bytes) -> str:
+        locator, edns = self._cluster.locator, query.edns
+        if locator is None:
+            return ""
+        if edns is None or not edns.options:
+            return locator.locate(address).node_name
+        return locator.locate(address, read_claim(edns, locator.claims.trusts(address))).node_name
