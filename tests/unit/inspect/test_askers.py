@@ -1,5 +1,6 @@
 """The Nodes whose clients asked for a Service, by the sample of the queries to config/demo."""
 
+from collections import Counter
 from ipaddress import ip_address
 from typing import Final
 
@@ -44,18 +45,18 @@ def test_queries_count_for_the_node_of_their_client(asked: Asked) -> None:
     asked.receive(query("cache.shop.svc.cluster.local A"), times=3)
     asked.receive(query("CACHE.shop.svc.cluster.local AAAA"), source="127.10.0.5")
     asked.receive(query("_redis._tcp.cache.shop.svc.cluster.local SRV"), source="203.0.113.1")
-    assert asked.askers() == Askers(5, 5, {"node-a1": 3, "node-b2": 1, "": 1})
+    assert asked.askers() == Askers(5, 5, Counter({"node-a1": 3, "node-b2": 1, "": 1}))
 
 
 def test_a_query_counts_for_the_node_that_a_trusted_client_names(asked: Asked) -> None:
     asked.receive(query("cache.shop.svc.cluster.local A", Opt(options=[node_identity("node-c1")])), source="127.10.0.7")
-    assert asked.askers() == Askers(1, 1, {"node-c1": 1})
+    assert asked.askers() == Askers(1, 1, Counter({"node-c1": 1}))
 
 
 def test_an_ipv4_address_mapped_into_ipv6_is_that_address(asked: Asked) -> None:
     asked.sample.queries += 1
     asked.sample.take(asked.now, query("cache.shop.svc.cluster.local A"), IPV4_MAPPED + ip_address(SHELL_A1).packed)
-    assert asked.askers() == Askers(1, 1, {"node-a1": 1})
+    assert asked.askers() == Askers(1, 1, Counter({"node-a1": 1}))
 
 
 @pytest.mark.parametrize(
