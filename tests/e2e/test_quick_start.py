@@ -64,6 +64,7 @@ def test_with_a_hard_list_a_client_without_near_endpoints_gets_nothing_and_expla
     located = operator.follow("docs/operate/kubectl-plugin.md", "plugin-who", "plugin-json", FAR=far)
     assert f" on {far}, by the API server\n" in located
     assert '"because": "no method of `locate` has a result' in located
+    assert "SHARE  NAME\n" in operator.follow("docs/operate/kubectl-plugin.md", "plugin-top")
     audited = operator.follow("docs/operate/kubectl-plugin.md", "plugin-audit")
     assert "uncovered" in audited
     assert "\n  - error   uncovered: " in audited

@@ -135,8 +135,8 @@ def test_a_signal_ends_the_port_forward_too(kubectl: FakeKubectl, number: signal
     with started(kubectl, "who", "10.0.0.1") as process:
         until(kubectl.running, "the port-forward")
         process.send_signal(number)
-        process.communicate(timeout=60)
-    assert process.returncode == (2 if number == signal.SIGINT else 128 + number)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == (2 if number == signal.SIGINT else 128 + number), err
     assert kubectl.running() == []
 
 
@@ -148,3 +148,16 @@ def test_a_reader_that_has_had_enough_is_no_accident(kubectl: FakeKubectl) -> No
         assert process.stderr is not None
         assert process.stderr.read() == "asking Pod kube-system/topodns-1, port 8181\n"
     assert kubectl.running() == []
+
+
+def test_top_adds_the_queries_of_all_ready_pods(kubectl: FakeKubectl, server: Server) -> None:
+    kubectl.script([pod("topodns-1"), pod("topodns-2"), SHELL], forwards_to=f"{server.address}:{READY}")
+    server.ask(f"{CACHE} A")
+    own = json.loads(topodns("top", "--json", "--by", "name", "--server", f"{server.address}:{READY}").stdout)
+    assert {"value": f"{CACHE}.", "queries": own["queries"]} in own["rows"]
+    status, out, err = ran(kubectl, "top", "--json", "--by", "name")
+    asked = [f"asking Pod kube-system/topodns-{number}, port 8181" for number in (1, 2)]
+    assert (status, err.splitlines()) == (0, asked)
+    found = json.loads(out)
+    assert faults(found, "TopDocument") == []
+    assert found["queries"] == 2 * own["queries"]

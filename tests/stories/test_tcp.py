@@ -184,7 +184,7 @@ async def test_a_question_is_sampled_for_all_that_came_with_it(loop_name: str, q
     async with serving() as server, client_of(server, source="127.0.0.9") as client:
         await client.ask(*questions)
         (taken,) = server.sample.recent(0.0)
-        assert (taken.message, taken.address) == (b"question", bytes([127, 0, 0, 9]))
+        assert (taken.message, taken.address, taken.rcode) == (b"question", bytes([127, 0, 0, 9]), b"noitseuq"[3] & 0xF)
         assert taken.queries + server.sample.queries == len(questions)
 
 

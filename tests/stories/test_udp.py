@@ -131,6 +131,7 @@ async def test_a_query_is_sampled_as_it_came_though_its_reply_overwrites_it(loop
             assert await ask(sock, b"idquery") == [b"idthe longer reply"]
         (taken,) = server.sample.recent(0.0)
         assert (taken.message, taken.address, taken.queries) == (b"idquery", bytes([127, 0, 0, 9]), 1)
+        assert taken.rcode == b"idthe longer reply"[3] & 0xF
 
 
 async def test_a_miss_gets_the_datagram_and_where_it_came_from(loop_name: str, kind: str) -> None:

@@ -10,11 +10,11 @@ from typing import Any, Final
 import msgspec
 
 from tests.support.demo import ROOT
-from topodns.inspect.documents import AuditDocument, ExplainDocument, PodWhoDocument, WhoDocument
+from topodns.inspect.documents import AuditDocument, ExplainDocument, PodWhoDocument, TopDocument, WhoDocument
 
 SCHEMA: Final = ROOT / "docs" / "reference" / "inspect.schema.json"
 
-_DOCUMENTS: Final = (ExplainDocument, WhoDocument, PodWhoDocument, AuditDocument)
+_DOCUMENTS: Final = (ExplainDocument, WhoDocument, PodWhoDocument, TopDocument, AuditDocument)
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
     "object": (dict,),
     "array": (list,),

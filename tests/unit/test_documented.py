@@ -25,7 +25,7 @@ from topodns.plugins.plugin import load
 MANUAL = DOCUMENTS["docs/reference/flags.md"]
 FLAG_ROW = re.compile(r"^\| (`-[^|]*`) \| (?:`([^|]*)`)? ?\|", re.MULTILINE)
 VARIABLE_ROW = re.compile(
-    r"^\| ([^|]*) \| (?:server|node-cache|server, node-cache|audit, locator|all|check, explain, who, audit) \|",
+    r"^\| ([^|]*) \| (?:server|node-cache|server, node-cache|audit, locator|all|check, explain, who, top, audit) \|",
     re.MULTILINE,
 )
 SIGNAL = re.compile(r"SIG[A-Z]+[12]?")

@@ -1,4 +1,4 @@
-"""`topodns explain`, `who` and `audit`: print what a running server says about its state, or the state of manifests.
+"""`topodns explain`, `who`, `top` and `audit`: print what a running server says, or what is in manifests.
 
 Loaded for these commands only: the one that serves does without.
 """
@@ -23,6 +23,7 @@ from topodns.cli.admin_client import (
 )
 from topodns.cli.colour import show
 from topodns.cli.options import DEFAULT_PORT, DEFAULT_SERVER, stdin_text
+from topodns.cli.top import add_top_flags, fetch_top, print_top
 from topodns.corefile.errors import ConfigError
 from topodns.inspect.audit import AuditSubject, document_steps, subjects
 from topodns.inspect.documents import AuditDocument
@@ -81,6 +82,31 @@ def who(arguments: Sequence[str]) -> int:
     question = {"client": flags.address}
     of_server = partial(fetch_object, path="/who", arguments=question, key="clusters")
     return print_answer(flags, partial(who_reply, arguments=question), of_server, who_text)
+
+
+def top(arguments: Sequence[str]) -> int:
+    """Print what is queried most, and by which clients. Returns the exit status, see `print_answer`."""
+    parser = argparse.ArgumentParser(
+        prog="topodns top",
+        description="List who queries most, or what: by a sample of the last minutes' queries to running servers.",
+        epilog=_STATUSES,
+        allow_abbrev=False,
+    )
+    add_top_flags(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--server",
+        action="append",
+        metavar="HOST:PORT",
+        help=f"the `ready` address of a server ({DEFAULT_SERVER}); of several the sums",
+    )
+    flags = parser.parse_args(arguments)
+    try:
+        print_top([fetch_top(server, flags.by) for server in flags.server or [DEFAULT_SERVER]], flags)
+    except AdminError as problem:
+        print(problem, file=sys.stderr)
+        return NO_ANSWER
+    return 0
 
 
 def audit(arguments: Sequence[str]) -> int:
@@ -183,4 +209,9 @@ def _clusters(corefile: str) -> list[Cluster]:
     return manifest_clusters(load_chosen(corefile, DEFAULT_PORT, stdin_text(corefile)))
 
 
-COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {"explain": explain, "who": who, "audit": audit}
+COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
+    "explain": explain,
+    "who": who,
+    "top": top,
+    "audit": audit,
+}

@@ -28,12 +28,14 @@ from topodns.cli.server_pod import (
     NAMESPACE,
     SELECTOR,
     ApiObject,
-    find_server_pod,
+    ServerPod,
+    find_server_pods,
     pod_addresses,
     pod_name,
     read_pod,
     why_no_forward,
 )
+from topodns.cli.top import add_top_flags, fetch_top, print_top
 from topodns.dns.addresses import packed_address
 from topodns.inspect.documents import VERSION, PodWhoDocument, WhoDocument
 from topodns.inspect.errors import Refused
@@ -86,6 +88,8 @@ def plugin_parser() -> argparse.ArgumentParser:
     explain.add_argument("type", nargs="?", default="A", help="the type asked for (A)")
     who = _command(commands, "who", "say on which node a client is, and why", _who)
     who.add_argument("client", metavar="ADDRESS|POD", help=f"an address, or {_POD}")
+    top = _command(commands, "top", "list who queries most, or what, over all servers", _top)
+    add_top_flags(top)
     audit = _command(commands, "audit", "say which clients of Services with topology keys get no endpoint", _audit)
     add_report_flags(audit)
     return parser
@@ -159,6 +163,16 @@ def _who(flags: argparse.Namespace) -> int:
     return 0
 
 
+def _top(flags: argparse.Namespace) -> int:
+    kubectl = _kubectl(flags)
+    documents = []
+    for pod in find_server_pods(kubectl, flags.namespace, flags.selector, flags.server_pod):
+        with _forwarded(kubectl, pod) as server:
+            documents.append(fetch_top(server, flags.by))
+    print_top(documents, flags)
+    return 0
+
+
 def _audit(flags: argparse.Namespace) -> int:
     from topodns.inspect.what_if import parse_changes  # here: `explain` and `who` load nothing of clusters
 
@@ -176,7 +190,14 @@ def _audit(flags: argparse.Namespace) -> int:
 @contextmanager
 def _server(flags: argparse.Namespace, kubectl: Kubectl) -> Iterator[str]:
     """Within the context, HOST:PORT of the server that the flags choose. Raises KubectlError."""
-    pod = find_server_pod(kubectl, flags.namespace, flags.selector, flags.server_pod)
+    pod = find_server_pods(kubectl, flags.namespace, flags.selector, flags.server_pod)[0]
+    with _forwarded(kubectl, pod) as server:
+        yield server
+
+
+@contextmanager
+def _forwarded(kubectl: Kubectl, pod: ServerPod) -> Iterator[str]:
+    """Within the context, HOST:PORT of the server in this Pod. Raises KubectlError."""
     print(f"asking Pod {pod.namespace}/{pod.name}, port {pod.port}", file=sys.stderr)
     try:
         with kubectl.port_forward(pod.namespace, pod.name, pod.port) as server:

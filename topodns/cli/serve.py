@@ -120,6 +120,7 @@ _COMMANDS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
     "check": check,
     "explain": partial(_inspect, "explain"),
     "who": partial(_inspect, "who"),
+    "top": partial(_inspect, "top"),
     "audit": partial(_inspect, "audit"),
     "locator": _locator,
     "completion": _completion,
@@ -129,6 +130,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "check": "verify a Corefile; list its errors",
     "explain": "say why a client gets its answer",
     "who": "say on which node an address is",
+    "top": "list who queries most, or what",
     "audit": "list the clients of Services with topology keys that get no endpoint",
     "locator": "write where Pods are, for servers that watch no Pods",
     "node-cache": "serve as a cache on a node",  # dispatched by `cli.main`

@@ -1,4 +1,4 @@
-"""Finds the Pod of a server for the kubectl plugin: a ready one with the labels of topodns, and its port of `ready`.
+"""Finds the Pods of servers for the kubectl plugin: ready ones with the labels of topodns, and their port of `ready`.
 
 The chart and config/kubernetes set these labels. Users of any namespace can set them on Pods of their own: so
 kube-system is searched first, and Pods in several namespaces are an error, which asks for `--namespace`.
@@ -30,13 +30,13 @@ class ServerPod(NamedTuple):
     port: int
 
 
-def find_server_pod(kubectl: Kubectl, namespace: str, selector: str, name: str) -> ServerPod:
-    """The Pod `name` ("[NAMESPACE/]NAME"), or if that is "", the first ready Pod with these labels.
+def find_server_pods(kubectl: Kubectl, namespace: str, selector: str, name: str) -> list[ServerPod]:
+    """The Pod `name` ("[NAMESPACE/]NAME"), or if that is "", the ready Pods with these labels, at least one.
 
     Searched in `namespace`; if that is "", in kube-system, then in all namespaces. Raises KubectlError.
     """
     if name:
-        return _server_pod(read_pod(kubectl, name, namespace or NAMESPACE))
+        return [_server_pod(read_pod(kubectl, name, namespace or NAMESPACE))]
     pods = _labelled(kubectl, selector, f"--namespace={namespace or NAMESPACE}")
     if not namespace and not pods:
         pods = _labelled(kubectl, selector, *_EVERYWHERE)
@@ -52,7 +52,7 @@ def find_server_pod(kubectl: Kubectl, namespace: str, selector: str, name: str) 
             f"found no ready Pod with the label {selector} {where}{unready}; --namespace, --selector and --server-pod "
             "choose others"
         )
-    return ready[0]
+    return ready
 
 
 def read_pod(kubectl: Kubectl, name: str, namespace: str = "") -> ApiObject:

@@ -9,14 +9,11 @@ from typing import Final
 from topodns.cluster.model import ObjectKey
 from topodns.dns.addresses import unmapped
 from topodns.dns.message import Query
-from topodns.dns.wire_format import HEADER_SIZE
-from topodns.dns.wire_reader import WireError, read_query
 from topodns.inspect.model import Steps
+from topodns.inspect.top import node_name_of, query_of
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.kubernetes.parse import ServiceName, parse
 from topodns.plugins.kubernetes.zone import Origins
-from topodns.query.client_claim import read_claim
-from topodns.query.plugin import BadOption
 from topodns.query.query_sample import QuerySample
 
 FEWEST: Final = 20  # sampled queries of one Service, below which its shares are chance
@@ -77,14 +74,9 @@ class RecentAskers:
 
     def _read(self, message: bytes, address: bytes) -> tuple[ObjectKey, str] | None:
         """(The Service that a message without its id asks for, the client's Node); None for any other message."""
-        if len(message) < HEADER_SIZE - 2 or message[0] & 0xF8:  # a response, or no opcode QUERY
-            return None
-        try:
-            query = read_query(b"\0\0" + message)
-            key = self._service(query)
-            return None if key is None else (key, self._node_name(query, address))
-        except (WireError, BadOption):
-            return None
+        query = query_of(b"\0\0" + message)
+        key = self._service(query) if query is not None else None
+        return None if query is None or key is None else (key, node_name_of(self._cluster, query, address))
 
     def _service(self, query: Query) -> ObjectKey | None:
         origin = self._origins.match(query.qname)
@@ -93,11 +85,3 @@ class RecentAskers:
         labels = query.qname[: len(query.qname) - len(origin.name)]
         name = parse(labels, origin.multicluster, self._cluster.kubernetes.zonal)
         return ObjectKey(name.namespace, name.service) if isinstance(name, ServiceName) and not name.endpoint else None
-
-    def _node_name(self, query: Query, address: bytes) -> str:
-        locator, edns = self._cluster.locator, query.edns
-        if locator is None:
-            return ""
-        if edns is None or not edns.options:
-            return locator.locate(address).node_name
-        return locator.locate(address, read_claim(edns, locator.claims.trusts(address))).node_name

@@ -1,4 +1,4 @@
-"""The JSON documents of explain, who and audit: their members, for the functions that make them.
+"""The JSON documents of explain, who, top and audit: their members, for the functions that make them.
 
 Programs find the same in docs/reference/inspect.schema.json, which is made of these types. While `version` is 1,
 members are only added, and existing ones keep name and meaning. A member whose value is null is unknown, or there is
@@ -127,6 +127,35 @@ class PodWhoDocument(TypedDict):
     pod: str
     node: str | None
     addresses: Sequence[WhoDocument]
+
+
+Aspect = Literal["client", "pod", "namespace", "node", "name", "nxdomain"]
+"""What the rows of `top` are about; `nxdomain`: names that do not exist."""
+
+
+class TopRowObject(TypedDict):
+    """One client, Pod (NAMESPACE/NAME), namespace, node or name, and the estimate of its queries.
+
+    Where the Pod or its namespace is not known, `value` is `node NAME` or the address.
+    """
+
+    value: str
+    queries: int
+
+
+class TopDocument(TypedDict):
+    """`topodns top --json` and /top: the queries of the last `minutes`, the most first.
+
+    `queries`: an estimate by the `sampled` ones; `others`: those that are in none of the rows.
+    """
+
+    version: Literal[1]
+    by: Aspect
+    minutes: int
+    queries: int
+    sampled: int
+    rows: Sequence[TopRowObject]
+    others: int
 
 
 class FindingObject(TypedDict):

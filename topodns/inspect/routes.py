@@ -1,4 +1,4 @@
-"""The HTTP routes about the state of clusters: /explain, /who and /audit beside /ready, and the topology page.
+"""The HTTP routes about the state of clusters: /explain, /who, /top and /audit beside /ready, and the topology page.
 
 A node cache loads this module, but none of those about clusters, which are 6 MB: they are imported on first use, after
 a request was accepted.
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 REUSED: Final = 1.0  # seconds for which the last audit answers further requests of the same what-if
 
-_PATHS: Final = ("/explain", "/who", "/audit")
+_PATHS: Final = ("/explain", "/who", "/top", "/audit")
 
 Changes = tuple[str, ...]
 
@@ -65,6 +65,21 @@ def who_route(clusters: "Collection[Cluster]") -> Route:
         return json_reply(json.dumps(who_reply(clusters, request.arguments)).encode())
 
     return guarded(who)
+
+
+def top_route(clusters: "Collection[Cluster]", sample: QuerySample) -> Route:
+    """The handler of /top: replies with the `TopDocument` of the sampled queries in JSON.
+
+    Status 403 for a refused request, 400 for an argument `by` that makes no sense, 503 if too many wait.
+    """
+    queue = JobQueue("the list of queries")
+
+    def job(request: HttpRequest) -> Job[bytes]:
+        from topodns.inspect.top import top_steps
+
+        return (yield from top_steps(clusters, sample, request.arguments))
+
+    return guarded(lambda request: queue.begin(job(request), "top", "too many lists of queries at once"))
 
 
 def audit_route(clusters: "Collection[Cluster]", clock: Callable[[], float] = time.monotonic) -> Route:
@@ -146,7 +161,12 @@ class _Inspection:
             if ready:
                 yield address, dict.fromkeys(_PATHS, _elsewhere(ready[0]))
         for address in ready:
-            routes = explain_route(clusters), who_route(clusters), audit_route(clusters)
+            routes = (
+                explain_route(clusters),
+                who_route(clusters),
+                top_route(clusters, self._sample),
+                audit_route(clusters),
+            )
             yield address, dict(zip(_PATHS, routes, strict=True))
         yield from pages
 

@@ -1,4 +1,4 @@
-"""The JSON documents of explain, who and audit as text for people, and the words that their sentences share.
+"""The JSON documents of explain, who, top and audit as text for people, and the words that their sentences share.
 
 Without the modules of clusters: the kubectl plugin imports this one. A document may be of a server of another version:
 each text raises KeyError or TypeError for one that it cannot read.
@@ -104,6 +104,25 @@ def pod_text(found: Mapping[str, object]) -> str:
         if nodes - {str(found["node"])}:
             lines.append(_line("but", f"the API server says {found['node']}, this server {', '.join(sorted(nodes))}"))
     return "\n".join(lines)
+
+
+def top_text(document: Mapping[str, object]) -> str:
+    """The TopDocument as a table."""
+    total = integer(document["queries"])
+    lines = [
+        f"about {total:,} queries in {document['minutes']} minutes, by a sample of {integer(document['sampled']):,}"
+    ]
+    if total:
+        lines += ["", _top_row("QUERIES", "SHARE", str(document["by"]).upper())]
+    rows = [(str(row["value"]), integer(row["queries"])) for row in map(mapping, items(document["rows"]))]
+    others = integer(document["others"])
+    for value, queries in [*rows, *([("others", others)] if others else [])]:
+        lines.append(_top_row(f"{queries:,}", f"{100 * queries / total:.1f} %", value))
+    return "\n".join(lines)
+
+
+def _top_row(queries: str, share: str, value: str) -> str:
+    return f"{queries:>11}  {share:>7}  {value}"
 
 
 def _location_lines(cluster: Mapping[str, object]) -> Iterator[str]:
@@ -283,6 +302,13 @@ def _ratio(value: object) -> str:
 def _number(value: object) -> int | float:
     if not isinstance(value, int | float):
         raise TypeError("number")
+    return value
+
+
+def integer(value: object) -> int:
+    """`value`, a whole number of JSON. Raises TypeError if it is none."""
+    if not isinstance(value, int):
+        raise TypeError(f"expected a number, found {type(value).__name__}")
     return value
 
 

@@ -164,10 +164,7 @@ class TcpConnection(asyncio.BufferedProtocol):
             self.abort()
             return
         if messages:
-            sample = self._clients.sample
-            sample.queries += len(messages)
-            if (now := self._clients.schedule.clock()) >= sample.due:
-                sample.take(now, messages[0], self.address)
+            self._clients.sample.queries += len(messages)
             self._waiting += intake.limited(messages)
             if intake.finishing:
                 self.deadline.fixed = True
@@ -187,12 +184,12 @@ class TcpConnection(asyncio.BufferedProtocol):
             return False
         clients = self._clients
         self.deadline.data_read(0, continued=False)
+        answer = clients.answer if clients.open_session is None else self._answer_or_receive
+        reply = answer(message, self.address, self.port)
         sample = clients.sample
         sample.queries += 1
         if began >= sample.due:
-            sample.take(began, message, self.address)
-        answer = clients.answer if clients.open_session is None else self._answer_or_receive
-        reply = answer(message, self.address, self.port)
+            sample.take(began, message, self.address, reply)
         if isinstance(reply, bytes):
             self._write(frame(reply))
         elif reply is not None:
@@ -405,6 +402,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         answer = clients.answer if clients.open_session is None else self._answer_or_receive
         replies: list[bytes] = []
         taken, left = 0, self._limits.write_buffer
+        due = (now := clock()) >= clients.sample.due
         for message in islice(self._waiting, min(most, self._limits.in_flight - self._awaited)):
             taken += 1
             if not message:  # no DNS message is empty: ignore the rest of the stream
@@ -412,6 +410,9 @@ class TcpConnection(asyncio.BufferedProtocol):
                 self._ignore_rest()
                 break
             reply = answer(message, address, port)
+            if due:
+                due = False
+                clients.sample.take(now, message, address, reply)
             if reply is None:
                 pass
             elif not isinstance(reply, bytes):

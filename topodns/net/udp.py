@@ -142,8 +142,7 @@ class UdpListener:
         began = self._clock()
         batch, sample = self._batch, self._sample
         sample.queries += len(sizes)
-        if began >= sample.due and sizes[0]:
-            self._take_sample(began, sizes[0])
+        first = self._first(sizes[0]) if began >= sample.due and sizes[0] else None
         lengths, last_cell = self._lookup(batch.memory, batch.starts, sizes, batch.address_span)
         misses = lengths.count(0)
         hits = len(sizes) - misses
@@ -151,14 +150,19 @@ class UdpListener:
             self._batch.send(lengths)
             self._batch_done(hits, self._clock() - began, last_cell, sizes, lengths)
         if misses:
-            self._batch.send(self._answer_misses(sizes, lengths))
+            made = self._answer_misses(sizes, lengths)
+            self._batch.send(made)
+            lengths[0] = lengths[0] or made[0]
+        if first is not None:
+            start = batch.starts[0]
+            sample.take(began, *first, batch.memory[start : start + lengths[0]] if lengths[0] else None)
         return True
 
-    def _take_sample(self, now: float, size: int) -> None:
-        """Sample the datagram in the first slot, before a reply overwrites it."""
+    def _first(self, size: int) -> tuple[bytes, bytes]:
+        """(The datagram in the first slot, its client's address), before a reply overwrites it."""
         batch = self._batch
         start, (first, last) = batch.starts[0], batch.address_span
-        self._sample.take(now, batch.memory[start : start + size], batch.memory[start + first : start + last])
+        return batch.memory[start : start + size], batch.memory[start + first : start + last]
 
     def _answer_misses(self, sizes: list[int], hit_lengths: list[int]) -> list[int]:
         """Write the replies to misses into their slots. Returns the lengths, 0 for none, a deferred reply, or a hit.

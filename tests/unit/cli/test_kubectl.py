@@ -63,7 +63,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str, Mapping[str, 
 
     monkeypatch.setattr(_Kubectl, "problem", None)
     monkeypatch.setattr(plugin, "Kubectl", _Kubectl)
-    monkeypatch.setattr(plugin, "find_server_pod", lambda *_: ServerPod("dns", "topodns-1", 8181))
+    monkeypatch.setattr(plugin, "find_server_pods", lambda *_: [ServerPod("dns", "topodns-1", 8181)])
     monkeypatch.setattr(plugin, "why_no_forward", lambda *_: "; RBAC denies it")
     monkeypatch.setattr(plugin, "fetch_object", fetch)
     return found

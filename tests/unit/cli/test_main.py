@@ -39,7 +39,7 @@ def test_wrong_usage_is_2_with_the_usage(arguments: Sequence[str], capsys: Captu
 
 
 def test_a_word_that_is_no_command_is_refused_with_the_nearest_or_all_commands(capsys: Captured) -> None:
-    commands = "check, explain, who, audit, locator, node-cache, completion, help or version"
+    commands = "check, explain, who, top, audit, locator, node-cache, completion, help or version"
     for word, expected in (
         ("chek", "did you mean 'check'?"),
         ("serve", f"expected {commands}, or flags alone to serve"),

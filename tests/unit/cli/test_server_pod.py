@@ -10,7 +10,7 @@ from topodns.cli.kubectl_client import Kubectl, KubectlError
 from topodns.cli.server_pod import (
     SELECTOR,
     ServerPod,
-    find_server_pod,
+    find_server_pods,
     pod_addresses,
     pod_name,
     read_pod,
@@ -47,7 +47,7 @@ def chosen(
     pods: Mapping[str, Sequence[dict[str, Any]]], namespace: str = "", name: str = ""
 ) -> tuple[ServerPod, list[tuple[str, ...]]]:
     kubectl = Scripted(pods)
-    return find_server_pod(kubectl, namespace, SELECTOR, name), kubectl.calls
+    return find_server_pods(kubectl, namespace, SELECTOR, name)[0], kubectl.calls
 
 
 def listed(*scope: str) -> tuple[str, ...]:
@@ -112,14 +112,14 @@ def test_a_clients_pod_without_a_namespace_is_one_of_kubectls_context() -> None:
 def test_a_denied_list_names_the_rule(scope: str, where: str) -> None:
     kubectl = Scripted({}, denied=[f"list pods {scope}"], failing=[scope])
     with pytest.raises(KubectlError) as refused:
-        find_server_pod(kubectl, "", SELECTOR, "")
+        find_server_pods(kubectl, "", SELECTOR, "")
     rule = '{apiGroups: [""], resources: [pods], verbs: [get, list]}'
     assert str(refused.value) == f"`kubectl get` failed with status 1; RBAC denies it: the user needs {rule}{where}"
 
 
 def test_a_list_that_failed_for_another_reason_names_no_rule() -> None:
     with pytest.raises(KubectlError) as failed:
-        find_server_pod(Scripted({}, failing=[SYSTEM]), "", SELECTOR, "")
+        find_server_pods(Scripted({}, failing=[SYSTEM]), "", SELECTOR, "")
     assert str(failed.value) == "`kubectl get` failed with status 1"
 
 

@@ -29,7 +29,7 @@ class Asked:
     def receive(self, message: bytes, source: str = SHELL_A1, times: int = 1) -> None:
         for _ in range(times):
             self.sample.queries += 1
-            self.sample.take(self.now, message, ip_address(source).packed)
+            self.sample.take(self.now, message, ip_address(source).packed, None)
             self.now += INTERVAL
 
     def askers(self, key: ObjectKey = CACHE) -> Askers | None:
@@ -55,7 +55,9 @@ def test_a_query_counts_for_the_node_that_a_trusted_client_names(asked: Asked) -
 
 def test_an_ipv4_address_mapped_into_ipv6_is_that_address(asked: Asked) -> None:
     asked.sample.queries += 1
-    asked.sample.take(asked.now, query("cache.shop.svc.cluster.local A"), IPV4_MAPPED + ip_address(SHELL_A1).packed)
+    asked.sample.take(
+        asked.now, query("cache.shop.svc.cluster.local A"), IPV4_MAPPED + ip_address(SHELL_A1).packed, None
+    )
     assert asked.askers() == Askers(1, 1, Counter({"node-a1": 1}))
 
 

@@ -11,7 +11,7 @@ def received(sample: QuerySample, now: float, message: bytes = b"query") -> None
     """As a socket does with one query."""
     sample.queries += 1
     if now >= sample.due:
-        sample.take(now, message, CLIENT)
+        sample.take(now, message, CLIENT, b"id\x80\x83")
 
 
 def test_a_query_stands_for_all_since_the_one_before_it() -> None:
@@ -25,7 +25,7 @@ def test_a_query_stands_for_all_since_the_one_before_it() -> None:
         (b"query 20", 10),
     ]
     assert len(taken) == 10
-    assert taken[0].address == CLIENT
+    assert (taken[0].address, taken[0].rcode) == (CLIENT, 3)
 
 
 def test_queries_older_than_some_minutes_are_left_out() -> None:
