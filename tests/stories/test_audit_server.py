@@ -1,12 +1,13 @@
 """`topodns audit --server`: what it prints of a running server."""
 
 import http.client
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.support.event_loops import PATIENCE
-from tests.support.server_process import READY, ROOT, serving, topodns
+from tests.support.server_process import READY, ROOT, serving, topodns, until
 
 COREFILE = f"""
 cluster.local {{
@@ -34,6 +35,26 @@ def test_a_running_server_is_audited_as_its_manifests_are(tmp_path: Path) -> Non
         nonsense = topodns("audit", "--server", f"{server.address}:{READY}", "--what-if", "zone=eu-1d:down")
         assert (nonsense.returncode, nonsense.stdout) == (2, "")
         assert nonsense.stderr.startswith("no zone is named 'eu-1d', did you mean 'eu-1")
+
+
+def test_the_audit_of_a_server_is_incomplete_while_a_manifest_cannot_be_read(tmp_path: Path) -> None:
+    manifests = tmp_path / "manifests"
+    shutil.copytree(ROOT / "config/demo/cluster", manifests)
+    broken = manifests / "pods.yaml"
+
+    def audit() -> tuple[int, str]:
+        asked = topodns("audit", "--server", f"{server.address}:{READY}", "--fail-on", "never")
+        return asked.returncode, asked.stdout
+
+    with serving(tmp_path, COREFILE.replace(f"{ROOT}/config/demo/cluster", str(manifests))) as server:
+        whole = audit()
+        assert whole[0] == 0
+        broken.write_text("kind: [")
+        problem = server.wait_for_line(str(broken)).partition("manifests: ")[2]
+        assert problem.startswith(f"{broken}:1: ")
+        assert problem.endswith("; its last good state stays")
+        until(lambda: audit()[0] == 2, "an audit that is not complete")
+        assert audit() == (2, f"not complete: {problem}\n{whole[1]}")
 
 
 def test_a_what_if_of_nonsense_a_wrong_host_and_a_wrong_method_are_refused_and_counted(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ import pytest
 from tests.support import distribution_corefiles
 from tests.support.generation_builder import assembly, read_whole
 from topodns.app.load import load_settings, settings_from_text
+from topodns.cluster.findings.finding import Severity
+from topodns.cluster.findings.of_cluster import policy_findings
 from topodns.cluster.model import Change, Replaced
 from topodns.kube.client.contract import ApiSettings
 from topodns.kube.manifests.source import SUFFIXES, ManifestSource
 from topodns.plugins.forward.settings import UpstreamAddress
-from topodns.topology.findings import Severity, policy_findings
 
 CONFIG = Path(__file__).parents[2] / "config"
 COREFILES = sorted(set(CONFIG.rglob("Corefile")) - set(distribution_corefiles.COREFILES.values()))

@@ -95,6 +95,13 @@ class CidrTable:
         elif not networks:
             self._tables[len(network)].remove((host_bits, networks))
 
+    def shared(self) -> Iterator[tuple[bytes, int, tuple[str, ...]]]:
+        """(network, prefix length, owners) of each CIDR with several owners."""
+        for size, tables in self._tables.items():
+            for host_bits, networks in tables:
+                for prefix, owners in [each for each in networks.items() if len(each[1]) > 1]:
+                    yield (prefix << host_bits).to_bytes(size, "big"), size * 8 - host_bits, owners
+
     def _inside(self, network: bytes, prefix_length: int) -> set[str]:
         """The owners of the longer CIDRs inside a network. A linear search: few clusters nest pod CIDRs."""
         bits, prefix = _split(network, prefix_length)
@@ -294,6 +301,16 @@ class NodeIndex:
         """The names of the Nodes that all have the longest pod CIDR around this address; empty unless it is several."""
         owners = self._cidrs.owners(address)
         return owners if len(owners) > 1 else ()
+
+    def all_sharing(self) -> Iterator[tuple[bytes, tuple[str, ...]]]:
+        """Each address that is of no Node, as several Nodes have it equally well, and their names."""
+        for address, names in [each for each in self._names.items() if len(each[1]) > 1]:
+            if self.sharing(address):
+                yield address, names
+
+    def all_sharing_pod_cidrs(self) -> Iterator[tuple[bytes, int, tuple[str, ...]]]:
+        """(network, prefix length, names) of each pod CIDR that several Nodes have."""
+        return self._cidrs.shared()
 
     def with_pod_subnet(self, network: bytes, prefix_length: int) -> Node | None:
         """The Node whose pod CIDR holds all of this network; None if there is none, or if a part is another Node's."""

@@ -42,6 +42,7 @@ from topodns.cluster.node_index import NodeIndex, facts_of_change
 from topodns.cluster.node_labels import NodeLabels
 from topodns.cluster.slices import HELD, SliceOwner, SliceTable
 from topodns.cluster.soa_serial import counts_in_serial
+from topodns.cluster.unknown_nodes import UnknownNodes
 from topodns.dependency import EVERYTHING, Fact, address_facts, namespace_fact, node_fact, service_fact
 
 T = TypeVar("T")
@@ -102,14 +103,13 @@ class ClusterState:
         all_pods: bool = False,
         of_files: bool = False,
     ) -> None:
-        self.serial = 0
+        self.serial = self.revision = 0
         self.nodes = NodeIndex()
         self.locators = LocatorIndex()
         self._verified = self.nodes.pod_cidrs_verified
         self.external = ExternalIndex()
         self.left_out = LeftOut()
         self.followers: list[Follower] = [self.left_out.take]  # called with changes of objects, before these are taken
-        self.revision = 0
         self.needed = needed
         self._awaited = set(needed)
         self.synced = not needed
@@ -141,6 +141,7 @@ class ClusterState:
         self.policies: Mapping[ObjectKey, Policy | InvalidPolicy] = MappingProxyType(self._policies)
         self.notices: Mapping[ObjectKey, tuple[Notice, ...]] = MappingProxyType(self._notices)
         self.node_labels = NodeLabels()
+        self.unknown_nodes = UnknownNodes(self.all_nodes)
         self.misannotated_pods: dict[ObjectKey, MisannotatedPod] = {}  # at most MOST_MISANNOTATED
         self._tables: dict[Kind, _Table] = {
             "Namespace": _Table(self._namespaces, lambda key, _, __: {namespace_fact(key.name)}),

@@ -12,6 +12,7 @@ from heapq import merge
 from itertools import chain, islice
 from typing import Any, Final, cast
 
+from topodns.cluster.findings.finding import CLUSTER, Finding, Severity
 from topodns.cluster.model import ANY_KEY, InvalidPolicy, ObjectKey, Policy
 from topodns.cluster.state import ClusterState
 from topodns.dns.name import name_text
@@ -25,7 +26,7 @@ from topodns.inspect.documents import (
     NumbersObject,
 )
 from topodns.inspect.errors import Refused
-from topodns.inspect.findings import coverage_finding_steps, unlocated_finding_steps, view_findings
+from topodns.inspect.findings import coverage_finding_steps, state_findings, unlocated_finding_steps, view_findings
 from topodns.inspect.model import (
     Coverage,
     NodeGroups,
@@ -38,14 +39,14 @@ from topodns.inspect.model import (
     service_view,
 )
 from topodns.inspect.what_if import WhatIf, parse_changes, scenario_steps
+from topodns.kube.manifests.source import ManifestSource
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.topology.settings import TopologySettings
-from topodns.topology.findings import CLUSTER, Finding, Severity, left_out_findings, notice_findings
 from topodns.topology.select import UnknownClient
 
 MAX_ROWS: Final = 5000  # Services, and findings about none of them, each; the others are counted
 MAX_OCTETS: Final = 8 << 20  # of the members of lists, in JSON
-MAX_SKIPPED: Final = 100  # objects that cannot be read
+MAX_SKIPPED: Final = 100  # manifest files and objects that cannot be read
 MAX_ZONES: Final = 100  # of one Service
 STEP: Final = 200  # keys or findings put in order in one step, about 0.3 ms
 
@@ -58,7 +59,8 @@ _NO_NODES: Final = "no Node is known, so it is not known which clients get an en
 class AuditSubject:
     """One cluster to audit, under the options of `topology`.
 
-    `waiting`: why its state is not complete, a line each. `skipped`: the objects that cannot be read, likewise.
+    `waiting`: why its state is not complete, a line each. `skipped`: the manifest files and the objects that cannot be
+    read, likewise.
     """
 
     state: ClusterState
@@ -76,11 +78,16 @@ def subjects(clusters: Iterable[Cluster]) -> list[AuditSubject]:
             cluster.topology,
             tuple(map(name_text, cluster.kubernetes.origins)),
             () if cluster.state.synced else tuple(cluster.waiting_for()) or cluster.state.unsynced,
-            cluster.source.skipped,
+            _unread(cluster),
         )
         for cluster in clusters
         if cluster.topology is not None
     ]
+
+
+def _unread(cluster: Cluster) -> tuple[str, ...]:
+    files = cluster.source.unreadable if isinstance(cluster.source, ManifestSource) else ()
+    return (*files, *cluster.source.skipped)
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +241,7 @@ def audit_steps(
             after.add((yield from _service_steps(scenario.view(view), after_nodes, topology)))
     hard = topology.unknown_client is not UnknownClient.ALL and any(map(_is_hard, state.policies.values()))
     unlocated = unlocated_finding_steps(state, topology.locate, hard)
-    others = yield from gather_steps(chain(left_out_findings(state), notice_findings(state), unlocated))
+    others = yield from gather_steps(chain(state_findings(state), unlocated))
     others = yield from _order_steps(others, _rank)
     report = _report(len(nodes.nodes), before.services, others)
     return report, None if scenario is None else _report(len(scenario.nodes), after.services, others)

@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from typing import Final
 
+from topodns.cluster.findings.finding import Finding
+from topodns.cluster.findings.of_cluster import service_findings
 from topodns.cluster.model import ObjectKey
 from topodns.cluster.state import ClusterState
 from topodns.dns.addresses import packed_address
@@ -38,7 +40,6 @@ from topodns.plugins.view.settings import View
 from topodns.query.plugin import Client, Resolution
 from topodns.topology.claim_trust import Claim
 from topodns.topology.client_locator import ClientLocator
-from topodns.topology.findings import Finding, service_findings
 from topodns.topology.select import Location, OnInvalid, Reason
 
 SHOWN: Final = 100  # records in the text for the topology page
@@ -107,7 +108,7 @@ class Explanation:
     winner: str
     reason: str  # of the selection, of an empty answer or of NXDOMAIN; "" for neither
     hint: str  # advice for the operator about an unlocated client; "" for none
-    findings: tuple[str, ...]  # about the keys and annotations of the Service (`topology.findings`)
+    findings: tuple[str, ...]  # about the keys and annotations of the Service (`cluster.findings`)
     rcode: str
     answer: tuple[str, ...]
     endpoints: tuple[EndpointObject, ...]  # ready ones of a headless Service, whether the client gets them or not

@@ -1,12 +1,18 @@
 """Findings about the endpoints that clients get by the topology keys of a Service, and about clients that cannot be
-located. They change with every rollout, so they are in an audit only; those about the keys are `topology.findings`.
+located. They change with every rollout, so they are in an audit only; all others are in `cluster.findings`.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from ipaddress import ip_address
+from itertools import chain
 from typing import Final
 
+from topodns.cluster.findings.annotations import annotation_findings
+from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Severity
+from topodns.cluster.findings.key_labels import absent_keys, shadowed_keys
+from topodns.cluster.findings.key_lists import key_findings, partial_findings
+from topodns.cluster.findings.objects import left_out_findings, object_findings
 from topodns.cluster.model import ANY_KEY, Kind, ObjectKey, Pod, Policy
 from topodns.cluster.state import ClusterState
 from topodns.inspect.model import (
@@ -22,16 +28,6 @@ from topodns.inspect.model import (
 from topodns.inspect.text import counted, named
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.client_locator import ClientLocator, Method
-from topodns.topology.findings import (
-    CLUSTER,
-    MAX_NAMED,
-    Finding,
-    Severity,
-    key_findings,
-    notice_findings,
-    partial_findings,
-)
-from topodns.topology.key_labels import absent_keys, shadowed_keys
 from topodns.topology.select import OnInvalid
 
 MAX_SKEW: Final = 2.0  # times the mean load, which an endpoint may have without a finding
@@ -44,7 +40,7 @@ _NOT_BY_POD: Final = _BY_CIDR | {Method.NODES, Method.SLICES}
 
 
 def view_findings(service: ServiceView, topology: TopologySettings, nodes: NodeGroups) -> Iterator[Finding]:
-    """The findings about the keys of a Service (`topology.findings`), under the options of `topology`.
+    """The findings about the keys of a Service (`cluster.findings.key_lists`), under the options of `topology`.
 
     Once its coverage is known: then `nodes` has the labels counted.
     """
@@ -81,10 +77,15 @@ def coverage_finding_steps(found: Coverage, nodes: NodeGroups) -> Iterator[Findi
     yield from _ineffective(found, policy, nodes, judged.winners)
 
 
+def state_findings(state: ClusterState) -> Findings:
+    """The findings of an audit that depend on no client: about annotations and objects."""
+    return chain(left_out_findings(state), annotation_findings(state), object_findings(state))
+
+
 def notice_steps(state: ClusterState) -> Steps[dict[ObjectKey, tuple[str, ...]]]:
-    """The texts of the findings about annotations, by Service; without those about none."""
+    """The texts of the findings about annotations and objects, by Service; without those about none."""
     found: dict[ObjectKey, tuple[str, ...]] = {}
-    for each in (yield from gather_steps(notice_findings(state))):
+    for each in (yield from gather_steps(chain(annotation_findings(state), object_findings(state)))):
         found[each.service] = (*found.get(each.service, ()), each.text)
     found.pop(CLUSTER, None)
     return found

@@ -3,12 +3,13 @@ leaves it out for NXDOMAIN, and advice for the operator.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 from ipaddress import ip_address
 from itertools import islice
 from typing import Final
 
+from topodns.cluster.findings.objects import no_namespace, no_slice, shared_address
 from topodns.cluster.model import Kind, ObjectKey, Service
+from topodns.cluster.unknown_nodes import similar_steps
 from topodns.dns.message import Query
 from topodns.dns.name import Name, is_reverse, name_text, name_wire
 from topodns.dns.rrtype import Rcode, RRClass, RRType, type_text
@@ -31,8 +32,6 @@ from topodns.topology.select import Reason
 _ANY_CLIENT: Final = Client(bytes(4), 0, "udp", limit=512)  # whether a name exists depends on no client
 _TYPES: Final = (RRType.A, RRType.AAAA, RRType.CNAME, RRType.SRV, RRType.PTR, RRType.TXT, RRType.NS, RRType.SOA)
 _OF_THE_SERVER: Final = {Fixed.APEX: (RRType.SOA, RRType.NS), Fixed.NS_DNS: (RRType.A, RRType.AAAA)}
-_LONGEST_COMPARED: Final = 63  # characters; difflib is quadratic
-_COMPARED: Final = 20  # names compared in one step
 _LOCATORS: Final = frozenset[Kind](("NodeLocator", "PodLocator"))
 
 SENTENCES: Final = {
@@ -174,7 +173,7 @@ def _namespace_text(kubernetes: KubernetesZone, namespace: str) -> str:
     if kubernetes.settings.namespaces and namespace not in kubernetes.settings.namespaces:
         return f"`namespaces` does not list namespace {namespace!r}"
     if ("", namespace) not in kubernetes.state.namespaces:
-        return f"no namespace {namespace!r}"
+        return no_namespace(namespace)
     return f"namespace {namespace!r} does not have the labels of `namespace_labels`"
 
 
@@ -190,7 +189,7 @@ def _lacking(kubernetes: KubernetesZone, origin: Origin, name: ServiceName | Zon
     if isinstance(name, ZonalName):
         return "is not headless: it has no zone-scoped names"
     if missing is Missing.READY and service is not None and headless:
-        return f"is headless and has no {_unready(kubernetes, service)}{noendpoints}"
+        return f"is headless and has {_unready(kubernetes, service)}{noendpoints}"
     if missing is Missing.READY:
         return f"has no ready endpoint, and `ignore empty_service` is set{noendpoints}"
     if missing is Missing.PORT:
@@ -203,11 +202,11 @@ def _lacking(kubernetes: KubernetesZone, origin: Origin, name: ServiceName | Zon
 
 
 def _unready(kubernetes: KubernetesZone, service: Service) -> str:
-    """What a Service without ready endpoints lacks: any EndpointSlice, or endpoints that are ready."""
+    """What a Service lacks: endpoints that are ready, or any EndpointSlice."""
     sliced = kubernetes.state.backends(service.key, service.imported).ports  # each slice has at least one
     if sliced or service.imported or kubernetes.settings.noendpoints:
-        return "ready endpoint"
-    return f"EndpointSlice, which would have the label kubernetes.io/service-name={service.name}"
+        return "no ready endpoint"
+    return no_slice(service.name)
 
 
 def _port_text(name: ServiceName) -> str:
@@ -236,16 +235,6 @@ def node_offer_steps(cluster: Cluster, name: str) -> Steps[str]:
     if similar:
         return f", did you mean {similar!r}?"
     return f"; there are {named(map(repr, names[:NAMED]), len(names))}" if names else ""
-
-
-def similar_steps(word: str, names: Iterable[str]) -> Steps[str]:
-    """The name most similar to `word`, "" if none is similar; in steps of some 0.5 ms."""
-    found: list[str] = []
-    rest = iter(names)
-    while some := list(islice(rest, _COMPARED)):
-        found += get_close_matches(word[:_LONGEST_COMPARED], some, n=1)
-        yield
-    return next(iter(get_close_matches(word[:_LONGEST_COMPARED], found, n=1)), "")
 
 
 def whole_names(clusters: Iterable[Cluster], qname: Name) -> list[str]:
@@ -307,7 +296,7 @@ def operator_hint(cluster: Cluster, unlocated: bytes | None) -> str:
     if problem := _locator_problem(cluster, unlocated):
         return problem
     if names := state.nodes.sharing(unlocated):
-        return f"several Nodes have the address, so it is of none: {named(names)}"
+        return shared_address(unlocated, names)
     if names := state.nodes.sharing_pod_cidr(unlocated):
         return f"the address is in a podCIDR that several Nodes have, so it is of none: {named(names)}"
     node = state.nodes.with_pod_cidr(unlocated)

@@ -3,7 +3,6 @@
 For operators only: the selections of an answer are made again, and each endpoint is compared with them.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from ipaddress import ip_address
 from itertools import islice
@@ -11,11 +10,12 @@ from typing import Final, NamedTuple
 
 from topodns.cluster.endpoints import Group, Identity, Pool, identity_of, label_of
 from topodns.cluster.model import ANY_KEY, Endpoint, InvalidPolicy, ObjectKey, Policy
+from topodns.cluster.state import ClusterState
 from topodns.dns.message import Query
 from topodns.dns.rrtype import RRType
 from topodns.inspect.documents import EndpointObject, TriedKeyObject
 from topodns.inspect.model import Steps
-from topodns.inspect.reasons import asked_name, similar_steps, unknown_node
+from topodns.inspect.reasons import asked_name, unknown_node
 from topodns.inspect.text import named
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.kubernetes.endpoints import FAMILIES, FAMILY_OF_TYPE, backends_of
@@ -27,9 +27,6 @@ from topodns.topology.ranking import rank_all, ranked
 from topodns.topology.select import Location, Reason, Selection
 
 MAX_POOLS: Final = 32  # sets of endpoints with the same ports that are compared, of one family each
-MAX_SIMILAR: Final = 5  # unknown names of Nodes for which a similar one is looked for
-
-_DIGITS: Final = re.compile("[0-9]+")
 
 
 def tried_keys(cluster: Cluster, location: Location, selection: Selection | None) -> tuple[TriedKeyObject, ...]:
@@ -62,12 +59,11 @@ def verdict_steps(
     """
     key, pools = _pools_asked(kubernetes, query)
     policy = kubernetes.state.policies.get(key) if key is not None and kubernetes.topology is not None else None
-    nodes = _UnknownNodes(cluster)
     found: dict[Identity, EndpointObject] = {}
     for pool in pools:
         choice = _choice(kubernetes, policy, pool, location, ranks)
         for endpoint in pool.everyone.endpoints:
-            unknown = (yield from nodes.unknown_steps(endpoint.node_name)) if choice.keys else ""
+            unknown = (yield from _unknown_steps(cluster.state, endpoint.node_name)) if choice.keys else ""
             verdict = choice.verdict(kubernetes, endpoint, unknown)
             identity = identity_of(endpoint)
             if verdict["answered"] or identity not in found:
@@ -156,29 +152,13 @@ def _hints(endpoint: Endpoint) -> str:
     return f"hinted for {named(hints)}" if hints else "without hints"
 
 
-class _UnknownNodes:
-    """Why the Nodes that endpoints name are unknown, with the similar name that may be meant."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._state = cluster.state
-        self._similar: dict[str, str] = {}
-
-    def unknown_steps(self, name: str) -> Steps[str]:
-        """A clause about the Node of this name, "" if it is known, in steps."""
-        if not name:
-            return "it names no node"
-        if self._state.node(name) is not None:
-            return ""
-        if "Node" not in self._state.known:
-            denied = "Node" in self._state.needed
-            return f"node {name} is unknown: {'Nodes cannot be read' if denied else 'it has no NodeLocator'}"
-        similar = yield from self._similar_steps(name)
-        return f"there is no Node {name}" + (f" ({similar}?)" if similar else "")
-
-    def _similar_steps(self, name: str) -> Steps[str]:
-        """A similar name, with the same digits: numbered Nodes come and go. "" for none, or after MAX_SIMILAR names."""
-        if name not in self._similar and len(self._similar) < MAX_SIMILAR:
-            digits = _DIGITS.findall(name)
-            names = (each for each in self._state.all_nodes() if _DIGITS.findall(each) == digits)
-            self._similar[name] = yield from similar_steps(name, names)
-        return self._similar.get(name, "")
+def _unknown_steps(state: ClusterState, name: str) -> Steps[str]:
+    """A clause on why the Node of this name is unknown, "" if it is known, in steps."""
+    if not name:
+        return "it names no node"
+    if state.node(name) is not None:
+        return ""
+    if "Node" not in state.known:
+        denied = "Node" in state.needed
+        return f"node {name} is unknown: {'Nodes cannot be read' if denied else 'it has no NodeLocator'}"
+    return (yield from state.unknown_nodes.clause_steps(name))

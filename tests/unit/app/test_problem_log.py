@@ -2,16 +2,18 @@
 
 import asyncio
 import logging
+from dataclasses import replace
 from random import Random
 from typing import Final
 
 import pytest
 
-from tests.support.model_builders import service
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, service
 from tests.support.virtual_event_loop import run_virtually
-from topodns.app.problem_log import CHECK_AFTER, ProblemLog
-from topodns.cluster.model import Deleted, ObjectKey, Service, Upserted
+from topodns.app.problem_log import CHECK_AFTER, LASTS, ProblemLog
+from topodns.cluster.model import Change, ClusterObject, Deleted, ObjectKey, Replaced, Service, Upserted, kind_of
 from topodns.dns.name import parse_name
+from topodns.kube.client.contract import ApiSettings, KubeApi
 from topodns.plugins.kubernetes.clusters import Cluster, Feed, feed_settings
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.topology.settings import TopologySettings
@@ -39,6 +41,19 @@ def problems_of(one: Cluster) -> ProblemLog:
     problems = ProblemLog()
     problems.clusters = [one]
     return problems
+
+
+def api_cluster(*objects: ClusterObject) -> Cluster:
+    """A cluster whose objects come from an API server, by a watch of each kind."""
+    settings = replace(SETTINGS, api=ApiSettings(endpoint="http://127.0.0.1:9"))
+    one = Cluster(settings, TOPOLOGY, Feed(feed_settings(settings, TOPOLOGY), Random(1), connecting=never), None)
+    for kind in one.state.needed:
+        one.state.apply(Replaced(kind, tuple(each for each in objects if kind_of(each) == kind)), 0)
+    return one
+
+
+async def never() -> KubeApi:
+    raise AssertionError
 
 
 def named(records: list[logging.LogRecord]) -> list[str]:
@@ -108,3 +123,52 @@ def test_it_looks_soon_after_it_was_roused_and_once_for_a_burst(caplog: pytest.L
         return [*seen, named(caplog.records)]
 
     assert run_virtually(story()) == [[], [], [], ["a", "b"]]
+
+
+ON_NO_NODE: Final = "plugin/topology: Service default/a: there is no Node n1, which is the nodeName of ready endpoints"
+
+
+UNFIT: Final = (
+    namespace("default"),
+    node("n0"),
+    service("a", annotation="rack"),
+    endpoint_slice("a", endpoint("10.0.0.1", "n1")),
+)
+
+
+def test_an_endpoint_on_an_unknown_node_is_logged_once_it_has_lasted(caplog: pytest.LogCaptureFixture) -> None:
+    """A slice may arrive before its Node, and stays for a while after it; nothing need happen for the line."""
+
+    async def story() -> list[list[str]]:
+        one = api_cluster(*UNFIT)
+        problems = ProblemLog(asyncio.get_running_loop().time)
+        problems.clusters = [one]
+        task = asyncio.create_task(problems.run())
+        seen: list[list[str]] = []
+
+        async def then(seconds: float, change: Change | None = None) -> None:
+            caplog.clear()
+            if change is not None:
+                one.state.apply(change, 0)
+                problems.rouse()
+            await asyncio.sleep(seconds)
+            seen.append([line for line in caplog.messages if line == ON_NO_NODE])
+
+        await then(LASTS)
+        await then(3 * CHECK_AFTER)
+        await then(LASTS, Upserted(node("n1")))
+        await then(LASTS, Deleted("Node", ObjectKey("", "n1")))
+        await then(3 * CHECK_AFTER)
+        await then(9 * LASTS)
+        task.cancel()
+        return seen
+
+    assert run_virtually(story()) == [[], [ON_NO_NODE], [], [], [ON_NO_NODE], []]
+
+
+def test_manifests_are_read_as_a_whole_so_that_a_line_need_not_wait(caplog: pytest.LogCaptureFixture) -> None:
+    one = cluster()
+    for kind in one.state.needed:
+        one.state.apply(Replaced(kind, tuple(each for each in UNFIT if kind_of(each) == kind)), 0)
+    list(problems_of(one).check())
+    assert ON_NO_NODE in caplog.messages

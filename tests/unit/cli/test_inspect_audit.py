@@ -37,6 +37,7 @@ def test_the_exit_status_is_by_the_worst_finding(change: str, fail_on: str, stat
 
 def one_service(tmp_path: Path, keys: str, zones: str) -> list[str]:
     """Arguments for a cluster of these zones, a Node in each, and a Service with an endpoint on the first Node."""
+    namespace = {"kind": "Namespace", "metadata": {"name": "default"}}
     nodes = [
         {"kind": "Node", "metadata": {"name": f"n{at}", "labels": {"topology.kubernetes.io/zone": one}}}
         for at, one in enumerate(zones)
@@ -54,7 +55,7 @@ def one_service(tmp_path: Path, keys: str, zones: str) -> list[str]:
         "endpoints": [{"addresses": ["10.0.0.1"], "nodeName": "n0"}],
     }
     file = tmp_path / "cluster.json"
-    file.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [*nodes, service, slices]}))
+    file.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [namespace, *nodes, service, slices]}))
     return ["audit", "--manifests", str(file)]
 
 

@@ -7,6 +7,7 @@ import pytest
 from tests.support.audits import run_audit
 from tests.support.model_builders import endpoint, endpoint_slice, node, node_locator, pod, service
 from topodns.cluster.annotations import TOPOLOGY_KEYS, BadAnnotation
+from topodns.cluster.findings.finding import Severity
 from topodns.cluster.model import ClusterObject, Deleted, KeySource, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.inspect.audit import STEP, AuditReport, ServiceDifference, audit_steps, difference_steps
@@ -15,7 +16,6 @@ from topodns.inspect.what_if import parse_changes
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.time_slices import do_at_once
 from topodns.topology.client_locator import Method
-from topodns.topology.findings import Severity
 from topodns.topology.keys import key_reader
 from topodns.topology.select import OnInvalid, UnknownClient
 

@@ -114,23 +114,8 @@ def test_it_is_named_also_where_the_zone_of_the_slice_matches(directory: Path) -
     )
 
 
-def test_of_numbered_nodes_another_number_is_not_what_was_meant(directory: Path) -> None:
-    add_node(directory, "worker-1")
-    assert reason(directory, "rack", "{addresses: [10.1.1.1], nodeName: worker-2}") == "there is no Node worker-2"
-
-
 def test_an_endpoint_without_a_node_is_said_to_be(directory: Path) -> None:
     assert reason(directory, "rack", "{addresses: [10.1.1.1]}") == "it names no node"
-
-
-def test_similar_names_are_looked_for_a_few_times_only(directory: Path) -> None:
-    add_node(directory, "worker")
-    names = [f"wor{'x' * count}ker" for count in range(1, verdicts.MAX_SIMILAR + 1)]
-    endpoints = [f"{{addresses: [10.1.1.{at}], nodeName: {name}}}" for at, name in enumerate((*names, "workers"), 1)]
-    add(directory, "rack", *endpoints)
-    found = reasons(explained(with_topology(directory), "mixed", node="one"))
-    assert found[0][2] == "there is no Node worxker (worker?)"
-    assert found[-1][2] == "there is no Node workers"
 
 
 def test_any_endpoint_is_answered_with_the_values_that_did_not_match(directory: Path, served: Settings) -> None:
@@ -225,7 +210,7 @@ def test_while_nodes_cannot_be_read_no_endpoint_is_said_to_name_a_wrong_one() ->
     options = "kubernetes {\nendpoint http://127.0.0.1:9\n}\ntopology"
     (cluster,) = assembly().build(settings(f"cluster.local {{\n{options}\n}}\n")).clusters
     cluster.state.do_without("Node")
-    fault = do_at_once(verdicts._UnknownNodes(cluster).unknown_steps("one"))
+    fault = do_at_once(verdicts._unknown_steps(cluster.state, "one"))
     assert fault == "node one is unknown: Nodes cannot be read"
 
 

@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final
 
+from topodns.cluster.findings.finding import Finding
 from topodns.kube.client.contract import ApiError
 from topodns.kube.lease import decoded_object
-from topodns.topology.findings import Finding
 
 REASONS: Final = {
     "annotation": "TopologyAnnotationIgnored",
@@ -20,6 +20,8 @@ REASONS: Final = {
     "invalid": "TopologyPolicyInvalid",
     "misplaced": "TopologyPolicyMisplaced",
     "left_out": "ObjectsLeftOut",
+    "no_slice": "EndpointSliceMissing",
+    "unknown_node": "EndpointNodeUnknown",
 }
 """The reason of an Event by the kind of finding; other kinds cause no Event."""
 

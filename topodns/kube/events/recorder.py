@@ -10,13 +10,13 @@ from contextlib import suppress
 from typing import Final, NamedTuple, TypeVar
 
 from topodns.clock import boot_clock
+from topodns.cluster.findings.finding import Finding
 from topodns.cluster.model import ObjectKey
 from topodns.kube.client.contract import ApiError, KubeApi, read_body
 from topodns.kube.events.bodies import REASONS, decode_uid, event_body
 from topodns.kube.lease import Lease
 from topodns.memory.bounded import TTLCache
 from topodns.time_slices import Job, do_in_slices
-from topodns.topology.findings import Finding
 
 log = logging.getLogger(__name__)
 

@@ -41,11 +41,9 @@ class ManifestSource:
     that cannot be decoded. Only a file removed from a directory loses its objects.
     """
 
-    files_bad: int = 0  # now unreadable; they keep their last good state, if any
-    skipped: tuple[
-        str, ...
-    ] = ()  # a log line for each object now malformed: wholly (it keeps its last version, if any)
-    # or in an element of a list
+    unreadable: tuple[str, ...] = ()  # a log line for each file that is now; it keeps its last good state, if any
+    # A log line for each object now malformed, wholly (it keeps its last version, if any) or in an element of a list.
+    skipped: tuple[str, ...] = ()
     reloads: int = 0  # how often a change was found since `load`
     problems: tuple[str, ...] = ()  # now: one log line each
 
@@ -95,6 +93,10 @@ class ManifestSource:
                 log.info("manifests: changed files were read%s", bad)
 
     @property
+    def files_bad(self) -> int:
+        return len(self.unreadable)
+
+    @property
     def objects_skipped(self) -> int:
         return len(self.skipped)
 
@@ -123,7 +125,7 @@ class ManifestSource:
             frozenset(self.problems),
             (*broken, *self._set.undecodable, *self._set.foreign, *conflicts),
         )
-        self.files_bad, self.skipped = len(broken), self._set.undecodable
+        self.unreadable, self.skipped = broken, self._set.undecodable
         if not broken:
             self._bad_since = None
         elif self._bad_since is None:

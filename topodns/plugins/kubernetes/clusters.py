@@ -13,6 +13,9 @@ from functools import partial
 from random import Random
 from typing import Final
 
+from topodns.cluster.findings.finding import Finding
+from topodns.cluster.findings.objects import left_out_findings
+from topodns.cluster.findings.of_cluster import policy_findings
 from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import KeySource, Kind
 from topodns.cluster.namespace_budget import UNLIMITED, NamespaceBudget
@@ -38,7 +41,6 @@ from topodns.plugins.view.settings import View
 from topodns.query.label_limiter import LabelLimiters
 from topodns.query.networks import NetworkList
 from topodns.topology.client_locator import ClientLocator, Method, missing_locators
-from topodns.topology.findings import Finding, left_out_findings, policy_findings
 from topodns.topology.keys import key_reader
 from topodns.topology.select import OnInvalid
 
@@ -250,8 +252,8 @@ class Cluster:
         yield from self.feed.locator_contradictions.lines()
 
     def findings(self) -> Iterator[Finding | None]:
-        """The objects that are left out, and the present problems of the topology keys of this cluster's Services, in
-        steps; none of keys without `topology`.
+        """The objects that are left out, and the present problems of the topology keys of this cluster's Services and
+        of the objects that decide which endpoints a client gets, in steps; none of the latter without `topology`.
         """
         yield from left_out_findings(self.state)
         if self.topology is not None:

@@ -20,6 +20,7 @@ from tests.support.fake_api.server import FakeApi
 from tests.support.fake_api.statuses import Refusal
 from tests.support.state_with_fake_api import until
 from tests.support.virtual_event_loop import run_virtually
+from topodns.cluster.findings.finding import Finding
 from topodns.cluster.model import ObjectKey
 from topodns.kube.events.recorder import (
     DENIED,
@@ -34,7 +35,6 @@ from topodns.kube.events.recorder import (
 )
 from topodns.kube.lease import LEASE_SECONDS, SURE
 from topodns.time_slices import do_at_once
-from topodns.topology.findings import Finding
 
 BAD = Finding(ObjectKey("default", "bad"), "invalid", "a key is empty")
 WORSE = Finding(ObjectKey("default", "worse"), "invalid", "17 keys")

@@ -5,10 +5,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from tests.support.model_builders import node
-from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, KeySource, Policy
-from topodns.cluster.node_labels import NodeLabels
-from topodns.topology import key_labels
-from topodns.topology.key_labels import (
+from topodns.cluster.findings import key_labels
+from topodns.cluster.findings.key_labels import (
     MAX_NEAREST,
     absent_keys,
     nearest_label,
@@ -16,6 +14,8 @@ from topodns.topology.key_labels import (
     partial_keys,
     shadowed_keys,
 )
+from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, KeySource, Policy
+from topodns.cluster.node_labels import NodeLabels
 
 REGION, RACK = "topology.kubernetes.io/region", "example.com/rack"
 EVERYWHERE = dict.fromkeys((REGION, ZONE_LABEL, HOSTNAME_LABEL), "x")

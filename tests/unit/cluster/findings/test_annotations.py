@@ -1,0 +1,104 @@
+"""The findings about annotations of Services and Pods."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from tests.support.model_builders import endpoint, endpoint_slice, service
+from tests.unit.cluster.findings.scene import SOURCES, findings, misannotated
+from topodns.cluster.annotations import SUPEREDGE, TOPOLOGY_KEYS, TTL, BadAnnotation
+from topodns.cluster.model import (
+    KeySource,
+    Service,
+)
+
+MISPLACED = "Service default/web: topology keys have no effect here: the Service is not headless"
+
+
+def test_a_wish_where_it_has_no_effect_is_reported() -> None:
+    web = service("web", cluster_ips=["10.96.0.1"], annotation="kubernetes.io/hostname")
+    assert findings(web) == [("misplaced", MISPLACED)]
+
+
+def test_two_annotations_with_keys_are_reported_with_the_one_that_wins() -> None:
+    both = service("db", annotation="none", openyurt="kubernetes.io/hostname")
+    [(kind, line)] = findings(both)
+    assert kind == "overridden"
+    assert line == (
+        "Service default/db: both topodns.io/topology-keys and openyurt.io/topologyKeys are set; "
+        "`annotation` is first in `keys`, and wins"
+    )
+
+
+UNKNOWN = "Service default/db: annotation 'topodns.io/topologykeys' is unknown and has no effect, "
+
+
+@pytest.mark.parametrize(
+    ("bad", "line"),
+    [
+        (BadAnnotation("topodns.io/topologykeys", TOPOLOGY_KEYS), f"{UNKNOWN}did you mean 'topodns.io/topology-keys'?"),
+        (
+            BadAnnotation("topodns.io/topologykeys", ""),
+            f"{UNKNOWN}expected 'topodns.io/topology-keys' or 'topodns.io/ttl'",
+        ),
+        (
+            BadAnnotation(TTL, TTL, "30"),
+            "Service default/db: annotation 'topodns.io/ttl': expected text, found 30: put it in quotes; "
+            "it has no effect",
+        ),
+        (
+            BadAnnotation(TOPOLOGY_KEYS, TOPOLOGY_KEYS, '["rack", "hall"]'),
+            'Service default/db: annotation \'topodns.io/topology-keys\': expected text, found ["rack", "hall"]: '
+            "write its items as one text, such as 'a,b'; it has no effect",
+        ),
+    ],
+)
+def test_an_annotation_that_has_no_effect_is_reported_with_the_one_that_is_meant(bad: BadAnnotation, line: str) -> None:
+    assert findings(service("db", bad=(bad,))) == [("annotation", line)]
+
+
+@pytest.mark.parametrize(
+    ("one", "sources", "text"),
+    [
+        (service("db", ttl="30"), SOURCES, "annotation 'topodns.io/ttl' has no effect without topology keys"),
+        (
+            service("db", superedge='["zone"]'),
+            SOURCES,
+            f"annotation {SUPEREDGE!r} has no effect: `superedge` is not in `keys` of the Corefile",
+        ),
+        (
+            service("db", annotation="zone"),
+            (KeySource.FIELD,),
+            f"annotation {TOPOLOGY_KEYS!r} has no effect: `annotation` is not in `keys` of the Corefile",
+        ),
+        (
+            service("db", openyurt="zone"),
+            SOURCES,
+            "annotation 'openyurt.io/topologyKeys' has no effect: expected kubernetes.io/hostname, "
+            "openyurt.io/nodepool or kubernetes.io/zone, found 'zone'",
+        ),
+    ],
+)
+def test_an_annotation_that_is_not_read_here_is_reported(one: Service, sources: Sequence[KeySource], text: str) -> None:
+    assert findings(one, sources=sources) == [("annotation", f"Service default/db: {text}")]
+
+
+def test_annotations_of_pods_are_reported_once_for_each_headless_service_of_theirs() -> None:
+    pods = [misannotated(f"db-{at}", f"10.0.0.{at}") for at in range(1, 4)]
+    slices = [endpoint_slice(name, *(endpoint(f"10.0.0.{at}", "n1") for at in range(1, 4))) for name in ("db", "web")]
+    web = service("web", cluster_ips=["10.96.0.1"])
+    effect = "its Pods have the annotation 'topodns.io/topology-keys', which has no effect on a Pod"
+    line = f"{effect}: put 'topodns.io/topology-keys' on the Service"
+    assert findings(service("db"), web, *slices, *pods) == [("annotation", f"Service default/db: {line}")]
+    assert findings(web, *slices, *pods) == [("annotation", f"Service default/web: {line}")]
+
+
+def test_annotations_of_pods_without_a_service_are_reported_once_for_a_namespace() -> None:
+    pods = [misannotated(f"db-{at}", f"10.0.0.{at}", "topology-keys") for at in range(1, 4)]
+    elsewhere = service("db", "shop"), endpoint_slice("db", endpoint("10.0.0.1", "n1"), namespace="shop")
+    [(kind, line)] = findings(*pods, *elsewhere)
+    assert kind == "annotation_of_pods"
+    assert line == (
+        "all Services: Pods of namespace 'default' that no Service has as endpoints have the annotation "
+        "'topology-keys', which has no effect on a Pod: put 'topodns.io/topology-keys' on a headless Service"
+    )

@@ -1,0 +1,71 @@
+"""All findings about the keys, annotations and objects of a cluster."""
+
+import pytest
+
+from tests.support.model_builders import endpoint, endpoint_slice, service, stateful_set
+from tests.unit.cluster.findings.scene import NODES, SOURCES, findings, misannotated
+from topodns.cluster.annotations import TOPOLOGY_KEYS, BadAnnotation
+from topodns.cluster.findings.of_cluster import policy_findings, service_findings
+from topodns.cluster.model import (
+    ZONE_LABEL,
+    ClusterObject,
+    Service,
+    StatefulSet,
+    Upserted,
+)
+from topodns.cluster.state import ClusterState
+from topodns.topology.keys import key_reader
+
+
+@pytest.mark.parametrize(
+    "objects",
+    [
+        pytest.param((), id="an empty cluster"),
+        pytest.param((service("db"), service("web", cluster_ips=["10.96.0.1"])), id="no wishes"),
+        pytest.param((service("db", annotation="kubernetes.io/hostname,*"),), id="a valid wish"),
+        pytest.param((service("db"), stateful_set("db", "db")), id="a governing Service without a wish"),
+        pytest.param((service("db", annotation="none"), stateful_set("db", "db")), id="one that wishes for nothing"),
+        pytest.param(
+            (service("db", annotation="kubernetes.io/hostname"), stateful_set("db", "db", "prod")),
+            id="a namesake that governs elsewhere",
+        ),
+        pytest.param(
+            (service("db", annotation="kubernetes.io/hostname"), stateful_set("db", "db-peers")),
+            id="a Service beside the governing one",
+        ),
+        pytest.param(
+            (service("web", cluster_ips=["10.96.0.1"], annotation="none"),), id="off where it is not headless"
+        ),
+        pytest.param(
+            (service("web", cluster_ips=["10.96.0.1"], field=("*",)),), id="kube-proxy's field where it works"
+        ),
+    ],
+)
+def test_there_is_nothing_to_say_about(objects: tuple[Service | StatefulSet, ...]) -> None:
+    assert findings(*objects) == []
+
+
+def test_all_findings_are_reported_at_once() -> None:
+    found = findings(
+        service("a", annotation="not a label key"),
+        service("db", annotation="kubernetes.io/hostname", ttl="soon"),
+        service("web", cluster_ips=["10.96.0.1"], annotation="kubernetes.io/hostname"),
+        stateful_set("db", "db"),
+    )
+    assert [kind for kind, _ in found] == ["governing", "invalid", "mended", "misplaced"]
+
+
+def test_the_findings_about_one_service_are_those_of_all_that_are_about_it() -> None:
+    bad = BadAnnotation("topodns.io/topologykeys", TOPOLOGY_KEYS)
+    db = service("db", annotation=f"zone,{ZONE_LABEL}", bad=(bad,))
+    other = service("other", annotation="no key!", bad=(bad,))
+    pod = misannotated("db-0", "10.0.0.1")
+    member = endpoint("10.0.0.1", "n1", hostname="db-0", pod="db-0")
+    state = ClusterState(frozenset(), key_reader(SOURCES))
+    objects: tuple[ClusterObject, ...] = (*NODES, db, other, pod, endpoint_slice("db", member))
+    for each in objects:
+        state.apply(Upserted(each), 0)
+    found = set(filter(None, service_findings(state, db.key, ignored=True)))
+    everything = filter(None, policy_findings(state, ignored=True))
+    assert found == {finding for finding in everything if finding.service == db.key}
+    assert sorted(finding.kind for finding in found) == ["annotation", "annotation", "governing", "ineffective"]

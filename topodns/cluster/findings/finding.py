@@ -1,0 +1,77 @@
+"""A finding: one problem of a Service or of the whole cluster, with its severity and its text."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+from topodns.cluster.model import ObjectKey
+
+CLUSTER: Final = ObjectKey("", "")
+"""In place of a Service, for findings about all of them."""
+
+MAX_NAMED: Final = 10  # Nodes, zones, endpoints or Pods that a finding names
+_SHOWN: Final = 5  # names in a text
+
+_PASSING: Final = frozenset(("no_namespace", "no_slice", "shared_address", "shared_pod_cidr", "unknown_node"))
+
+
+class Severity(StrEnum):
+    """The severity of a finding; members are in the order from the worst."""
+
+    ERROR = "error"  # clients get no endpoint, or the keys are not those that were meant
+    WARNING = "warning"  # one failure away from it, or most likely a mistake
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One problem of one Service's policy, or of the whole cluster (service CLUSTER). `kind` is one of
+
+    annotation: an annotation of the Service, or of its Pods, has no effect: its name is unknown, for example.
+    annotation_of_pods: the same of Pods that no Service has as endpoints.
+    invalid: the key list breaks a rule. mended: parts of the list are ignored, or topodns.io/ttl is ignored or clamped.
+    governing: the Service is a StatefulSet's governing one, so its members may not find each other. misplaced: the
+    Service has keys, but is not headless. overridden: two annotations are set, one of them wins.
+    no_namespace: the Service's namespace does not exist. no_slice: the Service has no EndpointSlice.
+    unknown_node: endpoints of the Service are on a Node that does not exist. shared_address, shared_pod_cidr: several
+    Nodes have it, so it locates no client.
+    uncovered: clients on some Nodes get no endpoint. empty: no endpoint is ready. single_point: an endpoint alone
+    serves clients on several Nodes. skew: an endpoint has far more clients than others. ineffective: a key that no Node
+    has, or that decides for no client. partial: a key that only some Nodes have. unlocated: clients that cannot be
+    located. no_nodes: no Node is known.
+    left_out: objects of the Service are left out (`cluster.left_out`), so its names are SERVFAIL.
+    left_out_of_namespace: the same of a namespace, without a Service.
+    """
+
+    service: ObjectKey
+    kind: str
+    text: str
+    severity: Severity = Severity.WARNING
+    nodes: int = 0  # Nodes whose clients it concerns
+    node_names: tuple[str, ...] = ()  # of them, at most MAX_NAMED
+    zones: tuple[str, ...] = ()  # those it concerns as a whole, at most MAX_NAMED
+    keys: tuple[str, ...] = ()  # topology keys that it concerns
+    endpoints: tuple[str, ...] = ()  # addresses, at most MAX_NAMED
+    family: int = 0  # 4 or 6 if it concerns one family of two
+    ratio: float = 0.0  # of a skew: the highest load over the mean
+
+    def __str__(self) -> str:
+        if self.service == CLUSTER:
+            return f"all Services: {self.text}"
+        return f"Service {self.service}: {self.text}"
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether several objects contradict each other, which a watch of each kind may bring about for a moment."""
+        return self.kind in _PASSING
+
+
+Findings = Iterator[Finding | None]
+"""In small steps; None is a step without a finding. The state may change between two steps."""
+
+
+def first_names(names: Sequence[str]) -> str:
+    """The first of these names as text: `a, b and 3 more`."""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"

@@ -1,0 +1,102 @@
+"""Findings about objects that do not fit together: Services without a namespace or EndpointSlices, endpoints on Nodes
+that do not exist, addresses that several Nodes have; and about objects that are left out.
+"""
+
+from collections.abc import Iterator, Sequence
+from ipaddress import ip_address
+from itertools import islice
+from typing import Final
+
+from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Severity, first_names
+from topodns.cluster.left_out import FURTHER
+from topodns.cluster.model import EndpointSlice, ObjectKey, Policy
+from topodns.cluster.slices import SliceOwner
+from topodns.cluster.state import ClusterState
+
+MAX_LEFT_OUT: Final = 100  # Services of which objects are left out; there is a finding for each namespace, too
+MAX_SHARED: Final = 100  # addresses, and pod CIDRs, that several Nodes have
+_TOO_MANY: Final = "the namespace has more octets than others, and all together too many"
+
+
+def object_findings(state: ClusterState) -> Findings:
+    """The findings about Services with keys whose other objects are missing, and about addresses of several Nodes.
+
+    None of a kind that is not known. The text of a finding does not change while endpoints come and go.
+    """
+    if not state.synced:
+        return
+    unknown: set[str] = set()
+    for key, policy in tuple(state.policies.items()):
+        yield from _missing_findings(state, key)
+        if isinstance(policy, Policy) and policy.labels and "Node" in state.known and state.nodes.by_name:
+            yield from _unknown_node_findings(state, key, unknown)
+        yield None
+    state.unknown_nodes.keep_only(unknown)
+    yield from _shared_findings(state)
+
+
+def _missing_findings(state: ClusterState, key: ObjectKey) -> Iterator[Finding]:
+    known = state.known
+    if "Namespace" in known and ("", key.namespace) not in state.namespaces:
+        yield Finding(key, "no_namespace", f"{no_namespace(key.namespace)}: its names are NXDOMAIN", Severity.ERROR)
+    if "EndpointSlice" in known and not state.slice_table.owned.counted(SliceOwner(key)):
+        yield Finding(key, "no_slice", f"it has {no_slice(key.name)}")
+
+
+def no_namespace(name: str) -> str:
+    """The clause about a namespace that does not exist."""
+    return f"no namespace {name!r}"
+
+
+def no_slice(service: str) -> str:
+    """The clause about the EndpointSlices that a Service of this name lacks."""
+    return f"no EndpointSlice, which would have the label kubernetes.io/service-name={service}"
+
+
+def _unknown_node_findings(state: ClusterState, key: ObjectKey, unknown: set[str]) -> Findings:
+    """The findings about the Nodes of ready endpoints; their names are added to `unknown`."""
+    names: set[str] = set()
+    for one in state.slice_table.owned.counted(SliceOwner(key)):
+        names.update(each.node_name for each in one.endpoints if each.ready)
+        yield None
+    missing = sorted(name for name in names if name and state.node(name) is None)[:MAX_NAMED]
+    unknown.update(missing)
+    for name in missing:
+        clause = yield from state.unknown_nodes.clause_steps(name)
+        yield Finding(key, "unknown_node", f"{clause}, which is the nodeName of ready endpoints")
+
+
+def _shared_findings(state: ClusterState) -> Iterator[Finding]:
+    for address, names in islice(state.nodes.all_sharing(), MAX_SHARED):
+        yield Finding(CLUSTER, "shared_address", shared_address(address, names))
+    for network, prefix_length, names in islice(state.nodes.all_sharing_pod_cidrs(), MAX_SHARED):
+        cidr = f"{ip_address(network)}/{prefix_length}"
+        text = f"several Nodes have the podCIDR {cidr}, so it is of none: {first_names(sorted(names))}"
+        yield Finding(CLUSTER, "shared_pod_cidr", text)
+
+
+def shared_address(address: bytes, names: Sequence[str]) -> str:
+    """The sentence about an address that all these Nodes have."""
+    return f"several Nodes have the address {ip_address(address)}, so it is of none: {first_names(sorted(names))}"
+
+
+def left_out_findings(state: ClusterState) -> Findings:
+    """The findings about objects that are left out, in steps: their namespaces, and the first Services among them.
+
+    Not about slices that do not count. The text of a finding does not change while objects come and go.
+    """
+    services: set[ObjectKey] = set()
+    namespaces: set[str] = set()
+    for kind, key in state.left_out_that_count():
+        yield None
+        if key.namespace not in namespaces:
+            namespaces.add(key.namespace)
+            text = f"objects of namespace {key.namespace!r} are left out: {_TOO_MANY}; its names are SERVFAIL"
+            yield Finding(CLUSTER, "left_out_of_namespace", text, Severity.ERROR)
+        one = state.held(kind, key)
+        service = ObjectKey(key.namespace, one.service_name) if isinstance(one, EndpointSlice) else key
+        if service.name in ("", FURTHER) or service in services or len(services) >= MAX_LEFT_OUT:
+            continue
+        services.add(service)
+        what = "EndpointSlices of it are" if kind == "EndpointSlice" else "it is"
+        yield Finding(service, "left_out", f"{what} left out: {_TOO_MANY}; its names are SERVFAIL", Severity.ERROR)

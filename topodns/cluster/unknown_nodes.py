@@ -1,0 +1,54 @@
+"""Names of Nodes that do not exist, as EndpointSlices may have them, and the known name that may be meant."""
+
+import re
+from collections.abc import Callable, Collection, Generator, Iterable
+from difflib import get_close_matches
+from itertools import islice
+from typing import Final
+
+MAX_SIMILAR: Final = 64  # unknown names for which a similar one is looked for, until `keep_only` forgets some
+_LONGEST_COMPARED: Final = 63  # characters; difflib is quadratic
+_COMPARED: Final = 20  # names compared in one step
+_LOOKED_AT: Final = 1000  # names whose digits are compared in one step
+_DIGITS: Final = re.compile("[0-9]+")
+
+
+class UnknownNodes:
+    """The clause about each unknown name; the similar name is looked for once, and kept."""
+
+    def __init__(self, known: Callable[[], Collection[str]]) -> None:
+        self._known = known
+        self._similar: dict[str, str] = {}
+
+    def clause_steps(self, name: str) -> Generator[None, None, str]:
+        """`there is no Node NAME (OTHER?)`, in steps; without OTHER if none is similar, or MAX_SIMILAR are kept.
+
+        The other one has the same digits: numbered Nodes come and go.
+        """
+        if name not in self._similar and len(self._similar) < MAX_SIMILAR:
+            self._similar[name] = yield from self._search_steps(name)
+        similar = self._similar.get(name, "")
+        return f"there is no Node {name}" + (f" ({similar}?)" if similar else "")
+
+    def keep_only(self, names: Collection[str]) -> None:
+        """Forget what is kept about other names than these."""
+        self._similar = {name: similar for name, similar in self._similar.items() if name in names}
+
+    def _search_steps(self, name: str) -> Generator[None, None, str]:
+        digits, candidates = _DIGITS.findall(name), []
+        for at, each in enumerate(self._known()):
+            if _DIGITS.findall(each) == digits:
+                candidates.append(each)
+            if at % _LOOKED_AT == _LOOKED_AT - 1:
+                yield
+        return (yield from similar_steps(name, candidates))
+
+
+def similar_steps(word: str, names: Iterable[str]) -> Generator[None, None, str]:
+    """The name most similar to `word`, "" if none is similar; in steps of some 0.5 ms."""
+    found: list[str] = []
+    rest = iter(names)
+    while some := list(islice(rest, _COMPARED)):
+        found += get_close_matches(word[:_LONGEST_COMPARED], some, n=1)
+        yield
+    return next(iter(get_close_matches(word[:_LONGEST_COMPARED], found, n=1)), "")
