@@ -4,6 +4,8 @@ the chart's ValidatingAdmissionPolicy, which has the same rules in CEL.
 
 from typing import Final, NamedTuple
 
+from topodns.cluster.model import ZONE_LABEL
+
 
 class Case(NamedTuple):
     """`problem`: the message about it, "" where it is valid; None where the two quote differently, but both refuse."""
@@ -12,13 +14,15 @@ class Case(NamedTuple):
     problem: str | None = ""
 
 
+_COMMA: Final = "a comma too many"
+_COMMAS: Final = "keys are separated by commas"
 _LONGEST_LABEL: Final = "a" * 63
 _LONGEST_PREFIX: Final = ".".join(["a" * 63, "b" * 63, "c" * 63, "d" * 61])  # 253
 _LONGEST_LIST: Final = [f"{_LONGEST_PREFIX}/{n:x}{'a' * 62}" for n in range(16)]
 
 
-def _no_key(found: str) -> str:
-    return f"expected a label key or *, found {repr(found) if found else 'nothing'}"
+def _no_key(found: str, advice: str = "") -> str:
+    return f"expected a label key or *, found {repr(found) if found else 'nothing'}{f' ({advice})' if advice else ''}"
 
 
 def _no_array(found: str) -> str:
@@ -61,14 +65,30 @@ ACCEPTED: Final = (
     "zone" + " " * 8188,
 )
 REFUSED: Final = (
-    Case("no such key", _no_key("no such key")),
-    Case("zone, no such key, a b", _no_key("no such key")),
-    Case("zone,", _no_key("")),
-    Case(",", _no_key("")),
-    Case("zone,,rack", _no_key("")),
+    Case("no such key!", _no_key("no such key!")),
+    Case("zone, no such key, a b", _no_key("no such key", _COMMAS)),
+    Case("zone rack", _no_key("zone rack", _COMMAS)),
+    Case(
+        "kubernetes.io/hostname; example.com/rack ;*", _no_key("kubernetes.io/hostname; example.com/rack ;*", _COMMAS)
+    ),
+    Case("zone;", _no_key("zone;", _COMMAS)),
+    Case(";zone", _no_key(";zone", _COMMAS)),
+    Case(";", _no_key(";")),
+    Case("zone\u2003rack", None),
+    Case("zone; a b!", _no_key("zone; a b!")),
+    Case("zone " * 17, _no_key("zone " * 16 + "...")),
+    Case("zone|rack", _no_key("zone|rack")),
+    Case("zone,", _no_key("", _COMMA)),
+    Case(",", _no_key("", _COMMA)),
+    Case("zone,,rack", _no_key("", _COMMA)),
+    Case("Kubernetes.io/Hostname", _no_key("Kubernetes.io/Hostname", "did you mean 'kubernetes.io/hostname'?")),
+    Case("TOPOLOGY.KUBERNETES.IO/ZONE,*", _no_key("TOPOLOGY.KUBERNETES.IO/ZONE", f"did you mean '{ZONE_LABEL}'?")),
+    Case("Example.com/Rack", _no_key("Example.com/Rack", "did you mean 'example.com/Rack'?")),
+    Case("Example.com/Rack/1", _no_key("Example.com/Rack/1")),
+    Case("\u212aubernetes.io/hostname", _no_key("\u212aubernetes.io/hostname")),
     Case("-zone", _no_key("-zone")),
     Case("zone-", _no_key("zone-")),
-    Case("Example.com/zone", _no_key("Example.com/zone")),
+    Case("Example.com/zone", _no_key("Example.com/zone", "did you mean 'example.com/zone'?")),
     Case("example..com/zone", _no_key("example..com/zone")),
     Case("example.com/", _no_key("example.com/")),
     Case("/zone", _no_key("/zone")),
@@ -103,6 +123,8 @@ REFUSED: Final = (
     Case("\u00a0[\u00a0]", None),
     Case('["no such key"]', _no_key("no such key")),
     Case('[""]', _no_key("")),
+    Case('["zone rack"]', _no_key("zone rack")),
+    Case('["Example.com/rack"]', _no_key("Example.com/rack", "did you mean 'example.com/rack'?")),
     Case('[" zone"]', _no_key(" zone")),
     Case('["zone", "a/b/c"]', _no_key("a/b/c")),
     Case('["zone\\n"]', None),

@@ -36,6 +36,7 @@ _TOO_LONG: Final = f"expected at most {MAX_KEYS_TEXT} characters"
 _SWITCHED_OFF: Final = ("none",)
 _OWN_DOMAIN: Final = "topodns.io/"
 _SHOWN_CHARACTERS: Final = 80  # of an annotation quoted in a message: an annotation may have 256 KiB
+_WELL_KNOWN: Final = (HOSTNAME_LABEL, ZONE_LABEL, "topology.kubernetes.io/region")
 _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -153,12 +154,13 @@ def _from_annotation(inputs: TopologyInputs) -> Policy | InvalidPolicy | None:
     if len(inputs.annotation) > MAX_KEYS_TEXT:
         return InvalidPolicy(KeySource.ANNOTATION, _TOO_LONG)
     text = inputs.annotation.strip()
-    keys = _json_strings(text) if text.startswith(("[", "{", '"')) else _comma_separated(text)
+    is_json = text.startswith(("[", "{", '"'))
+    keys = _json_strings(text) if is_json else _comma_separated(text)
     if keys is None:
         return InvalidPolicy(KeySource.ANNOTATION, f"expected a JSON array of strings, found {_shown(text)}")
     if keys in ((), _SWITCHED_OFF):
         return Policy((), KeySource.ANNOTATION)
-    return _validated(KeySource.ANNOTATION, keys)
+    return _validated(KeySource.ANNOTATION, keys, commas=not is_json)
 
 
 def _from_field(inputs: TopologyInputs) -> Policy | InvalidPolicy | None:
@@ -243,26 +245,39 @@ def _json_strings(text: str) -> tuple[str, ...] | None:
     return tuple(values)
 
 
-def _validated(source: KeySource, keys: tuple[str, ...]) -> Policy | InvalidPolicy:
-    problem = _problem(keys)
+def _validated(source: KeySource, keys: tuple[str, ...], commas: bool = False) -> Policy | InvalidPolicy:
+    """`commas`: the keys were separated by commas."""
+    problem = _problem(keys, commas)
     return InvalidPolicy(source, problem) if problem else _mended(source, keys)
 
 
-def _problem(keys: tuple[str, ...]) -> str | None:
+def _problem(keys: tuple[str, ...], commas: bool) -> str | None:
     """A message if the list, as written, has more than MAX_KEYS keys, else about its first invalid key; None: valid.
 
     These are rules of ValidateService in 1.17. `_mended` handles its other two, on `*` and on repeated keys.
     """
     if len(keys) > MAX_KEYS:
         return f"expected at most {MAX_KEYS} keys, found {len(keys)}"
-    return next(
-        (
-            f"expected a label key or *, found {_shown(key)}"
-            for key in keys
-            if not (key == ANY_KEY or is_label_key(key))
-        ),
-        None,
-    )
+    bad = next((key for key in keys if not _is_key(key)), None)
+    return f"expected a label key or *, found {_shown(bad)}{_advice(bad, commas)}" if bad is not None else None
+
+
+def _is_key(text: str) -> bool:
+    return text == ANY_KEY or is_label_key(text)
+
+
+def _advice(bad: str, commas: bool) -> str:
+    """What may be meant by a key that is none, in parentheses; "" for nothing. The chart's policy has the same rule."""
+    if len(bad) > _SHOWN_CHARACTERS:
+        return ""
+    if commas and not bad:
+        return " (a comma too many)"
+    words = bad.replace(";", " ").split()
+    if commas and words and all(map(_is_key, words)):
+        return " (keys are separated by commas)"
+    domain, slash, name = bad.partition("/")
+    meant = bad.lower() if bad.lower() in _WELL_KNOWN else f"{domain.lower()}{slash}{name}"
+    return f" (did you mean {meant!r}?)" if bad.isascii() and slash and _is_key(meant) else ""
 
 
 def _mended(source: KeySource, keys: tuple[str, ...]) -> Policy:

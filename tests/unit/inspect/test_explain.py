@@ -94,7 +94,7 @@ def test_a_policy_is_named_with_its_source_and_its_problem(served: Settings) -> 
     good, wrong = explained(served, "hard", node="one"), explained(served, "wrong", node="one")
     assert (good.source, good.keys, good.problem) == ("annotation", ("rack", "hall"), "")
     assert (wrong.source, wrong.keys) == ("annotation", ())
-    assert wrong.problem == "expected a label key or *, found 'not a key'"
+    assert wrong.problem == "expected a label key or *, found 'not a key' (keys are separated by commas)"
 
 
 def test_what_is_wrong_with_keys_and_annotations_is_there_in_the_words_of_the_log(directory: Path) -> None:
