@@ -22,6 +22,8 @@ NodeOf = Callable[[str], Node | None]  # the Node of this name
 _Members = Endpoint | list[Endpoint]  # one is stored without a list: of most Nodes a slice has one endpoint
 _Pairs = Iterable[tuple[str | None, Endpoint]]  # an endpoint with each of its values; None: it has no value
 
+_MAX_OUTSIDE: Final = 64  # groups of `Pool.outside` that are kept: by hostname there is one for each Node
+
 _address: Final = attrgetter("address")
 Identity = tuple[bytes, str, str, str]
 identity_of: Final[Callable[[Endpoint], Identity]] = attrgetter("address", "hostname", "pod_name", "other_target")
@@ -169,6 +171,8 @@ class Pool:
         self._indexes: list[_Index] = []
         self._by_label: dict[str, _Index] = {}
         self._by_host: dict[tuple[str, str], Group] = {}
+        self._by_presence: dict[str, Group] = {}
+        self._outside: dict[tuple[str, int], tuple[Group, Group]] = {}
 
     def matching(self, key: str, value: str) -> Group:
         """The endpoints on Nodes with label `key` of exactly `value`; in constant time after a first match.
@@ -207,6 +211,32 @@ class Pool:
             return labelled  # not cached: clients may be on any number of other Nodes
         joined = self._by_host[node_name, hostname] = self._joined(labelled, own)
         return joined
+
+    def outside(self, key: str, own: Group) -> Group:
+        """The endpoints on Nodes with label `key`, as of `matching`, without those of `own`, a group of this pool."""
+        labelled = self._labelled(key)
+        if not own.endpoints or not labelled.endpoints:
+            return labelled
+        known = self._outside.get((key, id(own)))
+        if known is not None:
+            return known[1]
+        members = set(map(id, own.endpoints))
+        found = group_of(endpoint for endpoint in labelled.endpoints if id(endpoint) not in members)
+        if len(self._outside) < _MAX_OUTSIDE:
+            self._outside[key, id(own)] = own, found  # with `own`, so that no other group gets its id()
+        return found
+
+    def _labelled(self, key: str) -> Group:
+        """The endpoints on Nodes with this label, whatever its value."""
+        known = self._by_presence.get(key)
+        if known is None:
+            if sum(self.counts(key).values()) == len(self.everyone.endpoints):
+                known = self.everyone
+            else:
+                pairs = ((label_of(self._node_of(one.node_name), one, key), one) for one in self.everyone.endpoints)
+                known = group_of(endpoint for value, endpoint in pairs if value is not None)
+            self._by_presence[key] = known
+        return known
 
     def hinted_for_node(self, node_name: str) -> Group | None:
         """The endpoints hinted for this Node; None if there are none, or if not every endpoint has a hint for Nodes."""

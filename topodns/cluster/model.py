@@ -19,6 +19,7 @@ T_co = TypeVar("T_co", covariant=True)
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
 ANY_KEY: Final = "*"  # as a topology key: all endpoints, wherever the client is; only the last key
+OTHER: Final = "!"  # in front of a topology key: endpoints on Nodes with another value than the client's Node
 
 Kind = Literal[
     "Namespace",
@@ -136,9 +137,17 @@ class KeySource(Enum):
     SUPEREDGE = "superedge"
 
 
+def label_name(key: str) -> str:
+    """The name of the label that a topology key other than `*` compares."""
+    return key.removeprefix(OTHER)
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Valid topology keys, in order of preference, `*` only last. Empty `keys` with source HINTS: follow the hints."""
+    """Valid topology keys, in order of preference, `*` only last. Empty `keys` with source HINTS: follow the hints.
+
+    A key is the name of a label of Nodes, or one with OTHER in front (anti-affinity).
+    """
 
     keys: tuple[str, ...]
     source: KeySource
@@ -150,7 +159,7 @@ class Policy:
     def labels(self) -> tuple[str, ...]:
         """All labels that `select` may compare for any client."""
         keys = (*self.keys, *(self.keys_if_unlabelled or ()))
-        return tuple(key for key in keys if key != ANY_KEY)
+        return tuple(dict.fromkeys(label_name(key) for key in keys if key != ANY_KEY))
 
     @property
     def is_empty(self) -> bool:

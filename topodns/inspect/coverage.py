@@ -29,6 +29,10 @@ from topodns.inspect.model import (
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.select import Location, Selection, UnknownClient, select
 
+MAX_OTHERS: Final = 500
+"""Endpoints of a Service beyond which a key `!kubernetes.io/hostname` counts them all for every client: without its own
+Node's for each one, time and memory would grow with their square.
+"""
 STEP: Final = 500  # endpoints indexed or counted in one step, about 0.5 ms
 SELECTIONS: Final = 25  # in one step
 FREED: Final = 250  # objects with all that they alone refer to, in one step
@@ -189,8 +193,11 @@ def _apart_steps(
     """The Nodes, by name, for which `select` goes by the name or the hostname and may find an endpoint by it."""
     names: set[str] = set()
     by_hints = isinstance(policy, Policy) and policy.source is KeySource.HINTS
+    by_name = isinstance(policy, Policy) and HOSTNAME_LABEL in (*policy.keys, *(policy.keys_if_unlabelled or ()))
     for pool in pools if by_hints or HOSTNAME_LABEL in labels else ():
         endpoints = pool.everyone.endpoints
+        if not (by_hints or by_name) and len(endpoints) > MAX_OTHERS:
+            continue
         for at in range(0, len(endpoints), STEP):
             some = endpoints[at : at + STEP]
             names.update(chain.from_iterable(map(_node_hints, some)) if by_hints else map(_node_name, some))

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from topodns.cluster.endpoints import Group, Identity, Pool, identity_of, label_of
-from topodns.cluster.model import ANY_KEY, Endpoint, InvalidPolicy, ObjectKey, Policy
+from topodns.cluster.model import ANY_KEY, OTHER, Endpoint, InvalidPolicy, ObjectKey, Policy, label_name
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Query
 from topodns.dns.rrtype import RRType
@@ -42,11 +42,11 @@ def tried_keys(cluster: Cluster, location: Location, selection: Selection | None
 
 def _value(location: Location, key: str) -> str | None:
     """The value that `topology.select.satisfying` compares for a client at this location."""
-    return label_of(location.node, Endpoint(b"", node_name=location.node_name), key)
+    return label_of(location.node, Endpoint(b"", node_name=location.node_name), label_name(key))
 
 
 def _absence(cluster: Cluster, node_name: str, key: str) -> str:
-    return unknown_node(cluster, node_name) or f"node {node_name} has no label {key}"
+    return unknown_node(cluster, node_name) or f"node {node_name} has no label {label_name(key)}"
 
 
 def verdict_steps(
@@ -102,9 +102,10 @@ class _Choice(NamedTuple):
     def verdict(self, kubernetes: KubernetesZone, endpoint: Endpoint, unknown: str) -> EndpointObject:
         """`unknown`: why the endpoint's Node is unknown; "" if it is known."""
         node = kubernetes.state.node(endpoint.node_name)
-        labels = {key: label_of(node, endpoint, key) for key in self.keys}
+        labels = {key: label_of(node, endpoint, label_name(key)) for key in self.keys}
         winner = next((key for key, some in self.by_key.items() if identity_of(endpoint) in some), "")
-        lacking = [f"node {endpoint.node_name} has no label {key}" for key, value in labels.items() if value is None]
+        names = dict.fromkeys(label_name(key) for key, value in labels.items() if value is None)
+        lacking = [f"node {endpoint.node_name} has no label {name}" for name in names]
         faults = [unknown] if unknown else lacking if winner in ("", ANY_KEY) else []
         return EndpointObject(
             address=str(ip_address(endpoint.address)),
@@ -121,12 +122,14 @@ class _Choice(NamedTuple):
         """`of_slice`: the values are copies in the endpoint's slice."""
         if winner:
             priority = f"priority {list(self.by_key).index(winner)}, " if self.reason is Reason.RANKED else ""
-            yield f"{priority}by {winner}" if winner == ANY_KEY else f"{priority}by {winner} = {labels[winner]}"
+            other = f", whose value is {labels[winner]}" if winner.startswith(OTHER) else f" = {labels.get(winner)}"
+            yield f"{priority}by {winner}{other if winner != ANY_KEY else ''}"
         elif self.reason is Reason.HINTED:
             yield _hints(endpoint)
         if winner in ("", ANY_KEY):
             source = ", by its EndpointSlice" if of_slice else ""
-            yield from (f"{key} = {value}{source}" for key, value in labels.items() if value is not None)
+            values = {label_name(key): value for key, value in labels.items() if value is not None}
+            yield from (f"{name} = {value}{source}" for name, value in values.items())
 
 
 def _choice(

@@ -148,7 +148,7 @@ def labels_in_use(state: ClusterState, labels: Mapping[str, str]) -> tuple[dict[
     name counts. Only the first MAX_SERVICES Services with keys count, and MAX_LISTS lists of theirs.
     """
     policies = islice(state.policies.values(), MAX_SERVICES)
-    lists = {policy.keys for policy in policies if isinstance(policy, Policy)}
+    lists = {policy.labels for policy in policies if isinstance(policy, Policy)}
     keys = {key for names in islice(lists, MAX_LISTS) for key in names}
     lacking = sorted(keys - labels.keys() - {HOSTNAME_LABEL, ANY_KEY})
     return {key: labels[key] for key in sorted(keys & labels.keys())}, tuple(lacking[:MAX_LACKING])

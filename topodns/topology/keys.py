@@ -25,6 +25,7 @@ from topodns.cluster.model import (
     Service,
     ServiceKeys,
     TopologyInputs,
+    label_name,
 )
 
 MAX_KEYS: Final = 16  # MaxServiceTopologyKeys of 1.17
@@ -247,37 +248,38 @@ def _json_strings(text: str) -> tuple[str, ...] | None:
 
 def _validated(source: KeySource, keys: tuple[str, ...], commas: bool = False) -> Policy | InvalidPolicy:
     """`commas`: the keys were separated by commas."""
-    problem = _problem(keys, commas)
+    problem = _problem(source, keys, commas)
     return InvalidPolicy(source, problem) if problem else _mended(source, keys)
 
 
-def _problem(keys: tuple[str, ...], commas: bool) -> str | None:
+def _problem(source: KeySource, keys: tuple[str, ...], commas: bool) -> str | None:
     """A message if the list, as written, has more than MAX_KEYS keys, else about its first invalid key; None: valid.
 
     These are rules of ValidateService in 1.17. `_mended` handles its other two, on `*` and on repeated keys.
     """
     if len(keys) > MAX_KEYS:
         return f"expected at most {MAX_KEYS} keys, found {len(keys)}"
-    bad = next((key for key in keys if not _is_key(key)), None)
-    return f"expected a label key or *, found {_shown(bad)}{_advice(bad, commas)}" if bad is not None else None
+    bad = next((key for key in keys if not _is_key(key, source)), None)
+    return f"expected a label key or *, found {_shown(bad)}{_advice(bad, source, commas)}" if bad is not None else None
 
 
-def _is_key(text: str) -> bool:
-    return text == ANY_KEY or is_label_key(text)
+def _is_key(text: str, source: KeySource) -> bool:
+    """Whether this is a key. One of anti-affinity can only be in topodns' own annotation."""
+    return text == ANY_KEY or is_label_key(label_name(text) if source is KeySource.ANNOTATION else text)
 
 
-def _advice(bad: str, commas: bool) -> str:
+def _advice(bad: str, source: KeySource, commas: bool) -> str:
     """What may be meant by a key that is none, in parentheses; "" for nothing. The chart's policy has the same rule."""
     if len(bad) > _SHOWN_CHARACTERS:
         return ""
     if commas and not bad:
         return " (a comma too many)"
     words = bad.replace(";", " ").split()
-    if commas and words and all(map(_is_key, words)):
+    if commas and words and all(_is_key(word, source) for word in words):
         return " (keys are separated by commas)"
     domain, slash, name = bad.partition("/")
     meant = bad.lower() if bad.lower() in _WELL_KNOWN else f"{domain.lower()}{slash}{name}"
-    return f" (did you mean {meant!r}?)" if bad.isascii() and slash and _is_key(meant) else ""
+    return f" (did you mean {meant!r}?)" if bad.isascii() and slash and _is_key(meant, source) else ""
 
 
 def _mended(source: KeySource, keys: tuple[str, ...]) -> Policy:

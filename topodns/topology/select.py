@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
-from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, InvalidPolicy, KeySource, Node, Policy
+from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, OTHER, InvalidPolicy, KeySource, Node, Policy, label_name
 from topodns.topology.hints import goes_by_zone, hinted
 
 
@@ -84,9 +84,9 @@ def select(
     """Select the endpoints of `pool` for a client at `location`.
 
     Keys are tried in order. The first key with at least one match wins and gives all its matches; matches of several
-    keys are never merged. A client whose Node has no labels (or no Node object) counts as unknown, except that
-    kubernetes.io/hostname has the Node's name as its value. UnknownClient.REFUSE selects as STRICT does; the caller
-    sends REFUSED.
+    keys are never merged. `!KEY` matches endpoints in another domain of KEY. A client whose Node has no labels (or no
+    Node object) counts as unknown, except that kubernetes.io/hostname has the Node's name as its value.
+    UnknownClient.REFUSE selects as STRICT does; the caller sends REFUSED.
     """
     if isinstance(policy, InvalidPolicy):
         return _select_invalid(pool, on_invalid)
@@ -123,7 +123,7 @@ def select_while_denied(
         return Selection(pool.everyone, Reason.NOT_PERMITTED)
     if nodes_denied and not policy.keys and pool.everyone.endpoints and goes_by_zone(pool, location.node_name):
         return Selection(pool.everyone, Reason.NOT_PERMITTED)
-    readable = tuple(takewhile(lambda key: key in (HOSTNAME_LABEL, ANY_KEY), policy.keys))
+    readable = tuple(takewhile(lambda key: label_name(key) in (HOSTNAME_LABEL, ANY_KEY), policy.keys))
     if not nodes_denied or readable == policy.keys:
         return select(pool, policy, location, unknown_client, on_invalid)
     tried: tuple[tuple[str, int], ...] = ()
@@ -140,7 +140,19 @@ def satisfying(pool: Pool, key: str, node_name: str, labels: Mapping[str, str]) 
     value = labels.get(key)
     if key == HOSTNAME_LABEL:
         return pool.same_host(node_name, node_name if value is None else value)
-    return EMPTY_GROUP if value is None else pool.matching(key, value)
+    if value is not None:
+        return pool.matching(key, value)
+    return _elsewhere(pool, label_name(key), node_name, labels) if key[0] == OTHER else EMPTY_GROUP
+
+
+def _elsewhere(pool: Pool, label: str, node_name: str, labels: Mapping[str, str]) -> Group:
+    """The endpoints on Nodes that have the label with another value than the client's Node, which must have it too.
+
+    Every Node has kubernetes.io/hostname: without the label its value is the Node's name.
+    """
+    if label != HOSTNAME_LABEL and label not in labels:
+        return EMPTY_GROUP
+    return pool.outside(label, satisfying(pool, label, node_name, labels))
 
 
 def _select_invalid(pool: Pool, on_invalid: OnInvalid) -> Selection:
@@ -167,7 +179,7 @@ def _select_by_keys(pool: Pool, policy: Policy, location: Location, unknown_clie
         tried = (*tried, (key, len(group.endpoints)))
         if group.endpoints:
             return Selection(group, _MATCHED, key, tried)
-    if labels or keys == (HOSTNAME_LABEL,):
+    if labels or all(label_name(key) == HOSTNAME_LABEL for key in keys):
         return Selection(EMPTY_GROUP, Reason.NO_MATCH, tried=tried)
     return _select_unlocated(pool, policy, unknown_client)._replace(tried=tried)
 

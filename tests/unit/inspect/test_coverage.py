@@ -40,7 +40,7 @@ SOME_ENDPOINTS = st.lists(
     max_size=8,
     unique_by=lambda each: each.address,
 ).map(tuple)
-KEYS = st.lists(st.sampled_from([H, Z, K, "x"]), min_size=1, max_size=4, unique=True)
+KEYS = st.lists(st.sampled_from([H, Z, K, "x", f"!{H}", f"!{Z}", f"!{K}"]), min_size=1, max_size=4, unique=True)
 POLICIES = st.one_of(
     st.none(),
     st.just(InvalidPolicy(KeySource.ANNOTATION, "wrong")),
@@ -182,3 +182,13 @@ def test_a_large_service_is_covered_in_steps(keys: tuple[str, ...]) -> None:
     steps = list(coverage_steps(view(*some, keys=keys), nodes, TopologySettings()))
     selections, endpoint_steps = (2000 // SELECTIONS if keys == (H,) else 0), 2000 // STEP
     assert len(steps) >= selections + 3 * endpoint_steps
+
+
+def test_beyond_a_number_of_endpoints_another_host_is_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client's own Node is one of many then, and time would grow with their square."""
+    nodes = {name: node(name, {H: name}) for name in NAMES}
+    endpoints = tuple(endpoint(f"10.0.0.{at}", node=name) for at, name in enumerate(NAMES))
+    service = view(*endpoints, keys=(f"!{H}",))
+    assert {len(each.answers[0].group.endpoints) for each in coverage(service, nodes).clients} == {4}
+    monkeypatch.setattr("topodns.inspect.coverage.MAX_OTHERS", 4)
+    assert len(coverage(service, nodes).clients) == 1

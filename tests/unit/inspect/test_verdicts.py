@@ -92,6 +92,15 @@ def test_each_ready_endpoint_has_its_verdict_with_the_labels_that_were_compared(
     ]
 
 
+def test_a_key_of_other_domains_shows_the_value_that_differs(directory: Path) -> None:
+    add(directory, "!rack", "{addresses: [10.1.1.1], nodeName: one}", "{addresses: [10.1.1.2], nodeName: two}")
+    found = explained(with_topology(directory), "mixed", node="one")
+    assert reasons(found) == [("10.1.1.1", False, "rack = 1"), ("10.1.1.2", True, "by !rack, whose value is 2")]
+    assert found.tried == ({"key": "!rack", "value": "1", "because": None, "matches": 1},)
+    (attempt,) = explained(with_topology(directory), "mixed", node="far").tried
+    assert (attempt["value"], attempt["because"]) == (None, "node far has no label rack")
+
+
 def test_a_node_without_the_label_is_named(directory: Path) -> None:
     assert reason(directory, "rack", "{addresses: [10.1.1.1], nodeName: far}") == "node far has no label rack"
 

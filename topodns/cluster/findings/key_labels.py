@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, ZONE_LABEL, Node, Policy
+from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, OTHER, ZONE_LABEL, Node, Policy, label_name
 from topodns.cluster.node_labels import NodeLabels
 
 _RANKS: Final[Mapping[str, int]] = {
@@ -22,15 +22,15 @@ _COMPARED: Final = 100  # characters of a label: difflib is quadratic
 
 
 def absent_keys(keys: Sequence[str], labels: NodeLabels) -> tuple[str, ...]:
-    """The keys that no Node has as a label."""
-    return tuple(key for key in keys if key != ANY_KEY and not labels.with_label(key))
+    """The keys whose label no Node has."""
+    return tuple(key for key in keys if key != ANY_KEY and not labels.with_label(label_name(key)))
 
 
 def partial_keys(policy: Policy, labels: NodeLabels) -> tuple[str, ...]:
-    """The keys that some Nodes have as a label, and others do not; none where the policy has other keys for those."""
+    """The labels of keys that some Nodes have, and others do not; none where the policy has other keys for those."""
     if policy.keys_if_unlabelled is not None:
         return ()
-    return tuple(key for key in policy.keys if key != ANY_KEY and 0 < labels.with_label(key) < labels.nodes)
+    return tuple(label for label in policy.labels if 0 < labels.with_label(label) < labels.nodes)
 
 
 def nodes_without(label: str, nodes: Iterable[Node]) -> list[str]:
@@ -44,12 +44,19 @@ def shadowed_keys(keys: Sequence[str], labels: NodeLabels) -> Iterator[tuple[str
     That is so where the domains of the later key lie within those of the earlier one, which all Nodes have.
     """
     for at, key in enumerate(keys):
-        earlier = (each for each in keys[:at] if _contains(each, key) and labels.with_label(each) == labels.nodes)
+        earlier = (each for each in keys[:at] if _contains(each, key) and _on_all(each, labels))
         if (before := next(earlier, None)) is not None:
             yield key, before
 
 
+def _on_all(key: str, labels: NodeLabels) -> bool:
+    return labels.with_label(label_name(key)) == labels.nodes
+
+
 def _contains(wider: str, key: str) -> bool:
+    """Whether the matches of a key are among those of another one, for a client whose Node has both labels."""
+    if key.startswith(OTHER) or wider.startswith(OTHER):  # what is in another zone is on another Node, too
+        return key.startswith(OTHER) and wider.startswith(OTHER) and _contains(label_name(key), label_name(wider))
     if key == HOSTNAME_LABEL:  # a Node alone has one value of any label
         return wider not in (ANY_KEY, HOSTNAME_LABEL)
     return 0 < _RANKS.get(wider, 0) < _RANKS.get(key, 0)

@@ -36,6 +36,8 @@ def test_keys_that_no_node_has_are_absent_and_those_that_some_have_partial() -> 
     labels = labels_of({**EVERYWHERE, RACK: "r1"}, EVERYWHERE)
     keys = (HOSTNAME_LABEL, RACK, "zone", ZONE_LABEL, "*")
     assert absent_keys(keys, labels) == ("zone",)
+    assert absent_keys(("!zone", f"!{RACK}"), labels) == ("!zone",)
+    assert partial_keys(policy(f"!{RACK}", RACK), labels) == (RACK,)
     assert partial_keys(policy(*keys), labels) == (RACK,)
     assert partial_keys(policy(RACK, otherwise=(HOSTNAME_LABEL,)), labels) == ()
 
@@ -57,6 +59,9 @@ def test_nodes_that_are_not_ready_may_lack_a_label_for_a_moment() -> None:
         ((REGION, ZONE_LABEL, HOSTNAME_LABEL), [(ZONE_LABEL, REGION), (HOSTNAME_LABEL, REGION)]),
         (("failure-domain.beta.kubernetes.io/region", ZONE_LABEL), []),  # no Node has the first
         ((HOSTNAME_LABEL, ZONE_LABEL, REGION, "*"), []),
+        ((ZONE_LABEL, f"!{ZONE_LABEL}"), []),
+        ((f"!{HOSTNAME_LABEL}", f"!{ZONE_LABEL}"), [(f"!{ZONE_LABEL}", f"!{HOSTNAME_LABEL}")]),
+        ((f"!{ZONE_LABEL}", f"!{HOSTNAME_LABEL}"), []),
         ((ZONE_LABEL, RACK), []),  # the zones of racks are not known
         ((RACK, HOSTNAME_LABEL), []),  # a Node without a rack still has a hostname
         ((HOSTNAME_LABEL, "*"), []),
