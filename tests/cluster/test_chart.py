@@ -99,7 +99,8 @@ def admission(cluster: Cluster) -> Iterator[Place]:
     policy = [each for each in rendered({}) if each["kind"].startswith("ValidatingAdmissionPolicy")]
     with cluster.namespace("admission") as place:
         here = {"matchLabels": {"kubernetes.io/metadata.name": place.name}}
-        policy[1]["spec"]["matchResources"] = {"namespaceSelector": here}
+        (denies,) = (each for each in policy if each["spec"].get("validationActions") == ["Deny"])
+        denies["spec"]["matchResources"] = {"namespaceSelector": here}
 
         def refused() -> bool:
             return not tried(place, headless("probe", "no such key")).ok
