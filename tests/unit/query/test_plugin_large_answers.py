@@ -35,8 +35,7 @@ from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.rewrite import response as amendments
 from topodns.plugins.rewrite.handler import Rewriter
-from topodns.plugins.rewrite.names import Rename
-from topodns.plugins.rewrite.response import rename_value
+from topodns.plugins.rewrite.response import Rename, rename_value
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.networks import NetworkList
 from topodns.query.plugin import ANY_SIZE, Client, Resolution

@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from topodns.dns.message import Ede, EdeCode, Edns, Option, Query, Response, RRset
-from topodns.dns.name import BadName
+from topodns.dns.name import BadName, name_text, name_wire, parse_name, wire_labels
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.wire_format import POINTER_RECORD_HEAD_SIZE
-from topodns.plugins.rewrite.names import Rename, renamed_wire
 from topodns.query.deferred import Deferred
 from topodns.query.plugin import ANY_SIZE, Answered, Client, Resolution, Scope, settled
+
+Rename = Callable[[str], str | None]
+"""Maps a name to its new name, both as text; None if it does not change."""
 
 LONGEST_BY_SHORTEST: Final = 15  # an SRV record has 2 + 10 + 6 octets and a target of 1 to 255
 
@@ -115,6 +117,13 @@ def rename_value(rtype: int, rdata: bytes, rename: Rename) -> bytes:
         end += 1 + rdata[end]
     end += 1
     return rdata[:start] + renamed_wire(rdata[start:end], rename) + rdata[end:]
+
+
+def renamed_wire(wire: bytes, rename: Rename) -> bytes:
+    """The new name of a wire-form name, in wire form; `wire` if it does not change. Raises BadName if it is invalid."""
+    text = name_text(wire_labels(wire))
+    renamed = rename(text)
+    return wire if renamed is None or renamed == text else name_wire(parse_name(renamed))
 
 
 @dataclass(frozen=True, slots=True)

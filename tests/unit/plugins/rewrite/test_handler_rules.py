@@ -10,8 +10,7 @@ from tests.support.rewrite_directives import Setup, asked, line, question, resol
 from topodns.dns.message import Edns, Flag, Query, Response
 from topodns.dns.name import BadName
 from topodns.dns.rrtype import Rcode
-from topodns.plugins.rewrite.handler import Rewriter
-from topodns.plugins.rewrite.rules import RewrittenQuery
+from topodns.plugins.rewrite.handler import Rewriter, RewrittenQuery
 from topodns.query.deferred import Outcome, pursue
 from topodns.query.plugin import Client, Dropped, Resolution, Scope
 
