@@ -16,13 +16,21 @@ from topodns.dns.rrtype import Rcode, RRClass, RRType, type_text
 from topodns.inspect.model import Steps
 from topodns.inspect.text import NAMED, named
 from topodns.kube.manifests.source import ManifestSource
-from topodns.plugins.kubernetes.answer import answer, name_of
+from topodns.plugins.kubernetes.answer import answer, name_of, question_of
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.kubernetes.handler import ClusterZone
-from topodns.plugins.kubernetes.parse import Fixed, NamespaceNode, PodName, ServiceName, ZonalName
-from topodns.plugins.kubernetes.pods import pod_address
-from topodns.plugins.kubernetes.question import Missing, NameOrAddress, ZoneQuestion, question_of
-from topodns.plugins.kubernetes.topology_filter import MISSES
+from topodns.plugins.kubernetes.headless import MISSES
+from topodns.plugins.kubernetes.other_names import pod_address
+from topodns.plugins.kubernetes.question import (
+    Fixed,
+    Missing,
+    NameOrAddress,
+    NamespaceNode,
+    PodName,
+    ServiceName,
+    ZonalName,
+    ZoneQuestion,
+)
 from topodns.plugins.kubernetes.zone import KubernetesZone, Origin
 from topodns.query.plugin import Client, Resolution
 from topodns.topology.client_locator import Method

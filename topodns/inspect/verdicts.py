@@ -18,10 +18,9 @@ from topodns.inspect.model import Steps
 from topodns.inspect.reasons import asked_name, unknown_node
 from topodns.inspect.text import named
 from topodns.plugins.kubernetes.clusters import Cluster
-from topodns.plugins.kubernetes.endpoints import FAMILIES, FAMILY_OF_TYPE, backends_of
-from topodns.plugins.kubernetes.parse import ServiceName, matching
-from topodns.plugins.kubernetes.services import pools_of
-from topodns.plugins.kubernetes.topology_filter import selection_of
+from topodns.plugins.kubernetes.endpoints import FAMILIES, FAMILY_OF_TYPE, backends_of, pools_of
+from topodns.plugins.kubernetes.headless import selection_of
+from topodns.plugins.kubernetes.question import ServiceName, matching
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.topology.ranking import rank_all, ranked
 from topodns.topology.select import Location, Reason, Selection

@@ -35,10 +35,10 @@ from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.dnsserver.packet_cache.variants import OF_OPTIONS, variants_of_soa
 from topodns.dnsserver.plain_question import HEADS, OPT_BEGIN, OPT_ENDS
-from topodns.plugins.kubernetes.answer import answer
-from topodns.plugins.kubernetes.parse import SchemaName, ServiceName, parse
-from topodns.plugins.kubernetes.question import Answer, ZoneQuestion, scope_and_facts
-from topodns.plugins.kubernetes.topology_filter import UNLOCATED_REASONS
+from topodns.plugins.kubernetes.answer import answer, parse
+from topodns.plugins.kubernetes.handler import scope_and_facts
+from topodns.plugins.kubernetes.headless import UNLOCATED_REASONS
+from topodns.plugins.kubernetes.question import Answer, SchemaName, ServiceName, ZoneQuestion
 from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.query.client_claim import MAX_NODE_NAME, read_claim
 from topodns.query.counters import BUCKET_OF_SIZE, TYPE_LABELS, Cell, QueryCounters, ReplyKind

@@ -20,9 +20,8 @@ from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact, namespace_fact, service_fact
 from topodns.dns.name import ROOT, Name, is_subdomain, name_wire
 from topodns.dns.rrtype import Rcode
-from topodns.plugins.kubernetes.namespaces import exposes
 from topodns.plugins.kubernetes.settings import KubernetesSettings
-from topodns.plugins.kubernetes.zone import Origins
+from topodns.plugins.kubernetes.zone import Origins, exposes
 from topodns.query.plugin import Client, Scope
 
 # Labels of endpoints: of a StatefulSet's Pods (`db-0`), and of those without a hostname (`10-0-0-7`, `fd00-10--a`).

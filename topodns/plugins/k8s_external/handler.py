@@ -22,20 +22,19 @@ from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.k8s_external import nameservers, services
 from topodns.plugins.k8s_external.settings import K8sExternal
 from topodns.plugins.k8s_external.zone import K8sExternalZone
-from topodns.plugins.kubernetes.namespaces import exposes, exposes_reverse
-from topodns.plugins.kubernetes.not_ready import confirmed
+from topodns.plugins.kubernetes.answer import question_of
+from topodns.plugins.kubernetes.handler import resolution_of
+from topodns.plugins.kubernetes.other_names import pointers
 from topodns.plugins.kubernetes.question import (
     NAME_ERRORS,
     NO_DATA,
     Answer,
     Missing,
     ZoneQuestion,
-    question_of,
-    resolution_of,
+    confirmed,
 )
-from topodns.plugins.kubernetes.reverse import pointers
 from topodns.plugins.kubernetes.settings import KubernetesSettings
-from topodns.plugins.kubernetes.zone import KubernetesZone, Origins
+from topodns.plugins.kubernetes.zone import KubernetesZone, Origins, exposes, exposes_reverse
 from topodns.query.cname import Chase, follow_each
 from topodns.query.plugin import Answered, Client, FellThrough, Resolution, Scope
 

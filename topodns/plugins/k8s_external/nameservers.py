@@ -8,7 +8,7 @@ from topodns.dns.rrtype import RRType
 from topodns.dns.soa import MAILBOX, soa_rrset
 from topodns.plugins.k8s_external.services import addresses_of
 from topodns.plugins.k8s_external.zone import K8sExternalZone
-from topodns.plugins.kubernetes.nameservers import services_behind
+from topodns.plugins.kubernetes.other_names import services_behind
 from topodns.plugins.kubernetes.question import NAME_ERRORS, NO_DATA, Answer, Facts, Missing, ZoneQuestion
 from topodns.plugins.kubernetes.records import address_type, glue
 

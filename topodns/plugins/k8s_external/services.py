@@ -11,10 +11,16 @@ from topodns.dns.rrtype import ADDRESS_TYPES, RRType
 from topodns.plugins.k8s_external.zone import K8sExternalZone
 from topodns.plugins.kubernetes import aliases
 from topodns.plugins.kubernetes.endpoints import FAMILIES, backends_of
-from topodns.plugins.kubernetes.external_name import target_of
-from topodns.plugins.kubernetes.not_ready import LEFT_OUT, lacks_objects
-from topodns.plugins.kubernetes.parse import ServiceName, matching
-from topodns.plugins.kubernetes.question import NAME_ERRORS, NO_DATA, Answer, Missing, ZoneQuestion
+from topodns.plugins.kubernetes.question import (
+    LEFT_OUT,
+    NAME_ERRORS,
+    NO_DATA,
+    Answer,
+    Missing,
+    ServiceName,
+    ZoneQuestion,
+    matching,
+)
 from topodns.plugins.kubernetes.records import (
     GroupOffer,
     address_type,
@@ -22,6 +28,7 @@ from topodns.plugins.kubernetes.records import (
     service_srv_records,
     srv_answer,
 )
+from topodns.plugins.kubernetes.zone import lacks_objects
 
 _NO_NAME: Final = NAME_ERRORS[Missing.NAME]
 
@@ -65,7 +72,7 @@ def _is_headless(external: K8sExternalZone, service: Service, name: ServiceName)
 def _of_service(external: K8sExternalZone, service: Service, name: ServiceName, question: ZoneQuestion) -> Answer:
     qtype, ttl = question.qtype, external.settings.ttl
     ports = matching(service.ports, name)
-    hosts = [target for text in service.external_hostnames if (target := target_of(text)) is not None]
+    hosts = [target for text in service.external_hostnames if (target := aliases.target_of(text)) is not None]
     if (_is_of_port(name) and not ports) or not (service.external_ips or hosts):
         return NO_DATA if _is_above_endpoints(external, service, name) else _NO_NAME
     if qtype == RRType.SRV:

@@ -1,25 +1,69 @@
-"""Endpoints of slices of addressType FQDN: CNAME records to their host names, as in CoreDNS.
+"""Services and endpoints that are host names: CNAME records to them.
 
-Kubernetes gives such slices no meaning in DNS. As with ExternalName Services, topology keys never filter them, and SRV
+A Service of type ExternalName has a CNAME record and, for A and AAAA queries, the records of its target.
+`plugins.kubernetes.handler` follows a target under the origin, `query.cname` any other.
+
+Endpoints of slices of addressType FQDN have CNAME records to their host names, as in CoreDNS. Kubernetes gives such
+slices no meaning in DNS. As with ExternalName Services, topology keys never filter them, and SRV
 answers do not have them. Besides addresses and other aliases of the same name CoreDNS gives all their CNAME records;
 so does topodns, for at most 16 host names, each of which may cost a query to an upstream. Of a name that a CNAME led to
 only the first one is followed: Services that are aliases of each other would make a tree.
 """
 
 from collections.abc import Iterator, Sequence
+from ipaddress import ip_address
 from typing import Final
 
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoint_names import alias_label
 from topodns.cluster.model import Alias
-from topodns.dns.name import Name, is_subdomain, name_wire
+from topodns.dns.name import BadName, Name, is_subdomain, name_wire, parse_name
 from topodns.dns.rrtype import ADDRESS_TYPES, Rcode, RRType
-from topodns.plugins.kubernetes.external_name import target_of
-from topodns.plugins.kubernetes.parse import ServiceName, ZonalName, matching
-from topodns.plugins.kubernetes.question import Answer
+from topodns.plugins.kubernetes.question import (
+    NAME_ERRORS,
+    NO_DATA,
+    Answer,
+    Missing,
+    ServiceName,
+    ZonalName,
+    ZoneQuestion,
+    matching,
+)
 from topodns.query.cname import MAX_TARGETS
 
 _ANSWERED: Final = frozenset({Rcode.NOERROR, Rcode.NXDOMAIN})
+
+
+def answer_alias(external_name: str, question: ZoneQuestion, ttl: int) -> Answer:
+    """The CNAME to `external_name`; for A and AAAA to be followed; NODATA for other types.
+
+    NODATA also for A and AAAA if the target is at or below the queried name. NXDOMAIN if `external_name` is an address
+    or not a name.
+    """
+    target = target_of(external_name)
+    if target is None:
+        return NAME_ERRORS[Missing.EXTERNAL_NAME]
+    if question.qtype == RRType.CNAME:
+        return Answer(rdatas=(name_wire(target),), ttl=ttl)
+    if question.qtype not in ADDRESS_TYPES or is_subdomain(target, question.qname):
+        return NO_DATA
+    return Answer(targets=(target,))
+
+
+def target_of(external_name: str) -> Name | None:
+    """The name in a Service's externalName; None for an address, an empty or a malformed one."""
+    try:
+        ip_address(external_name)
+    except ValueError:
+        return _parsed(external_name)
+    return None
+
+
+def _parsed(text: str) -> Name | None:
+    try:
+        return parse_name(text) or None
+    except BadName:
+        return None
 
 
 def targets_of(backends: Backends, name: ServiceName | ZonalName, pod_names: bool) -> list[Name]:

@@ -1,7 +1,4 @@
-"""Names of single endpoints, `<hostname or dashed address>.<service>.<namespace>.svc`, and SRV records with them.
-
-Topology filters the answer to a query for such a name only with `filter_hostnames`: the client has chosen already.
-"""
+"""Endpoints of a Service: those that a name may mean, by family and port, and their names in SRV records."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
@@ -12,10 +9,8 @@ from topodns.cluster.endpoints import Group, Pool
 from topodns.cluster.model import Endpoint, EndpointPort, ObjectKey, Service
 from topodns.dns.name import label_wire
 from topodns.dns.rrtype import RRType
-from topodns.plugins.kubernetes.parse import ServiceName, ZonalName
-from topodns.plugins.kubernetes.question import NAME_ERRORS, Answer, Missing, ZoneQuestion
-from topodns.plugins.kubernetes.records import GroupOffer, endpoint_srv_records
-from topodns.plugins.kubernetes.topology_filter import decide
+from topodns.plugins.kubernetes.question import ServiceName, ZonalName, ZoneQuestion
+from topodns.plugins.kubernetes.records import GroupOffer
 from topodns.plugins.kubernetes.zone import KubernetesZone
 
 FAMILIES: Final = (4, 6)
@@ -28,35 +23,6 @@ NO_BACKENDS: Final = Backends((), lambda _: None, False)
 def backends_of(kubernetes: KubernetesZone, service: Service) -> Backends:
     """The Service's endpoints; none with the option `noendpoints`."""
     return NO_BACKENDS if kubernetes.settings.noendpoints else kubernetes.state.backends(service.key, service.imported)
-
-
-def answer_named(kubernetes: KubernetesZone, name: ServiceName, service: Service, question: ZoneQuestion) -> Answer:
-    """Records of an endpoint's name, also of a Service with ClusterIPs; NXDOMAIN if no ready endpoint has the name.
-
-    With `filter_hostnames` the topology policy of a headless Service filters its endpoint names as well.
-    """
-    backends = backends_below(kubernetes, service, name)
-    groups = backends.named(name.endpoint)
-    if not groups:
-        return NAME_ERRORS[Missing.ENDPOINT]
-    filters = kubernetes.topology is not None and kubernetes.topology.filter_hostnames and service.headless
-    key = service.key if filters and not service.imported else None
-    pools = {family: backends.pool_for_name(family, name.endpoint) for family in groups}
-    family = FAMILY_OF_TYPE.get(question.qtype)
-    of_type = pools.values() if question.qtype == RRType.SRV else [pools[family]] if family in pools else ()
-    decision = decide(kubernetes, key, question, of_type, pools.values)
-    if decision.objection is not None:
-        return decision.objection
-    if question.qtype != RRType.SRV:
-        return decision.answer(decision.group.addresses if decision.group.endpoints else ())
-    suffix = _suffix(service, next(iter(backends.cluster_ids), ""), question)
-    chosen = {family: decision.of(pool) for family, pool in pools.items()}
-    offers = (
-        GroupOffer(backends.exposing(family, port, group), port.number, suffix)
-        for port in backends.ports
-        for family, group in chosen.items()
-    )
-    return decision.srv_answer(endpoint_srv_records(offers, kubernetes.labels, decision.ttl, question.limit))
 
 
 def backends_below(kubernetes: KubernetesZone, service: Service, name: ServiceName | ZonalName) -> Backends:
@@ -77,7 +43,7 @@ def lots(
         yield backends, service_wire(service, question)
         return
     for each in backends.cluster_ids:
-        yield _of_cluster(kubernetes, service, each), _suffix(service, each, question)
+        yield _of_cluster(kubernetes, service, each), suffix_of(service, each, question)
 
 
 def offers_of(
@@ -90,6 +56,21 @@ def offers_of(
             group = pick(backends.pool_for_port(family, port))
             if group.endpoints:
                 yield GroupOffer(group, port.number, suffix)
+
+
+def pools_of(backends: Backends, families: Iterable[int], ports: Iterable[EndpointPort] | None) -> Iterator[Pool]:
+    """The endpoints of these families, for each of these ports; with None, all of a family as one pool."""
+    if ports is None:
+        for family in families:
+            yield backends.pools[family]
+        return
+    for port in ports:
+        for family in families:
+            yield backends.pool_for_port(family, port)
+
+
+def any_ready(backends: Backends, ports: Iterable[EndpointPort]) -> bool:
+    return any(pool.everyone.endpoints for pool in pools_of(backends, FAMILIES, ports))
 
 
 def members(kubernetes: KubernetesZone, service: Service, question: ZoneQuestion) -> list[tuple[bytes, bytes]]:
@@ -120,6 +101,6 @@ def _of_cluster(kubernetes: KubernetesZone, service: Service, cluster: str) -> B
     return kubernetes.state.cluster_backends(service.key, cluster.lower())
 
 
-def _suffix(service: Service, cluster: str, question: ZoneQuestion) -> bytes:
+def suffix_of(service: Service, cluster: str, question: ZoneQuestion) -> bytes:
     own = service_wire(service, question)
     return b"".join(map(label_wire, cluster.split("."))) + own if cluster else own

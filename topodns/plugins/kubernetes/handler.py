@@ -7,14 +7,24 @@ other server is queried for a name that may be in the cluster.
 from typing import Final, NamedTuple
 
 from topodns.cluster.model import ObjectKey
-from topodns.dns.message import Edns, Query, Response, RRset
+from topodns.dependency import namespace_fact, node_fact, service_fact
+from topodns.dns.message import Edns, Flag, Query, Response, RRset
 from topodns.dns.name import Name, is_below_any, is_subdomain, name_wire
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.soa import soa_rrset
-from topodns.plugins.kubernetes.answer import answer, name_of
-from topodns.plugins.kubernetes.parse import ServiceName
-from topodns.plugins.kubernetes.question import PLUGIN, Answer, NameOrAddress, ZoneQuestion, question_of, resolution_of
-from topodns.plugins.kubernetes.topology_filter import MISSES, UNLOCATED_REASONS
+from topodns.plugins.kubernetes.answer import answer_query
+from topodns.plugins.kubernetes.headless import MISSES, UNLOCATED_REASONS
+from topodns.plugins.kubernetes.question import (
+    Answer,
+    Facts,
+    Fixed,
+    Missing,
+    NameOrAddress,
+    NamespaceNode,
+    PodName,
+    ServiceName,
+    ZoneQuestion,
+)
 from topodns.plugins.kubernetes.zone import KubernetesZone, Origin
 from topodns.query.client_claim import ecs_reply, read_claim
 from topodns.query.cname import follow_each, owned
@@ -24,6 +34,9 @@ from topodns.query.plugin import Answered, Client, FellThrough, Resolution, Scop
 MAX_MISS_TTL: Final = 5  # seconds that a topology miss may be cached: a Pod on the client's Node may start any moment
 
 _MAX_CNAMES: Final = 11  # followed in a row, as CoreDNS: its limit of 10 does not count the last one
+
+
+PLUGIN: Final = "kubernetes"
 
 
 class ClusterZone:
@@ -117,9 +130,8 @@ def _respond(asked: _Asked) -> Resolution:
     kubernetes, query, client, origin, _ = asked
     if query.qtype == RRType.SOA:
         return _apex_soa(asked)
-    question = question_of(query, client, origin)
-    name = name_of(kubernetes, question)
-    resolution = _resolution(kubernetes, name, question, answer(kubernetes, name, question))
+    name, question, found = answer_query(kubernetes, query, client, origin)
+    resolution = _resolution(kubernetes, name, question, found)
     if asked.seen or client.depth:
         resolution.chase = resolution.chase[:1]  # of an alias that an alias led to: all of each would be 16 ^ 11 names
     for target in resolution.chase:
@@ -148,6 +160,46 @@ def _resolution(kubernetes: KubernetesZone, name: NameOrAddress, question: ZoneQ
         if reason in MISSES:
             resolution.missed = kubernetes.limiters.service(ObjectKey(name.namespace, name.service))
     return resolution
+
+
+def scope_and_facts(answer: Answer, name: NameOrAddress) -> tuple[Scope, Facts]:
+    """(The clients that get the same answer to this name, all dependencies of the answer)."""
+    facts = answer.facts
+    if name is not None and not isinstance(name, (bytes, Fixed)):
+        namespace = namespace_fact(name.namespace)
+        if isinstance(name, (PodName, NamespaceNode)) or answer.missing is Missing.NAMESPACE:
+            facts = (namespace, *facts)
+        else:
+            facts = (namespace, service_fact(name.namespace, name.service), *facts)
+    location = answer.location
+    if location is None:
+        return Scope.EVERYONE, facts
+    if location.node_name:
+        facts = (*facts, node_fact(location.node_name))
+    # A claim that is not trusted counts as well: the same octets from another source may be trusted.
+    return Scope.CLIENT if answer.claimed else Scope.NODE, facts
+
+
+def resolution_of(answer: Answer, qtype: int, cname_ttl: int, name: NameOrAddress = None) -> Resolution:
+    """The resolution of the answer to this name with its records of this type.
+
+    `cname_ttl`: seconds, of the CNAME records to its targets.
+    """
+    rcode, rdatas, ttl, additional, targets, selection, location, _, ede, _, _ = answer
+    records: tuple[RRset, ...] = (RRset(b"", qtype, ttl, rdatas),) if rdatas else ()
+    if targets:
+        records += (RRset(b"", RRType.CNAME, cname_ttl, tuple(map(name_wire, targets))),)
+    response = Response(rcode, records, (), additional, 0 if rcode == Rcode.REFUSED else Flag.AA, ede=ede)
+    scope, facts = scope_and_facts(answer, name)
+    return Resolution(
+        response=response,
+        plugin=PLUGIN,
+        scope=scope,
+        facts=facts,
+        selection=selection,
+        location=location,
+        chase=targets,
+    )
 
 
 def _follow_inside(asked: _Asked, target: Name, alias: Resolution) -> Resolution:

@@ -1,27 +1,84 @@
 """A question about names of a cluster, and its answer, as values: every rule of this folder takes the one and gives the
 other.
 
-`plugins.kubernetes.handler` makes the question of a query, and a `Resolution` of the answer, which plugins above may
-change; `dnsserver.fast_kubernetes` makes the question of octets, and octets of the answer.
+`plugins.kubernetes.answer` makes the question of a query, `plugins.kubernetes.handler` a `Resolution` of the answer,
+which plugins above may change; `dnsserver.fast_kubernetes` makes the question of octets, and octets of the answer.
+
+An answer may be SERVFAIL with the extended error Not Ready (RFC 8914 section 4.15), in place of one that may be wrong.
+While the watches are incomplete or denied, the objects that are not known may exist: NXDOMAIN would be cached by
+clients, and may be false. The same goes for names of Services of which objects are left out (`cluster.left_out`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import Enum, auto
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
-from topodns.dependency import Fact, namespace_fact, node_fact, service_fact
-from topodns.dns.message import Ede, Edns, Flag, Query, Response, RRset
-from topodns.dns.name import Name, name_wire
-from topodns.dns.rrtype import Rcode, RRType
-from topodns.plugins.kubernetes.parse import Fixed, NamespaceNode, PodName, SchemaName
+from topodns.cluster.model import EndpointPort, ServicePort
+from topodns.dependency import Fact
+from topodns.dns.message import Ede, EdeCode, Edns, RRset
+from topodns.dns.name import Name
+from topodns.dns.rrtype import Rcode
 from topodns.plugins.kubernetes.zone import Origin
-from topodns.query.plugin import Client, Resolution, Scope
 from topodns.topology.claim_trust import Claim
 from topodns.topology.select import Location, Selection
 
-PLUGIN: Final = "kubernetes"
-
 Facts = tuple[Fact, ...]
+
+SCHEMA_VERSION: Final = "1.1.0"
+SERVICE_LABELS: Final = 3  # <service>.<namespace>.svc
+
+_Port = TypeVar("_Port", ServicePort, EndpointPort)
+
+
+class Fixed(Enum):
+    """Names that exist under every origin, in any cluster."""
+
+    APEX = "apex"
+    DNS = "dns"  # an empty non-terminal, above ns.dns
+    NS_DNS = "ns.dns"  # the primary server in the SOA
+    DNS_VERSION = "dns-version"
+    SVC = "svc"
+    POD = "pod"
+
+
+class NamespaceNode(NamedTuple):
+    """`<namespace>.svc` or `<namespace>.pod`: holds no records, exists with its namespace."""
+
+    namespace: str
+    pods: bool
+
+
+class ServiceName(NamedTuple):
+    """A Service, or a name below it: an endpoint, a port with its protocol, an endpoint of one cluster.
+
+    `port` and `protocol` are without their underscores; "" matches any. A `cluster` of several labels has dots.
+    """
+
+    namespace: str
+    service: str
+    endpoint: str = ""
+    port: str = ""
+    protocol: str = ""
+    cluster: str = ""
+
+
+class ZonalName(NamedTuple):
+    """`<topology zone>.pin|prefer._zone.<service>.<namespace>.svc` (CoreDNS 1.14.7, option `zonal`)."""
+
+    namespace: str
+    service: str
+    topology_zone: str  # may span labels, since a label value may hold dots; lower-case
+    prefer: bool  # without endpoints in the topology zone: True is all endpoints, False is NODATA
+
+
+class PodName(NamedTuple):
+    """`<dashed address>.<namespace>.pod`; up to two labels in front of it are ignored, as in CoreDNS."""
+
+    namespace: str
+    label: str
+
+
+SchemaName = Fixed | NamespaceNode | ServiceName | ZonalName | PodName
 
 NameOrAddress = SchemaName | bytes | None
 """A name of the schema, or the packed address of a reverse name; None: neither."""
@@ -82,57 +139,25 @@ NO_DATA: Final = Answer()
 NAME_ERRORS: Final[Mapping[Missing, Answer]] = {each: Answer(Rcode.NXDOMAIN, missing=each) for each in Missing}
 
 
-def scope_and_facts(answer: Answer, name: NameOrAddress) -> tuple[Scope, Facts]:
-    """(The clients that get the same answer to this name, all dependencies of the answer)."""
-    facts = answer.facts
-    if name is not None and not isinstance(name, (bytes, Fixed)):
-        namespace = namespace_fact(name.namespace)
-        if isinstance(name, (PodName, NamespaceNode)) or answer.missing is Missing.NAMESPACE:
-            facts = (namespace, *facts)
-        else:
-            facts = (namespace, service_fact(name.namespace, name.service), *facts)
-    location = answer.location
-    if location is None:
-        return Scope.EVERYONE, facts
-    if location.node_name:
-        facts = (*facts, node_fact(location.node_name))
-    # A claim that is not trusted counts as well: the same octets from another source may be trusted.
-    return Scope.CLIENT if answer.claimed else Scope.NODE, facts
+def matching(ports: Iterable[_Port], name: ServiceName) -> list[_Port]:
+    """The ports that the name selects; case is ignored, because the name is lower-case."""
+    return [
+        port
+        for port in ports
+        if (not name.port or port.name.lower() == name.port)
+        and (not name.protocol or port.protocol.lower() == name.protocol)
+    ]
 
 
-def resolution_of(answer: Answer, qtype: int, cname_ttl: int, name: NameOrAddress = None) -> Resolution:
-    """The resolution of the answer to this name with its records of this type.
+_INCOMPLETE: Final = Ede(EdeCode.NOT_READY, "the state of the cluster is not complete yet")
+_LEFT_OUT: Final = Ede(EdeCode.NOT_READY, "objects of this namespace are left out: it has too many or too large ones")
 
-    `cname_ttl`: seconds, of the CNAME records to its targets.
-    """
-    rcode, rdatas, ttl, additional, targets, selection, location, _, ede, _, _ = answer
-    records: tuple[RRset, ...] = (RRset(b"", qtype, ttl, rdatas),) if rdatas else ()
-    if targets:
-        records += (RRset(b"", RRType.CNAME, cname_ttl, tuple(map(name_wire, targets))),)
-    response = Response(rcode, records, (), additional, 0 if rcode == Rcode.REFUSED else Flag.AA, ede=ede)
-    scope, facts = scope_and_facts(answer, name)
-    return Resolution(
-        response=response,
-        plugin=PLUGIN,
-        scope=scope,
-        facts=facts,
-        selection=selection,
-        location=location,
-        chase=targets,
-    )
+NOT_READY: Final = Answer(Rcode.SERVFAIL, ede=_INCOMPLETE)  # the watches are incomplete or denied
+LEFT_OUT: Final = Answer(Rcode.SERVFAIL, ede=_LEFT_OUT)  # objects of the name's namespace are left out
 
 
-def question_of(query: Query, client: Client, origin: Origin) -> ZoneQuestion:
-    """The query relative to `origin`, which its qname is at or below."""
-    # Labels have the same length in any spelling, so the origin has the same number of octets at the end of the name.
-    origin_wire = query.spelling[-len(origin.wire) :]
-    labels = query.qname[: len(query.qname) - len(origin.name)]
-    return ZoneQuestion(
-        labels=labels,
-        qtype=query.qtype,
-        address=client.address,
-        limit=client.limit,
-        origin=origin,
-        origin_wire=origin_wire,
-        edns=query.edns,
-    )
+def confirmed(answer: Answer) -> Answer:
+    """The answer while the state is incomplete: SERVFAIL instead of NXDOMAIN, with the same dependencies."""
+    if answer.rcode != Rcode.NXDOMAIN:
+        return answer
+    return NOT_READY._replace(missing=answer.missing, facts=answer.facts)

@@ -1,4 +1,4 @@
-"""The `kubernetes` directive of a server block as one value, and its origins.
+"""The `kubernetes` directive of a server block as one value, its origins, and the namespaces that it exposes.
 
 The functions of this folder get the value `KubernetesZone`, so that nothing is made or joined for a query.
 """
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from topodns.cluster.model import Kind, ObjectKey
 from topodns.cluster.state import ClusterState
 from topodns.dns.name import Name, is_below_any, is_reverse, name_wire
 from topodns.plugins.kubernetes.label_cache import KeptLabels
@@ -86,3 +87,29 @@ class KubernetesZone:
 
 def _origin(name: Name, multicluster: Sequence[Name]) -> Origin:
     return Origin(name, name_wire(name), is_reverse(name), is_below_any(name, multicluster))
+
+
+def exposes(settings: KubernetesSettings, state: ClusterState, namespace: str) -> bool:
+    """Whether names in this namespace exist: it is listed (if any are), its object exists and its labels match."""
+    if settings.namespaces and namespace not in settings.namespaces:
+        return False
+    found = state.namespaces.get(("", namespace))
+    if found is None:
+        return False
+    return settings.namespace_labels is None or settings.namespace_labels.matches(found.labels)
+
+
+def exposes_reverse(settings: KubernetesSettings, state: ClusterState, namespace: str) -> bool:
+    """Whether PTR records may point into this namespace: as `exposes`, but True without the option `namespaces`.
+
+    CoreDNS ignores `namespace_labels` here.
+    """
+    return not settings.namespaces or exposes(settings, state, namespace)
+
+
+def lacks_objects(state: ClusterState, key: ObjectKey, imported: bool = False) -> bool:
+    """Whether objects are left out that answers for names of this Service may depend on, ClusterIPs apart."""
+    if key.namespace not in state.left_out.namespaces:
+        return False
+    kind: Kind = "ServiceImport" if imported else "Service"
+    return state.left_out.may_have(kind, key) or state.backends(key, imported).partial

@@ -9,12 +9,12 @@ from tests.support.query_builders import client
 from tests.support.random_clusters import KINDS
 from topodns.cluster.model import HOSTNAME_LABEL, ClusterObject, Replaced, kind_of
 from topodns.cluster.state import ClusterState
-from topodns.dns.name import parse_name
+from topodns.dns.name import name_wire, parse_name
 from topodns.dns.rrtype import Rcode
-from topodns.plugins.kubernetes.answer import answer, name_of
-from topodns.plugins.kubernetes.question import Answer, question_of
+from topodns.plugins.kubernetes.answer import answer_query, question_of
+from topodns.plugins.kubernetes.question import Answer
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
-from topodns.plugins.kubernetes.zone import KubernetesZone
+from topodns.plugins.kubernetes.zone import KubernetesZone, Origins
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.client_locator import ClientLocator
 from topodns.topology.keys import key_reader
@@ -50,8 +50,8 @@ def answered(front: str, source: str = ON_N1, rtype: str = "A", pods: PodMode = 
     query = query_of(f"{front} {rtype}" if front.endswith("arpa.") else f"{front}.cluster.local. {rtype}")
     origin = zone.origins.match(query.qname)
     assert origin is not None
-    question = question_of(query, client(source), origin)
-    return answer(zone, name_of(zone, question), question)
+    _, _, found = answer_query(zone, query, client(source), origin)
+    return found
 
 
 def outcome(found: Answer) -> str:
@@ -136,3 +136,14 @@ def test_a_pod_has_an_address_of_one_family() -> None:
     assert outcome(answered("10-244-1-1.a.pod", rtype="AAAA", pods=PodMode.INSECURE)) == "NODATA"
     found = answered("2001-db8--1.a.pod", rtype="AAAA", pods=PodMode.INSECURE)
     assert (found.rcode, found.rdatas) == (Rcode.NOERROR, (packed("2001:db8::1"),))
+
+
+WEB = parse_name("web.a.svc.cluster.local.")
+
+
+def test_a_question_has_the_labels_in_front_of_its_origin_and_the_origin_as_spelled() -> None:
+    origin = Origins([parse_name("cluster.local.")]).primary
+    query = query_of("web.a.svc.cluster.local. A")._replace(spelling=name_wire(("Web", "a", "svc", "CLUSTER", "local")))
+    question = question_of(query, client("10.0.0.1"), origin)
+    assert (question.labels, question.qname) == (("web", "a", "svc"), WEB)
+    assert question.origin_wire == b"\x07CLUSTER\x05local\0"

@@ -19,13 +19,19 @@ from tests.support.cluster_dig import PASSED, ClusterDig, ZoneText, cases, setti
 from tests.support.dns_messages import query
 from tests.support.fast_path_sockets import Socket
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, packed, service
+from tests.support.rrset_text import lines
 from tests.unit.plugins.kubernetes.scene import NS, OWN_ADDRESSES, SERVICES, few_services
 from topodns.cluster.model import Alias, ClusterObject, Deleted, Endpoint, Kind, Namespace, Replaced, Upserted
 from topodns.cluster.state import ClusterState
+from topodns.dependency import node_fact, service_fact
 from topodns.dns.message import Flag
-from topodns.dns.name import name_text, reverse_name
+from topodns.dns.name import name_text, parse_name, reverse_name
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.kubernetes.handler import resolution_of
+from topodns.plugins.kubernetes.question import NAME_ERRORS, Answer, Missing
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.query.plugin import Scope
+from topodns.topology.select import Location
 
 
 @pytest.fixture(scope="module")
@@ -384,3 +390,37 @@ def test_every_name_has_at_most_255_octets_and_every_target_leads_to_its_address
         found = {str(record.rdata) for record in message.rr}
         assert message.header.rcode == 0, question
         assert addresses <= found or message.header.tc, question
+
+
+def test_records_have_the_type_queried_and_cnames_to_targets_follow_them() -> None:
+    answer = Answer(rdatas=(bytes((10, 0, 0, 1)),), ttl=5, targets=(parse_name("www.example."),))
+    resolution = resolution_of(answer, RRType.A, 30)
+    assert lines(resolution.response.answer, "web.") == ["web. 5 IN A 10.0.0.1", "web. 30 IN CNAME www.example."]
+    assert resolution.chase == (parse_name("www.example."),)
+
+
+@pytest.mark.parametrize("missing", Missing)
+def test_a_name_error_is_authoritative_and_has_no_records(missing: Missing) -> None:
+    response = resolution_of(NAME_ERRORS[missing], RRType.A, 30).response
+    assert (response.rcode, response.answer, response.flags) == (Rcode.NXDOMAIN, (), Flag.AA)
+
+
+def test_a_refusal_is_not_authoritative() -> None:
+    assert resolution_of(Answer(Rcode.REFUSED), RRType.A, 30).response.flags == 0
+
+
+@pytest.mark.parametrize(
+    ("location", "claimed", "scope", "facts"),
+    [
+        (None, False, Scope.EVERYONE, ()),
+        (Location("n1"), False, Scope.NODE, (node_fact("n1"),)),
+        (Location("n1"), True, Scope.CLIENT, (node_fact("n1"),)),
+        (Location(), False, Scope.NODE, ()),
+    ],
+)
+def test_an_answer_is_for_the_clients_whose_location_it_rests_on(
+    location: Location | None, claimed: bool, scope: Scope, facts: tuple[object, ...]
+) -> None:
+    own = service_fact("a", "web")
+    resolution = resolution_of(Answer(location=location, claimed=claimed, facts=(own,)), RRType.A, 30)
+    assert (resolution.scope, resolution.facts) == (scope, (own, *facts))

@@ -1,59 +1,113 @@
-"""Questions under an origin, and answers as resolutions."""
+"""SERVFAIL in place of NXDOMAIN: watches are incomplete or denied, or objects of the name are left out."""
 
 import pytest
 
-from tests.support.cluster_dig import query_of
-from tests.support.query_builders import client
-from tests.support.rrset_text import lines
-from topodns.dependency import node_fact, service_fact
-from topodns.dns.message import Flag
-from topodns.dns.name import name_wire, parse_name
-from topodns.dns.rrtype import Rcode, RRType
-from topodns.plugins.kubernetes.question import NAME_ERRORS, Answer, Missing, question_of, resolution_of
-from topodns.plugins.kubernetes.zone import Origins
-from topodns.query.plugin import Scope
-from topodns.topology.select import Location
-
-WEB = parse_name("web.a.svc.cluster.local.")
+from tests.support.cluster_dig import ClusterDig, settings
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, service
+from tests.unit.plugins.kubernetes.scene import NS, few_services
+from topodns.cluster.left_out import further, placeholder
+from topodns.cluster.model import ClusterObject, Deleted, ObjectKey, Replaced
+from topodns.dns.message import EdeCode, Flag
+from topodns.dns.rrtype import Rcode
 
 
-def test_a_question_has_the_labels_in_front_of_its_origin_and_the_origin_as_spelled() -> None:
-    origin = Origins([parse_name("cluster.local.")]).primary
-    query = query_of("web.a.svc.cluster.local. A")._replace(spelling=name_wire(("Web", "a", "svc", "CLUSTER", "local")))
-    question = question_of(query, client("10.0.0.1"), origin)
-    assert (question.labels, question.qname) == (("web", "a", "svc"), WEB)
-    assert question.origin_wire == b"\x07CLUSTER\x05local\0"
+@pytest.mark.parametrize("fallthrough", [[], ["."]])
+def test_while_watches_are_incomplete_a_name_that_seems_missing_is_servfail(fallthrough: list[str]) -> None:
+    dig = ClusterDig(few_services(), settings(fallthrough=fallthrough), synced=False)
+    for name in ("svc0.testns.svc", "svc1.nons.svc", "foo", "9.9.9.9.in-addr.arpa"):
+        question = f"{name} PTR" if name.endswith("arpa") else f"{name}.cluster.local. A"
+        resolution = dig.resolve(question)
+        assert resolution.response.rcode == Rcode.SERVFAIL
+        assert resolution.response.ede is not None
+        assert resolution.response.ede.code == EdeCode.NOT_READY
+        assert resolution.response.authority != ()
+        assert resolution.response.flags == Flag.AA
 
 
-def test_records_have_the_type_queried_and_cnames_to_targets_follow_them() -> None:
-    answer = Answer(rdatas=(bytes((10, 0, 0, 1)),), ttl=5, targets=(parse_name("www.example."),))
-    resolution = resolution_of(answer, RRType.A, 30)
-    assert lines(resolution.response.answer, "web.") == ["web. 5 IN A 10.0.0.1", "web. 30 IN CNAME www.example."]
-    assert resolution.chase == (parse_name("www.example."),)
+def test_while_watches_are_incomplete_known_names_are_served() -> None:
+    dig = ClusterDig(few_services(), settings(), synced=False)
+    assert dig("svc1.testns.svc.cluster.local. A").endswith("10.0.0.1")
+    assert dig("hdls1.testns.svc.cluster.local. A").endswith("172.0.0.2")
+    assert dig("svc1.testns.svc.cluster.local. AAAA") == "NODATA cluster.local. 5"
 
 
-@pytest.mark.parametrize("missing", Missing)
-def test_a_name_error_is_authoritative_and_has_no_records(missing: Missing) -> None:
-    response = resolution_of(NAME_ERRORS[missing], RRType.A, 30).response
-    assert (response.rcode, response.answer, response.flags) == (Rcode.NXDOMAIN, (), Flag.AA)
+def test_while_watches_are_incomplete_an_external_name_to_a_missing_service_is_servfail() -> None:
+    objects: list[ClusterObject] = [namespace(NS), service("ext", NS, external_name="svc1.testns.svc.cluster.local")]
+    assert ClusterDig(objects, settings(), synced=False)("ext.testns.svc.cluster.local. A") == (
+        "SERVFAIL cluster.local. 5"
+    )
 
 
-def test_a_refusal_is_not_authoritative() -> None:
-    assert resolution_of(Answer(Rcode.REFUSED), RRType.A, 30).response.flags == 0
+def test_while_service_imports_are_denied_a_missing_import_is_unknown_and_not_nxdomain() -> None:
+    origins = settings("cluster.local", "clusterset.local", multicluster=["clusterset.local"])
+    dig = ClusterDig([], origins, synced=False)
+    for kind in sorted(dig.state.needed - {"ServiceImport", "Namespace"}):
+        dig.apply(Replaced(kind, ()))
+    dig.apply(Replaced("Namespace", (namespace(NS),)))
+    dig.state.do_without("ServiceImport")
+    assert dig("vip.testns.svc.clusterset.local. A") == "SERVFAIL clusterset.local. 5"
+    assert dig("no.port.vip.testns.svc.clusterset.local. SRV") == "SERVFAIL clusterset.local. 5"
+    assert dig("vip.no-such-namespace.svc.clusterset.local. A") == "NXDOMAIN clusterset.local. 5"
+    assert dig("testns.svc.clusterset.local. A") == "NODATA clusterset.local. 5"
+    assert dig("vip.testns.svc.cluster.local. A") == "NXDOMAIN cluster.local. 5"
+    dig.apply(Replaced("ServiceImport", ()))
+    assert dig("vip.testns.svc.clusterset.local. A") == "NXDOMAIN clusterset.local. 5"
+
+
+SERVFAIL = "SERVFAIL cluster.local. 5"
+
+
+def tenants() -> list[ClusterObject]:
+    return [
+        namespace("tenant"),
+        namespace("other"),
+        service("web", "tenant", ["10.96.0.1"], ["http:80"]),
+        service("wide", "tenant", ports=["http:80"]),
+        service("db", "tenant"),
+        endpoint_slice("db", endpoint("10.0.0.1"), namespace="tenant", name="db-1"),
+        endpoint_slice("db", endpoint("10.0.0.2"), namespace="tenant", name="db-2"),
+        endpoint_slice("web", endpoint("10.0.0.3"), namespace="tenant", name="web-1"),
+        service("cache", "other"),
+        endpoint_slice("cache", endpoint("10.0.0.4"), namespace="other"),
+    ]
+
+
+def without(*names: str) -> ClusterDig:
+    """The tenants with placeholders of these objects."""
+    dig = ClusterDig(tenants(), settings())
+    for value in tenants():
+        if value.key.name in names:
+            other = placeholder(value, 5000)
+            assert other is not None
+            dig.apply(other)
+    return dig
 
 
 @pytest.mark.parametrize(
-    ("location", "claimed", "scope", "facts"),
-    [
-        (None, False, Scope.EVERYONE, ()),
-        (Location("n1"), False, Scope.NODE, (node_fact("n1"),)),
-        (Location("n1"), True, Scope.CLIENT, (node_fact("n1"),)),
-        (Location(), False, Scope.NODE, ()),
-    ],
+    ("name", "missing"),
+    [("wide", "wide"), ("db", "db-2"), ("10-0-0-2.db", "db-2"), ("10-0-0-1.db", "db-2"), ("10-0-0-3.web", "web-1")],
 )
-def test_an_answer_is_for_the_clients_whose_location_it_rests_on(
-    location: Location | None, claimed: bool, scope: Scope, facts: tuple[object, ...]
-) -> None:
-    own = service_fact("a", "web")
-    resolution = resolution_of(Answer(location=location, claimed=claimed, facts=(own,)), RRType.A, 30)
-    assert (resolution.scope, resolution.facts) == (scope, (own, *facts))
+def test_a_name_of_which_objects_are_left_out_is_servfail(name: str, missing: str) -> None:
+    dig = without(missing)
+    assert dig(f"{name}.tenant.svc.cluster.local. A") == SERVFAIL
+    resolution = dig.resolve(f"{name}.tenant.svc.cluster.local. A")
+    assert resolution.response.ede is not None
+    assert resolution.response.ede.code == EdeCode.NOT_READY
+
+
+def test_cluster_ips_and_names_of_others_are_answered() -> None:
+    dig = without("wide", "db-2", "web-1")
+    assert dig("web.tenant.svc.cluster.local. A").endswith("10.96.0.1")
+    assert dig("nothing.tenant.svc.cluster.local. A") == "NXDOMAIN cluster.local. 5"
+    assert dig("cache.other.svc.cluster.local. A").endswith("10.0.0.4")
+
+
+def test_where_nothing_stands_for_some_objects_of_a_namespace_no_name_of_it_is_denied() -> None:
+    dig = ClusterDig(tenants(), settings())
+    dig.apply(further("tenant"))
+    assert dig("nothing.tenant.svc.cluster.local. A") == SERVFAIL
+    assert dig("db.tenant.svc.cluster.local. A") == SERVFAIL
+    assert dig("web.tenant.svc.cluster.local. A").endswith("10.96.0.1")
+    assert dig("nothing.other.svc.cluster.local. A") == "NXDOMAIN cluster.local. 5"
+    dig.apply(Deleted("Service", ObjectKey("tenant", "*")))
+    assert dig("nothing.tenant.svc.cluster.local. A") == "NXDOMAIN cluster.local. 5"

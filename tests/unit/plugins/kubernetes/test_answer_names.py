@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from topodns.dns.name import parse_name
-from topodns.plugins.kubernetes.parse import Fixed, NamespaceNode, PodName, SchemaName, ServiceName, ZonalName, parse
+from topodns.plugins.kubernetes.answer import parse
+from topodns.plugins.kubernetes.question import Fixed, NamespaceNode, PodName, SchemaName, ServiceName, ZonalName
 
 NAMES = [
     ("", Fixed.APEX),

@@ -1,18 +1,43 @@
-"""The topology decision of one question: finds the policy, locates the client if that needs it, chooses endpoints.
+"""Answers made of the endpoints that a client's topology leaves: for headless Services, their ports and endpoints.
 
-The result is a value: the endpoints, their TTL, and what the choice rests on.
+`decide` finds the policy, locates the client if that needs it, and chooses endpoints. Its result is a value: the
+endpoints, their TTL, and what the choice rests on. Topology filters the name of a single endpoint,
+`<hostname or dashed address>.<service>.<namespace>.svc`, only with `filter_hostnames`: the client has chosen already.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
+from topodns.cluster.backends import Backends
 from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
-from topodns.cluster.model import ANY_KEY, InvalidPolicy, Kind, ObjectKey, Policy
+from topodns.cluster.model import ANY_KEY, EndpointPort, InvalidPolicy, Kind, ObjectKey, Policy, Service
 from topodns.dns.message import Ede, EdeCode, Option, RRset
-from topodns.dns.rrtype import Rcode
-from topodns.plugins.kubernetes.not_ready import NOT_READY
-from topodns.plugins.kubernetes.question import Answer, ZoneQuestion
-from topodns.plugins.kubernetes.records import Sections
+from topodns.dns.rrtype import Rcode, RRType
+from topodns.plugins.kubernetes import aliases
+from topodns.plugins.kubernetes.endpoints import (
+    FAMILIES,
+    FAMILY_OF_TYPE,
+    NO_BACKENDS,
+    any_ready,
+    backends_below,
+    lots,
+    offers_of,
+    pools_of,
+    service_wire,
+    suffix_of,
+)
+from topodns.plugins.kubernetes.question import (
+    NAME_ERRORS,
+    NO_DATA,
+    NOT_READY,
+    Answer,
+    Missing,
+    ServiceName,
+    ZonalName,
+    ZoneQuestion,
+    matching,
+)
+from topodns.plugins.kubernetes.records import GroupOffer, Sections, endpoint_srv_records, ranked_srv_records
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.query.client_claim import read_claim
 from topodns.topology.ranking import is_ranked, rank_all, ranked
@@ -28,6 +53,8 @@ _new: Final = tuple.__new__  # a NamedTuple's own __new__ is a second call
 _CLAIM_OPTIONS: Final = frozenset({int(Option.NODE_IDENTITY), int(Option.CLIENT_SUBNET)})
 _ANY_FIRST: Final = (ANY_KEY,)
 _LABELLED: Final = frozenset[Kind](("Node", "NodeLocator"))  # the kinds with the labels that keys name
+_NO_READY: Final = NAME_ERRORS[Missing.READY]  # read once: a lookup by a member of an Enum costs 0.3 us
+_NO_PORT: Final = NAME_ERRORS[Missing.PORT]
 
 
 class Decision(NamedTuple):
@@ -70,6 +97,108 @@ class Decision(NamedTuple):
         """The answer with these SRV records of the chosen endpoints."""
         records, additional = sections
         return self.answer(records[0].rdatas if records else (), additional)
+
+
+def answer_headless(
+    kubernetes: KubernetesZone, key: ObjectKey, name: ServiceName, service: Service, question: ZoneQuestion
+) -> Answer:
+    """The answer for a headless Service and its ports: what the client's topology leaves of its endpoints."""
+    backends = NO_BACKENDS if kubernetes.settings.noendpoints else kubernetes.state.backends(key, service.imported)
+    by_port = name.port or name.protocol
+    ports = matching(backends.ports, name) if by_port else None
+    if not backends.has_ready:
+        return _NO_READY
+    if ports is not None and not any_ready(backends, ports):
+        return with_aliases(kubernetes, name, backends, question, _NO_PORT)
+    qtype = question.qtype
+    family, is_srv = FAMILY_OF_TYPE.get(qtype), qtype == RRType.SRV
+    asked: Iterable[Pool] = ()  # the pools that an answer of this type is made of
+    srv_ports: Sequence[EndpointPort] = ()
+    if family is not None and ports is None:
+        pool = backends.pools[family]
+        if not pool.everyone.endpoints and kubernetes.state.synced and not kubernetes.refuses:
+            # Empty for all clients: not the decision of a policy.
+            return with_aliases(kubernetes, name, backends, question, NO_DATA) if backends.aliases else NO_DATA
+        asked = (pool,)
+    elif family is not None:
+        asked = tuple(pools_of(backends, (family,), ports or ()))
+    elif is_srv:  # made as they are read: a Service may have thousands of ports
+        srv_ports = backends.ports if ports is None else ports
+        asked = pools_of(backends, FAMILIES, srv_ports)
+    filtered = None if service.imported else key
+    decision = decide(kubernetes, filtered, question, asked, lambda: pools_of(backends, FAMILIES, ports), is_srv)
+    if decision.objection is not None:
+        answer = decision.objection
+    elif is_srv:
+        answer = _answer_srv(kubernetes, service, backends, srv_ports, decision, question)
+    elif ports is None or family is None:
+        answer = decision.answer(decision.group.addresses if decision.group.endpoints else ())
+    else:
+        answer = decision.answer(backends.joined_addresses(map(decision.of, asked)))
+    return with_aliases(kubernetes, name, backends, question, answer) if backends.aliases else answer
+
+
+def _answer_srv(
+    kubernetes: KubernetesZone,
+    service: Service,
+    backends: Backends,
+    ports: Iterable[EndpointPort],
+    decision: Decision,
+    question: ZoneQuestion,
+) -> Answer:
+    """The SRV records of these ports, as decided per family and port, and kube-proxy did per ServicePort."""
+    if decision.ranking is None:
+        offers = (
+            offer
+            for lot in lots(kubernetes, service, backends, question)
+            for offer in offers_of(lot, ports, decision.of)
+        )
+        return decision.srv_answer(endpoint_srv_records(offers, kubernetes.labels, decision.ttl, question.limit))
+    pools = ((backends.pool_for_port(family, port), port.number) for port in ports for family in FAMILIES)
+    suffix, priorities = service_wire(service, question), len(decision.ranking.keys)
+    return decision.srv_answer(
+        ranked_srv_records(pools, priorities, decision.ranked, suffix, kubernetes.labels, decision.ttl, question.limit)
+    )
+
+
+def answer_named(kubernetes: KubernetesZone, name: ServiceName, service: Service, question: ZoneQuestion) -> Answer:
+    """Records of an endpoint's name, also of a Service with ClusterIPs; NXDOMAIN if no ready endpoint has the name.
+
+    With `filter_hostnames` the topology policy of a headless Service filters its endpoint names as well.
+    """
+    backends = backends_below(kubernetes, service, name)
+    groups = backends.named(name.endpoint)
+    if not groups:
+        return NAME_ERRORS[Missing.ENDPOINT]
+    filters = kubernetes.topology is not None and kubernetes.topology.filter_hostnames and service.headless
+    key = service.key if filters and not service.imported else None
+    pools = {family: backends.pool_for_name(family, name.endpoint) for family in groups}
+    family = FAMILY_OF_TYPE.get(question.qtype)
+    of_type = pools.values() if question.qtype == RRType.SRV else [pools[family]] if family in pools else ()
+    decision = decide(kubernetes, key, question, of_type, pools.values)
+    if decision.objection is not None:
+        return decision.objection
+    if question.qtype != RRType.SRV:
+        return decision.answer(decision.group.addresses if decision.group.endpoints else ())
+    suffix = suffix_of(service, next(iter(backends.cluster_ids), ""), question)
+    chosen = {family: decision.of(pool) for family, pool in pools.items()}
+    offers = (
+        GroupOffer(backends.exposing(family, port, group), port.number, suffix)
+        for port in backends.ports
+        for family, group in chosen.items()
+    )
+    return decision.srv_answer(endpoint_srv_records(offers, kubernetes.labels, decision.ttl, question.limit))
+
+
+def with_aliases(
+    kubernetes: KubernetesZone,
+    name: ServiceName | ZonalName,
+    backends: Backends,
+    question: ZoneQuestion,
+    answer: Answer,
+) -> Answer:
+    targets = aliases.targets_of(backends, name, kubernetes.settings.endpoint_pod_names)
+    return aliases.with_cnames(answer, targets, question.qname, question.qtype, kubernetes.settings.ttl)
 
 
 def decide(

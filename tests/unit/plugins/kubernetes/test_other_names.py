@@ -1,12 +1,82 @@
-"""PTR records, asked with `dig -x`: CoreDNS's answers."""
+"""Names of Pods in each mode, PTR records asked with `dig -x`, and name servers: CoreDNS's answers."""
 
 import pytest
 
-from tests.support.cluster_dig import PASSED, ClusterDig, expected, settings
-from tests.support.model_builders import endpoint, endpoint_slice, namespace, packed, service
+from tests.support.cluster_dig import PASSED, ClusterDig, ZoneText, expected, settings
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, packed, pod, service
+from tests.unit.plugins.kubernetes.scene import few_services
 from topodns.cluster.model import ClusterObject
 from topodns.dependency import address_fact, namespace_fact, service_fact
 from topodns.dns.name import name_text, reverse_name
+from topodns.plugins.kubernetes.settings import PodMode
+
+PODS = ZoneText("podns.pod.cluster.local.", "cluster.local. 5")
+POD_MODES: dict[PodMode, dict[str, list[str]]] = {
+    PodMode.DISABLED: {
+        "10-240-0-1 A": ["NXDOMAIN"],
+        "@ A": ["NXDOMAIN"],
+        "pod.cluster.local. A": ["NODATA"],
+    },
+    PodMode.INSECURE: {
+        "10-240-0-1 A": ["A 10.240.0.1"],
+        "172-0-0-2 A": ["A 172.0.0.2"],
+        "172-0-0-2 AAAA": ["NODATA"],
+        "172-0-0-2 TXT": ["NODATA"],
+        "172-0-0-2.podns.pod.ClusTer.local. SRV": ["SRV 0 100 0 172-0-0-2.podns.pod.ClusTer.local.", "+ A 172.0.0.2"],
+        "fd00--5 AAAA": ["AAAA fd00::5"],
+        "fd00--5 A": ["NODATA"],
+        "1-2-3-4-5-6-7-8 AAAA": ["AAAA 1:2:3:4:5:6:7:8"],
+        "--ffff-a00-1 A": ["A 10.0.0.1"],
+        "1-2-3-256 A": ["NXDOMAIN"],
+        "01-2-3-4 A": ["NXDOMAIN"],
+        "10--0-0-1 AAAA": ["AAAA 10::1"],
+        "blah A": ["NXDOMAIN"],
+        "blah AAAA": ["NXDOMAIN"],
+        "blah HINFO": ["NXDOMAIN"],
+        "blah.pod-nons.pod.cluster.local. A": ["NXDOMAIN"],
+        "@ A": ["NODATA"],
+        "pod-nons.pod.cluster.local. A": ["NXDOMAIN"],
+        "pod.cluster.local. A": ["NODATA"],
+        "x.y.10-0-0-1 A": ["A 10.0.0.1"],
+        "x.y.z.10-0-0-1 A": ["NXDOMAIN"],
+    },
+    PodMode.VERIFIED: {
+        "10-240-0-1 A": ["A 10.240.0.1"],
+        "10-240-0-1.testns.pod.cluster.local. A": ["NXDOMAIN"],
+        "10-240-0-1.testns.pod.cluster.local. SRV": ["NXDOMAIN"],
+        "172-0-0-2 A": ["NXDOMAIN"],
+        "fd00--5 AAAA": ["AAAA fd00::5"],
+        "@ A": ["NODATA"],
+        "pod-nons.pod.cluster.local. A": ["NXDOMAIN"],
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("mode", "question", "records"),
+    [
+        pytest.param(mode, question, records, id=f"{mode.value}: {question}")
+        for mode, table in POD_MODES.items()
+        for question, records in table.items()
+    ],
+)
+def test_pod_names_are_answered_in_each_mode(mode: PodMode, question: str, records: list[str]) -> None:
+    dig = ClusterDig(few_services(), settings(pods=mode))
+    assert dig(PODS.absolute(question)) == PODS.answer(question, *records)
+
+
+def test_the_weight_of_a_verified_pod_name_is_shared_by_the_pods_that_have_its_address() -> None:
+    host = tuple(pod(name, ["192.0.2.1"], namespace="podns") for name in ("host-1", "host-2"))
+    dig = ClusterDig((*few_services(), *host), settings(pods=PodMode.VERIFIED))
+    answer, *_ = dig("192-0-2-1.podns.pod.cluster.local. SRV").splitlines()
+    assert answer.endswith("SRV 0 50 0 192-0-2-1.podns.pod.cluster.local.")
+
+
+def test_a_verified_pod_name_rests_on_the_holder_of_the_address() -> None:
+    dig = ClusterDig(few_services(), settings(pods=PodMode.VERIFIED))
+    resolution = dig.resolve("10-9-9-9.podns.pod.cluster.local. A")
+    assert [fact.kind for fact in resolution.facts] == ["namespace", "address"]
+
 
 NS = "testns"
 
@@ -146,3 +216,62 @@ def test_a_ptr_answer_rests_on_the_address_and_on_its_owner() -> None:
     }
     nobody = dig.resolve("101.0.0.10.in-addr.arpa. PTR")
     assert nobody.facts == (address_fact(packed("10.0.0.101")),)
+
+
+def test_the_apex_names_the_services_that_this_server_is_behind() -> None:
+    dns: list[ClusterObject] = [
+        service("kube-dns", "kube-system", ["10.96.0.10", "fd00::a"], ["dns:53/UDP"]),
+        service("dns-headless", "kube-system"),
+        endpoint_slice("kube-dns", endpoint("10.1.2.3"), endpoint("10.1.2.4"), namespace="kube-system"),
+        endpoint_slice("dns-headless", endpoint("10.1.2.3"), endpoint("10.1.2.4"), namespace="kube-system"),
+        service("elsewhere", "kube-system", ["10.96.0.11"]),
+        endpoint_slice("elsewhere", endpoint("10.9.9.9"), namespace="kube-system"),
+    ]
+    dig = ClusterDig([namespace("kube-system"), *dns], settings(), own_addresses=["10.1.2.3"])
+    assert dig("cluster.local. NS") == expected(
+        """
+        cluster.local. 5 IN NS 10-1-2-3.dns-headless.kube-system.svc.cluster.local.
+        cluster.local. 5 IN NS 10-1-2-4.dns-headless.kube-system.svc.cluster.local.
+        cluster.local. 5 IN NS kube-dns.kube-system.svc.cluster.local.
+        + 10-1-2-3.dns-headless.kube-system.svc.cluster.local. 5 IN A 10.1.2.3
+        + 10-1-2-4.dns-headless.kube-system.svc.cluster.local. 5 IN A 10.1.2.4
+        + kube-dns.kube-system.svc.cluster.local. 5 IN A 10.96.0.10
+        + kube-dns.kube-system.svc.cluster.local. 5 IN AAAA fd00::a
+        """
+    )
+    assert dig("ns.dns.cluster.local. AAAA") == "ns.dns.cluster.local. 5 IN AAAA fd00::a"
+    assert dig("cluster.local. NS") == dig("CLUSTER.local. NS").replace("CLUSTER", "cluster")
+
+
+def test_without_any_address_of_its_own_the_apex_has_no_name_servers() -> None:
+    assert ClusterDig(few_services(), settings())("cluster.local. NS") == "NODATA cluster.local. 5"
+
+
+def zone_of(octets: int) -> str:
+    """A zone whose name has so many octets in a message."""
+    labels = ["a" * 61, "b" * 61, "c" * 61]
+    return ".".join([*labels, "d" * (octets - sum(len(label) + 1 for label in labels) - 2)]) + "."
+
+
+@pytest.mark.parametrize(("octets", "primary", "mailbox"), [(244, True, True), (245, True, False), (249, False, False)])
+def test_a_name_that_does_not_fit_before_a_long_zone_is_left_out(octets: int, primary: bool, mailbox: bool) -> None:
+    zone, own = zone_of(octets), "10.1.2.3"
+    dig = ClusterDig(few_services(), settings(zone), own_addresses=[own])
+    found = dig(f"{zone} SOA").split()[4:6]
+    assert found == [f"ns.dns.{zone}" if primary else zone, f"hostmaster.{zone}" if mailbox else zone]
+    server = f"{zone} 5 IN NS ns.dns.{zone}\n+ ns.dns.{zone} 5 IN A {own}"
+    assert dig(f"{zone} NS") == (server if primary else f"NODATA {zone} 5")
+
+
+def test_a_service_in_front_of_this_server_whose_name_is_too_long_is_no_name_server() -> None:
+    long, short = "s" * 63, "dns"
+    objects: list[ClusterObject] = [namespace("kube-system")]
+    for name, address in ((long, "10.96.0.10"), (short, "10.96.0.11")):
+        objects += [
+            service(name, "kube-system", [address], ["dns:53/UDP"]),
+            endpoint_slice(name, endpoint("10.1.2.3"), namespace="kube-system"),
+        ]
+    zone = zone_of(200)
+    dig = ClusterDig(objects, settings(zone), own_addresses=["10.1.2.3"])
+    server = f"{short}.kube-system.svc.{zone}"
+    assert dig(f"{zone} NS") == f"{zone} 5 IN NS {server}\n+ {server} 5 IN A 10.96.0.11"

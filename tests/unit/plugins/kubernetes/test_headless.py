@@ -23,9 +23,9 @@ from topodns.cluster.model import (
 from topodns.dependency import EVERYTHING, namespace_fact, node_fact, service_fact
 from topodns.dns.message import EdeCode, Edns, Flag, Option
 from topodns.dns.rrtype import Rcode
-from topodns.plugins.kubernetes.question import question_of
+from topodns.plugins.kubernetes.answer import question_of
+from topodns.plugins.kubernetes.headless import decide
 from topodns.plugins.kubernetes.settings import KubernetesSettings
-from topodns.plugins.kubernetes.topology_filter import decide
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.plugin import Scope
