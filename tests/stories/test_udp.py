@@ -15,8 +15,7 @@ import pytest
 from tests.support import dns_messages
 from tests.support.event_loops import PATIENCE, either_loop, eventually, needs_ipv6
 from topodns.dnsserver.packet_cache.lookup import answer_batch
-from topodns.dnsserver.packet_cache.table import PacketCache
-from topodns.dnsserver.packet_cache.variants import OF_SPELLINGS
+from topodns.dnsserver.packet_cache.table import OF_SPELLINGS, PacketCache
 from topodns.net.mmsg import DATAGRAM, MMSG_AVAILABLE, SLOTS, MmsgBatch, PlainBatch
 from topodns.net.sockets import open_udp
 from topodns.net.udp import Lookup, UdpListener

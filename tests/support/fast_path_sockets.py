@@ -13,8 +13,7 @@ from topodns.dnsserver.chain import Chain, ChainLink
 from topodns.dnsserver.fast_kubernetes.eligibility import FastZone, fast_origins
 from topodns.dnsserver.fast_kubernetes.responder import Responder
 from topodns.dnsserver.handler import Handler
-from topodns.dnsserver.packet_cache.table import PacketCache
-from topodns.dnsserver.packet_cache.variants import OF_SPELLINGS
+from topodns.dnsserver.packet_cache.table import OF_SPELLINGS, PacketCache
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.settings import KubernetesSettings

@@ -18,8 +18,7 @@ from topodns.dns.rrtype import RRClass, RRType
 from topodns.dnsserver.chain import Chain, ChainLink
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.lookup import ready_reply
-from topodns.dnsserver.packet_cache.table import PacketCache
-from topodns.dnsserver.packet_cache.variants import OF_SPELLINGS
+from topodns.dnsserver.packet_cache.table import OF_SPELLINGS, PacketCache
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.errors import ErrorLog
 from topodns.plugins.kubernetes.handler import ClusterZone

@@ -9,7 +9,7 @@ from tests.support.scripted_upstream import silent
 from topodns.dns.name import Name, name_wire, parse_name
 from topodns.dns.wire_reader import read_query
 from topodns.dnsserver.fast_forward.eligibility import FastRoute
-from topodns.dnsserver.packet_cache.variants import OF_SPELLINGS
+from topodns.dnsserver.packet_cache.table import OF_SPELLINGS
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.settings import View

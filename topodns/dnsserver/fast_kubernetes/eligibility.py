@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from topodns.dns.message import DEFAULT_UDP_SIZE
 from topodns.dns.name import Name, is_subdomain, name_text
-from topodns.dnsserver.packet_cache.variants import block_variants
+from topodns.dnsserver.packet_cache.table import block_variants
 from topodns.plugins.bufsize import PLUGIN as BUFSIZE
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.zone import KubernetesZone, Origin

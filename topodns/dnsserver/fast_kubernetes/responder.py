@@ -32,8 +32,7 @@ from topodns.dns.wire_format import (
     reply_limit,
 )
 from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
-from topodns.dnsserver.packet_cache.table import PacketCache
-from topodns.dnsserver.packet_cache.variants import OF_OPTIONS, variants_of_soa
+from topodns.dnsserver.packet_cache.table import OF_OPTIONS, PacketCache, variants_of_soa
 from topodns.dnsserver.plain_question import HEADS, OPT_BEGIN, OPT_ENDS
 from topodns.plugins.kubernetes.answer import answer, parse
 from topodns.plugins.kubernetes.handler import scope_and_facts
@@ -345,7 +344,7 @@ def _rotating(served: FastZone, qtype: int, found: Answer) -> Sequence[RRset]:
 
 
 def _variants(served: FastZone, qtype: int, found: Answer, reply: bytes) -> Variants | None:
-    """The query variants that this reply answers: see `variants.variants_of`.
+    """The query variants that this reply answers: see `packet_cache.table.variants_of`.
 
     With addresses of the question's name alone all that the block allows, with names in RDATA (SRV) no other spelling.
     """

@@ -1,14 +1,12 @@
 """The packet cache lookup: ready-made replies for a batch of datagrams, or for one message over TCP.
 
 The common replies come first, then those for the client's node, and then the reply to the plain form of the query (see
-`key`). Most queries have that form and cost one or two dictionary lookups.
+`table`). Most queries have that form and cost one or two dictionary lookups.
 """
 
 from collections.abc import Sequence
 
-from topodns.dnsserver.packet_cache.key import BEHIND_NAME, NAME_AT, name_in, plain_form
-from topodns.dnsserver.packet_cache.table import PacketCache
-from topodns.dnsserver.packet_cache.variants import respelled
+from topodns.dnsserver.packet_cache.table import BEHIND_NAME, NAME_AT, PacketCache, name_in, plain_form, respelled
 from topodns.query.counters import Cell
 from topodns.query.packet_entry import Entry, Slice2Bytes
 

@@ -1,24 +1,44 @@
 """The packet cache table: a dictionary from the octets of a query to those of its reply, both without the id.
 
 Two levels: answers that are the same for all clients, and answers for the clients of one view (those on one node and,
-for `autopath`, in one namespace). `key` makes the key of an entry, `lookup` finds the entries. Changes of cluster state
-take effect at once: each entry is indexed by its dependencies (facts), and `forget` removes the entries of those that
-changed.
+for `autopath`, in one namespace). `lookup` finds the entries. Changes of cluster state take effect at once: each entry
+is indexed by its dependencies (facts), and `forget` removes the entries of those that changed.
+
+Clients vary a query without changing its meaning: a cookie (RFC 7873), padding (RFC 7830), options that this server
+ignores, random case (0x20). All variants of a query have the same plain form, which is the key of the entry: the same
+query with its name in lower case and without EDNS options. It keeps flags, type, class and the OPT record's payload
+size and DO, so that an entry cannot be wrong about those. Queries with an option that topodns reads (`_READ`), with
+records of their own or with another layout have no plain form. Which variants an entry answers depends on the server
+block (`block_variants`) and on the reply (`variants_of`). The reply to one is the entry's with the variant's spelling
+of the question.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import lru_cache
 from random import Random
 from typing import Final
 from weakref import WeakSet
 
 from topodns.dependency import CACHED, EVERYTHING, Fact
-from topodns.dns.message import Query, RRset
-from topodns.dnsserver.packet_cache.countdown import Ageing
-from topodns.dnsserver.packet_cache.key import NAME_AT, key_of, name_in
-from topodns.dnsserver.packet_cache.rotation import order_matters, rotation_of
-from topodns.dnsserver.packet_cache.variants import respelled, variants_of
+from topodns.dns.message import Option, Query, RRset
+from topodns.dns.rrtype import ADDRESS_TYPES, RRType, members
+from topodns.dns.soa import MAILBOX, PRIMARY, SHARED_WITH_NAMES
+from topodns.dns.wire_format import (
+    HEADER_SIZE,
+    OPTION_HEAD_SIZE,
+    POINTER,
+    POINTER_OCTET,
+    QUESTION_TAIL_SIZE,
+    ROOT_RECORD_HEAD_SIZE,
+    end_of_name,
+)
+from topodns.dnsserver.packet_cache.reply_makers import Ageing, record_places, rotation_of
+from topodns.dnsserver.plain_question import OPT_BEGIN
 from topodns.memory.bounded import ReadLRU
 from topodns.memory.budget import SERVER, Budget
+from topodns.plugins.block import ServerBlock
+from topodns.plugins.order import ORDER
+from topodns.plugins.plugin import Reads, load
 from topodns.query.counters import Cell
 from topodns.query.packet_entry import Entry, Variants, View
 from topodns.query.plugin import Resolution, Scope
@@ -30,6 +50,27 @@ _SEEN_SLOTS: Final = 1 << 16  # of the filter of keys seen once, an octet each
 _OBJECTS: Final = 202  # octets of an entry beside its content, and its slot in a dictionary: see bench/cache_memory.py
 _INDEXED: Final = 100  # and of its index entry under each fact
 _CLIENT, _EVERYONE = Scope.CLIENT, Scope.EVERYONE  # reading an Enum's member costs 0.1 us
+
+NAME_AT: Final = HEADER_SIZE - 2  # offset of the question's name in a message without its id
+
+# All options that code here reads are in `Option`; of these, a server without cookies ignores COOKIE (RFC 7873
+# section 5.2).
+_READ: Final = frozenset(members(Option).values()) - {Option.COOKIE}
+_MAX_OPTIONS: Final = 8  # a message with more options is no variant and takes the handler
+
+_COUNTS: Final = slice(2, NAME_AT)  # QDCOUNT, ANCOUNT, NSCOUNT and ARCOUNT
+_BARE: Final = b"\0\1\0\0\0\0\0\0"  # counts of one question and no record
+_WITH_OPT: Final = b"\0\1\0\0\0\0\0\1"  # and of one question and an OPT record
+
+BEHIND_NAME: Final = (1 + QUESTION_TAIL_SIZE, 1 + QUESTION_TAIL_SIZE + ROOT_RECORD_HEAD_SIZE)
+"""Octets of a message in its plain form from the last one of the name on, without and with an OPT record."""
+
+_BESIDE_NAME: Final = HEADER_SIZE + QUESTION_TAIL_SIZE  # octets of a plain form beside the name, with the id
+_BESIDE_NAME_WITH_OPT: Final = _BESIDE_NAME + ROOT_RECORD_HEAD_SIZE
+_NO_OPTIONS: Final = b"\0\0"  # RDLENGTH of an OPT record without options
+
+OF_OPTIONS: Final = Variants(spellings=False)
+OF_SPELLINGS: Final = Variants(spellings=True)
 
 
 class PacketCaches:
@@ -215,7 +256,7 @@ class PacketCache:
     ) -> tuple[Entry, int] | None:
         """The entry and its octets in memory; None if the addresses in the reply should rotate but cannot."""
         rotation = None
-        if rotating and order_matters(rotating):
+        if rotating and _order_matters(rotating):
             # With dependencies on cluster state, that state also keeps the RDATAs until the entry is forgotten.
             shared = any(fact.kind != CACHED for fact in facts)
             rotation = rotation_of(rotating, reply, self._rng, shared)
@@ -274,9 +315,140 @@ class PacketCache:
         return view
 
 
+def _order_matters(answer: Sequence[RRset]) -> bool:
+    return any(len(rrset.rdatas) > 1 and rrset.rtype in ADDRESS_TYPES for rrset in answer)
+
+
 def _reply_to_plain_form(message: bytes, key: bytes, reply: bytes, variants: Variants) -> bytes | None:
     """The reply to the plain form (`key`) of this message; None if the reply is to another spelling only."""
     name = name_in(key, key)
     if message.startswith(name, NAME_AT):
         return reply
     return reply[:2] + respelled(reply[2:], name) if variants.spellings else None
+
+
+def key_of(message: bytes, query: Query, has_variants: bool) -> bytes | None:
+    """The plain form of a parsed message; None if it has none, or is a variant and variants are not allowed.
+
+    The message is without its id. A label with a zero octet would end the name too early in `plain_form`: other names
+    would have the same form.
+    """
+    _, _, _, spelling, _, _, edns, size = query
+    if size - len(spelling) == (_BESIDE_NAME if edns is None else _BESIDE_NAME_WITH_OPT) and spelling.islower():
+        return message  # only the question, and an OPT record without options, if any
+    if spelling.find(0) != len(spelling) - 1:
+        return None
+    key = plain_form(message)
+    return key if has_variants or key == message else None
+
+
+def plain_form(message: bytes) -> bytes | None:
+    """The plain form of a query; None if it has another layout, an option that is read here (`_READ`), or over 8
+    options.
+
+    Both are without their ids. The layout: one question, no record but an OPT at the end, options that fill its RDATA
+    exactly. The name is taken to end at its first zero octet, which is wrong if a label contains one: the caller must
+    exclude that. A plain form that equals the one of a parsed message, whose name has no such label, proves that this
+    message is valid, too, and has the same question.
+    """
+    name_end = message.find(0, NAME_AT) + 1
+    # Lower only the name: a type or a class may contain the octets of letters.
+    counts = message[_COUNTS]
+    if counts == _WITH_OPT:
+        end = name_end + QUESTION_TAIL_SIZE
+        at = end + ROOT_RECORD_HEAD_SIZE
+        if message[end : end + len(OPT_BEGIN)] != OPT_BEGIN or not _has_unread_options(message, at):
+            return None
+        return message[:NAME_AT] + message[NAME_AT:name_end].lower() + message[name_end : at - 2] + _NO_OPTIONS
+    if counts == _BARE and len(message) == name_end + QUESTION_TAIL_SIZE:
+        return message[:NAME_AT] + message[NAME_AT:name_end].lower() + message[name_end:]
+    return None
+
+
+def _has_unread_options(message: bytes, at: int) -> bool:
+    """Whether the OPT record's RDATA, which begins at `at`, is the rest of the message and has no option in `_READ`.
+
+    True without options, False for more than 8. Also checks that the options are complete, as
+    `wire_reader.read_options` does.
+    """
+    end = len(message)
+    if at > end or end - at != message[at - 2] << 8 | message[at - 1]:
+        return False
+    for _ in range(_MAX_OPTIONS):
+        if at == end:
+            return True
+        if end - at < OPTION_HEAD_SIZE:
+            return False
+        if message[at] << 8 | message[at + 1] in _READ:
+            return False
+        at += OPTION_HEAD_SIZE + (message[at + 2] << 8 | message[at + 3])
+        if at > end:
+            return False
+    return at == end
+
+
+def name_in(message: bytes, plain: bytes) -> bytes:
+    """The question's name, in wire form, of a message without its id whose plain form is `plain`."""
+    behind = QUESTION_TAIL_SIZE + (ROOT_RECORD_HEAD_SIZE if plain[NAME_AT - 1] else 0)
+    return message[NAME_AT : len(plain) - behind]
+
+
+def block_variants(block: ServerBlock) -> Variants | None:
+    """The query variants that the plugins of this block allow at most; None if a plugin may read any EDNS option.
+
+    A `view` does, so no block of its listener has variants: see `BlockTable`.
+    """
+    reads = max((load(name).reading(settings) for name, settings in block.settings.items()), default=Reads.QUESTION)
+    if reads is Reads.EVERYTHING:
+        return None
+    return OF_SPELLINGS if reads is Reads.QUESTION else OF_OPTIONS
+
+
+@lru_cache
+def _spelled_types(plugin: str) -> frozenset[int]:
+    return load(plugin).spells if plugin in ORDER else frozenset()
+
+
+def variants_of(reply: bytes, resolution: Resolution, allowed: Variants) -> Variants:
+    """The variants of `allowed` that this reply answers: other EDNS options always, other spellings of the name if to
+    respell the question respells the whole reply.
+
+    For that, each name of the reply that repeats the query's spelling must be a pointer into the question. Two kinds of
+    replies are known to be so: those whose records are all addresses of the query's name, from a plugin that spells no
+    other name (`spells`); and those whose only record is the SOA of a cluster's origin, as its names end in the query's
+    spelling of the origin (as in CoreDNS).
+    """
+    spelled = _spelled_types(resolution.plugin) if allowed.spellings else None
+    if not spelled:
+        return OF_OPTIONS
+    response = resolution.response
+    for rrset in (*response.answer, *response.authority, *response.additional):
+        if rrset.rtype not in spelled:
+            return OF_OPTIONS
+        if rrset.rtype == RRType.SOA:
+            return variants_of_soa(reply)
+        if rrset.owner:
+            return OF_OPTIONS
+    return OF_SPELLINGS
+
+
+def variants_of_soa(reply: bytes) -> Variants:
+    """The variants that hold for a reply whose only record is an SOA: see `variants_of`."""
+    name_end = end_of_name(reply, HEADER_SIZE)
+    records = [*record_places(reply)]
+    if len([record for record in records if record.rtype != RRType.OPT]) != 1 or records[0].rtype != RRType.SOA:
+        return OF_OPTIONS
+    owner_at = name_end + QUESTION_TAIL_SIZE
+    owner = reply[owner_at : owner_at + 2]
+    if owner[0] < POINTER_OCTET:
+        return OF_OPTIONS
+    # MNAME and RNAME, as `soa.soa_rrset` makes them, end in pointers to the origin, too, unless more of them is the
+    # question's.
+    front = reply[HEADER_SIZE : int.from_bytes(owner, "big") - POINTER].lower()
+    spelled = reply.startswith(PRIMARY + owner + MAILBOX + owner, records[0].rdata_at)
+    return OF_SPELLINGS if spelled and not front.endswith(SHARED_WITH_NAMES) else OF_OPTIONS
+
+
+def respelled(tail: bytes, name: bytes) -> bytes:
+    """A reply without its id, with the question's name spelled as `name`, which is the same name."""
+    return tail[:NAME_AT] + name + tail[NAME_AT + len(name) :]

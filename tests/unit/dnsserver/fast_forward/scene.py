@@ -13,8 +13,7 @@ from topodns.dns.name import ROOT, parse_name
 from topodns.dnsserver.fast_forward.eligibility import FastRoute
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.lookup import variant_entry
-from topodns.dnsserver.packet_cache.table import PacketCache
-from topodns.dnsserver.packet_cache.variants import block_variants
+from topodns.dnsserver.packet_cache.table import PacketCache, block_variants
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.forward.counts import ForwardCounts

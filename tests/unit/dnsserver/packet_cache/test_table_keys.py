@@ -10,7 +10,7 @@ from tests.support.query_variants import COOKIE, messages, with_options
 from topodns.dns.message import Option
 from topodns.dns.rrtype import members
 from topodns.dns.wire_reader import WireError, read_query
-from topodns.dnsserver.packet_cache.key import key_of, name_in, plain_form
+from topodns.dnsserver.packet_cache.table import key_of, name_in, plain_form
 
 
 def key(data: bytes, has_variants: bool = True) -> bytes | None:

@@ -17,8 +17,7 @@ from topodns.dns.message import Query, Response, RRset
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.soa import soa_rrset
 from topodns.dnsserver.handler import Handler
-from topodns.dnsserver.packet_cache.table import PacketCache
-from topodns.dnsserver.packet_cache.variants import OF_OPTIONS, OF_SPELLINGS, block_variants
+from topodns.dnsserver.packet_cache.table import OF_OPTIONS, OF_SPELLINGS, PacketCache, block_variants
 from topodns.query.packet_entry import Variants
 from topodns.query.plugin import Client, Resolution
 
