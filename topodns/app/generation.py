@@ -16,10 +16,9 @@ from topodns.dns.message import DEFAULT_UDP_SIZE, Query
 from topodns.dns.name import Name, name_text
 from topodns.dns.rrtype import RRClass
 from topodns.dnsserver.chain import build_chain, unanswered_rcode
-from topodns.dnsserver.cname_chaser import Chaser, Neighbours
 from topodns.dnsserver.fast_forward.eligibility import make_fast_route
 from topodns.dnsserver.packet_cache.table import block_variants
-from topodns.dnsserver.router import Block, BlockTable
+from topodns.dnsserver.router import Block, BlockTable, Chaser, Neighbours
 from topodns.memory.budget import SERVER, MemoryLimits
 from topodns.net.loop_timers import LoopTimers
 from topodns.plugins.block import ServerBlock, Settings

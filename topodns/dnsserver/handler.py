@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from topodns.dns.message import DEFAULT_UDP_SIZE, Option, Query, Response
 from topodns.dns.name import Name, name_text
-from topodns.dns.rrtype import Rcode, RRType, rcode_label
+from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType, rcode_label
 from topodns.dns.wire_format import HEADER_SIZE, reply_limit
 from topodns.dns.wire_reader import WireError, read_query
 from topodns.dns.wire_writer import write_error, write_response
@@ -73,6 +73,7 @@ class Handler:
         self.local_port = local_port
         self._own_name = own_name
         self._udp = socket_counters.transport == "udp"
+        self._bare_limit = reply_limit(self._udp, 0, blocks.payload_size)  # of replies to queries without EDNS
         self._relay = (
             Relay(blocks.fast_routes, socket_counters, clock, self._conclude_relayed) if blocks.fast_routes else None
         )
@@ -131,7 +132,9 @@ class Handler:
         blocks, edns = self.blocks, query.edns
         if query.qclass == PROBE_CLASS and query.qname == self._own_name:
             return write_error(data, Rcode.NOERROR)  # neither counted nor logged: only this process asks it
-        limit = reply_limit(self._udp, edns.udp_payload_size if edns is not None else 0, blocks.payload_size)
+        limit = self._bare_limit
+        if edns is not None:
+            limit = reply_limit(self._udp, edns.udp_payload_size, blocks.payload_size)
         client = Client(
             address=address,
             port=port,
@@ -252,7 +255,7 @@ class Handler:
         kind = ReplyKind(
             origin=block.label if block is not None else _DROPPED,
             qtype=TYPE_LABELS.get(query.qtype, "other"),
-            rcode=rcode_label(rcode),
+            rcode=RCODE_NAMES.get(rcode) or rcode_label(rcode),
             plugin=resolution.plugin,
             dnssec_ok=query.edns is not None and query.edns.dnssec_ok,
             outcome=selection.reason if selection is not None else "",

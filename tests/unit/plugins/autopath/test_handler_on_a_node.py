@@ -21,8 +21,7 @@ from topodns.corefile.zones import BlockKey
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import name_text, parse_name
 from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType
-from topodns.dnsserver.cname_chaser import Neighbours
-from topodns.dnsserver.router import Block, BlockTable
+from topodns.dnsserver.router import Block, BlockTable, Neighbours
 from topodns.plugins.acl import Acl, AclAction, AclRule
 from topodns.plugins.autopath.handler import SearchPath
 from topodns.plugins.autopath.search_list import DistantClusterSearch

@@ -11,7 +11,7 @@ from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import Name, name_text, parse_name
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.zonefile import parse_zone
-from topodns.dnsserver.cname_chaser import Chaser
+from topodns.dnsserver.router import Chaser
 from topodns.plugins.file.handler import ZoneFileStep
 from topodns.plugins.file.settings import ZoneFile
 from topodns.plugins.file.zone import TableBuilder, ZoneTable, file_fact

@@ -10,7 +10,7 @@ from tests.support.query_builders import ask, client
 from topodns.dns.message import Query, Response
 from topodns.dns.name import name_wire, parse_name
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.dnsserver.cname_chaser import Chaser, Neighbours
+from topodns.dnsserver.router import Chaser, Neighbours
 from topodns.query.cname import MAX_CHASE
 from topodns.query.plugin import Client, Resolution, Scope
 
