@@ -19,9 +19,8 @@ from topodns.dependency import Fact, address_fact, namespace_fact, service_fact
 from topodns.dns.message import Query, Response
 from topodns.dns.name import Name, is_below_any, is_part_of_reverse, name_wire, reverse_address
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.plugins.k8s_external import nameservers, services
+from topodns.plugins.k8s_external.answer import K8sExternalZone, answer_service, at_apex, below_apex, soa
 from topodns.plugins.k8s_external.settings import K8sExternal
-from topodns.plugins.k8s_external.zone import K8sExternalZone
 from topodns.plugins.kubernetes.answer import question_of
 from topodns.plugins.kubernetes.handler import resolution_of
 from topodns.plugins.kubernetes.other_names import pointers
@@ -84,15 +83,15 @@ class ExternalZone:
         if response.rcode == Rcode.NXDOMAIN and _falls_through(external, question):
             return FellThrough(resolution.facts)
         if not response.answer:
-            response.authority = (nameservers.soa(external, question.origin_wire),)
+            response.authority = (soa(external, question.origin_wire),)
         return follow_each(resolution.chase, resolution, query, client, external.kubernetes.chase)
 
 
 def _resolution(external: K8sExternalZone, question: ZoneQuestion) -> Resolution:
     labels = question.labels
     if question.qtype == RRType.SOA and not labels:
-        soa = nameservers.soa(external, question.origin_wire)
-        return Resolution(Response(answer=(soa,)), NAME, Scope.CLIENT)  # its serial is the time of the last change
+        record = soa(external, question.origin_wire)
+        return Resolution(Response(answer=(record,)), NAME, Scope.CLIENT)  # its serial is the time of the last change
     resolution = resolution_of(_answer(external, labels, question), question.qtype, external.settings.ttl)
     resolution.plugin = NAME
     return resolution
@@ -100,9 +99,9 @@ def _resolution(external: K8sExternalZone, question: ZoneQuestion) -> Resolution
 
 def _answer(external: K8sExternalZone, labels: Name, question: ZoneQuestion) -> Answer:
     if not labels:
-        return nameservers.at_apex(external, question)
+        return at_apex(external, question)
     if labels[-1] == external.settings.apex:
-        return nameservers.below_apex(external, labels, question.qtype)
+        return below_apex(external, labels, question.qtype)
     answer = _answer_name(external, labels, question)
     return answer if external.kubernetes.state.synced else confirmed(answer)
 
@@ -121,7 +120,7 @@ def _answer_name(external: K8sExternalZone, labels: Name, question: ZoneQuestion
     if len(labels) == 1:
         return Answer(facts=facts)
     key = ObjectKey(namespace, labels[-2])
-    answer = services.answer_service(external, key, labels[:-2], question)
+    answer = answer_service(external, key, labels[:-2], question)
     return answer._replace(facts=(*facts, service_fact(*key)))
 
 

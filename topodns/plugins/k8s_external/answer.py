@@ -1,21 +1,28 @@
-"""Records of Services with external addresses and, with `headless`, of the endpoints of Services without."""
+"""The answers of `k8s_external`: records of Services with external addresses and, with `headless`, of the endpoints of
+Services without; the SOA and NS records of an origin; and its name server, `ns1.<apex>.<origin>`.
+"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoints import EMPTY_GROUP, Group
 from topodns.cluster.model import EndpointPort, ObjectKey, Service
-from topodns.dns.name import Name, label_wire, name_wire
+from topodns.dns.message import RRset
+from topodns.dns.name import MAX_WIRE, Name, label_wire, name_wire
 from topodns.dns.rrtype import ADDRESS_TYPES, RRType
-from topodns.plugins.k8s_external.zone import K8sExternalZone
+from topodns.dns.soa import MAILBOX, soa_rrset
+from topodns.plugins.k8s_external.settings import K8sExternal
 from topodns.plugins.kubernetes import aliases
 from topodns.plugins.kubernetes.endpoints import FAMILIES, backends_of
+from topodns.plugins.kubernetes.other_names import services_behind
 from topodns.plugins.kubernetes.question import (
     LEFT_OUT,
     NAME_ERRORS,
     NO_DATA,
     Answer,
+    Facts,
     Missing,
     ServiceName,
     ZoneQuestion,
@@ -25,12 +32,26 @@ from topodns.plugins.kubernetes.records import (
     GroupOffer,
     address_type,
     endpoint_srv_records,
+    glue,
     service_srv_records,
     srv_answer,
 )
-from topodns.plugins.kubernetes.zone import lacks_objects
+from topodns.plugins.kubernetes.zone import KubernetesZone, lacks_objects
 
+_SERVER: Final = "ns1"  # one name for all name servers
 _NO_NAME: Final = NAME_ERRORS[Missing.NAME]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class K8sExternalZone:
+    """Names under the origins of one `k8s_external` directive.
+
+    `kubernetes` is the block's directive `kubernetes` without `topology` and `noendpoints`, which do not apply to
+    clients outside the cluster.
+    """
+
+    settings: K8sExternal
+    kubernetes: KubernetesZone
 
 
 def answer_service(external: K8sExternalZone, key: ObjectKey, labels: Name, question: ZoneQuestion) -> Answer:
@@ -166,3 +187,45 @@ def _name(key: ObjectKey, labels: Name) -> ServiceName | None:
             return ServiceName(*key, port=port.removeprefix("_"), protocol=protocol.removeprefix("_"))
         case _:
             return None
+
+
+def soa(external: K8sExternalZone, origin_wire: bytes) -> RRset:
+    """The SOA of an origin, given in the query's spelling. Its TTL is the option `ttl`, also above 300 s."""
+    apex, ttl = label_wire(external.settings.apex), external.settings.ttl
+    serial = external.kubernetes.state.external.serial
+    return soa_rrset(origin_wire, serial, ttl, label_wire(_SERVER) + apex, MAILBOX + apex, ttl)
+
+
+def at_apex(external: K8sExternalZone, question: ZoneQuestion) -> Answer:
+    """The answer at the origin itself: NS with the server's addresses, or NODATA for other types but SOA."""
+    name = label_wire(_SERVER) + label_wire(external.settings.apex) + question.origin_wire
+    if question.qtype != RRType.NS or len(name) > MAX_WIRE:
+        return NO_DATA
+    addresses, facts = _server_addresses(external)
+    ttl = external.settings.ttl
+    return Answer(rdatas=(name,), ttl=ttl, additional=glue(((name, each) for each in addresses), ttl), facts=facts)
+
+
+def below_apex(external: K8sExternalZone, labels: Name, qtype: int) -> Answer:
+    """The answer to a name at or below `<apex>.<origin>`; `labels` are those before the origin.
+
+    `ns1.<apex>` has the server's addresses, `<apex>` no records; other names do not exist.
+    """
+    if len(labels) == 1:
+        return NO_DATA
+    if len(labels) > 2 or labels[0] != _SERVER:
+        return NAME_ERRORS[Missing.NAME]
+    addresses, facts = _server_addresses(external)
+    of_type = tuple(each for each in addresses if address_type(each) == qtype)
+    return Answer(rdatas=of_type, ttl=external.settings.ttl, facts=facts)
+
+
+def _server_addresses(external: K8sExternalZone) -> tuple[tuple[bytes, ...], Facts]:
+    """The packed addresses of `ns1.<apex>`, and their dependencies.
+
+    They are those of `addresses_of` for each Service with this server as a ready endpoint; without such, its own.
+    """
+    behind, facts = services_behind(external.kubernetes)
+    if not behind:
+        return external.kubernetes.own_addresses, facts
+    return tuple(dict.fromkeys(each for service in behind for each in addresses_of(external, service))), facts
