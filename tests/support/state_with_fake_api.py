@@ -21,8 +21,8 @@ from topodns.dependency import Fact
 from topodns.dns.name import parse_name
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.informer.progress import Progress
+from topodns.plugins.kubernetes.clusters import needed_kinds, resources
 from topodns.plugins.kubernetes.settings import KubernetesSettings
-from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
 from topodns.plugins.topology.settings import TopologySettings
 
 Prepare = Callable[[FakeApi], None]

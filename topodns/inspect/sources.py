@@ -22,10 +22,9 @@ from topodns.kube.informer.state_writer import StateWriter
 from topodns.kube.informer.sync_state import SyncState
 from topodns.kube.manifests.source import ManifestSource
 from topodns.plugins.block import Settings
-from topodns.plugins.kubernetes.clusters import Cluster, load_manifests
+from topodns.plugins.kubernetes.clusters import Cluster, load_manifests, needed_kinds, resources
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.setup import PLUGIN as KUBERNETES
-from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.keys import key_reader
 

@@ -15,7 +15,7 @@ from topodns.inspect.text import explanation_text
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.informer.progress import Progress, Trouble
 from topodns.plugins.block import Settings
-from topodns.plugins.kubernetes.watched_kinds import resources
+from topodns.plugins.kubernetes.clusters import resources
 from topodns.topology.select import Reason
 
 _KUBERNETES = "kubernetes {\n manifests cluster.yaml\n }"

@@ -1,4 +1,5 @@
-"""The clusters of `kubernetes` directives: state, feed and client locator of each. Nothing is started here.
+"""The clusters of `kubernetes` directives: state, feed and client locator of each, and the resources that they watch.
+Nothing is started here.
 
 A `Feed` may outlive its generation: if the next Corefile needs a feed with equal `FeedSettings`, this one keeps running
 over the reload, with its state and watches. The reload then needs no list of that cluster, and its state is complete
@@ -17,7 +18,7 @@ from topodns.cluster.findings.finding import Finding
 from topodns.cluster.findings.objects import left_out_findings
 from topodns.cluster.findings.of_cluster import policy_findings
 from topodns.cluster.label_selector import Selector
-from topodns.cluster.model import KeySource, Kind
+from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION, KeySource, Kind
 from topodns.cluster.namespace_budget import UNLIMITED, NamespaceBudget
 from topodns.cluster.publishing_state import PublishingState, Subscriber
 from topodns.cluster.state import ClusterState
@@ -34,8 +35,7 @@ from topodns.kube.manifests.source import ManifestSource
 from topodns.net.loop_timers import LoopTimers
 from topodns.plugins.kubernetes.contradictions import Contradictions, LocatorContradictions
 from topodns.plugins.kubernetes.pod_wait import PodWait
-from topodns.plugins.kubernetes.settings import KubernetesSettings
-from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
+from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.plugins.view.settings import View
 from topodns.query.label_limiter import LabelLimiters
@@ -44,6 +44,8 @@ from topodns.topology.client_locator import ClientLocator, Method, missing_locat
 from topodns.topology.keys import key_reader
 from topodns.topology.select import OnInvalid
 
+_LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown"  # as CoreDNS
+_MULTICLUSTER: Final = "multicluster.x-k8s.io"
 _FORBIDDEN: Final = 403
 _ARRIVING: Final = frozenset({Method.PODS, Method.NODELOCATOR, Method.PODLOCATOR})  # with the Pod that they locate
 _OR_ELSE: Final[Mapping[Kind, str]] = {
@@ -86,6 +88,47 @@ def feed_settings(kubernetes: KubernetesSettings, topology: TopologySettings | N
         pod_names=kubernetes.endpoint_pod_names,
         writes_events=kubernetes.api is not None and topology is not None,
     )
+
+
+def _locator(kind: Kind, plural: str) -> Resource:
+    paths = (f"/apis/{LOCATOR_GROUP}/{LOCATOR_VERSION}/{plural}",)
+    return Resource(kind, f"{plural}.{LOCATOR_GROUP}", paths, optional=True, custom=True)
+
+
+_LOCATORS: Final = (_locator("NodeLocator", "nodelocators"), _locator("PodLocator", "podlocators"))
+
+
+def needed_kinds(kubernetes: KubernetesSettings, topology: TopologySettings | None) -> frozenset[Kind]:
+    """The kinds that answers depend on."""
+    return frozenset(resource.kind for resource in resources(kubernetes, topology))
+
+
+def resources(kubernetes: KubernetesSettings, topology: TopologySettings | None) -> tuple[Resource, ...]:
+    """The resources that answers need, and no others. StatefulSets, needed only for warnings, are not watched."""
+    labels = kubernetes.labels.text if kubernetes.labels is not None else ""
+    labelled = {"labelSelector": labels} if labels else {}
+    wanted = [
+        Resource("Namespace", "namespaces", ("/api/v1/namespaces",)),
+        Resource("Service", "services", ("/api/v1/services",), labelled),
+        Resource(
+            "EndpointSlice",
+            "endpointslices.discovery.k8s.io",
+            # v1beta1 is all that clusters up to 1.20 have, which are those with spec.topologyKeys.
+            ("/apis/discovery.k8s.io/v1/endpointslices", "/apis/discovery.k8s.io/v1beta1/endpointslices"),
+            labelled,
+        ),
+    ]
+    placing = topology.placing_kinds if topology is not None else frozenset[Kind]()
+    if "Node" in placing:
+        wanted.append(Resource("Node", "nodes", ("/api/v1/nodes",), optional=True))
+    wanted += [resource for resource in _LOCATORS if resource.kind in placing]
+    if kubernetes.pods is PodMode.VERIFIED or "Pod" in placing:
+        selectors = {**labelled, "fieldSelector": _LIVE_PODS}
+        wanted.append(Resource("Pod", "pods", ("/api/v1/pods",), selectors, optional=True))
+    if kubernetes.multicluster:
+        path = f"/apis/{_MULTICLUSTER}/v1alpha1/serviceimports"
+        wanted.append(Resource("ServiceImport", f"serviceimports.{_MULTICLUSTER}", (path,), optional=True, custom=True))
+    return tuple(wanted)
 
 
 class Feed:
