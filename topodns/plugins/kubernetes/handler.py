@@ -31,12 +31,10 @@ from topodns.query.cname import follow_each, owned
 from topodns.query.deferred import Deferred, Outcome
 from topodns.query.plugin import Answered, Client, FellThrough, Resolution, Scope, Stepped
 
+PLUGIN: Final = "kubernetes"
 MAX_MISS_TTL: Final = 5  # seconds that a topology miss may be cached: a Pod on the client's Node may start any moment
 
 _MAX_CNAMES: Final = 11  # followed in a row, as CoreDNS: its limit of 10 does not count the last one
-
-
-PLUGIN: Final = "kubernetes"
 
 
 class ClusterZone:

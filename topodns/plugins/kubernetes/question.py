@@ -135,8 +135,20 @@ class Answer(NamedTuple):
     facts: Facts = ()  # dependencies, beside those of the name
 
 
+_INCOMPLETE: Final = Ede(EdeCode.NOT_READY, "the state of the cluster is not complete yet")
+_LEFT_OUT: Final = Ede(EdeCode.NOT_READY, "objects of this namespace are left out: it has too many or too large ones")
+
 NO_DATA: Final = Answer()
 NAME_ERRORS: Final[Mapping[Missing, Answer]] = {each: Answer(Rcode.NXDOMAIN, missing=each) for each in Missing}
+NOT_READY: Final = Answer(Rcode.SERVFAIL, ede=_INCOMPLETE)  # the watches are incomplete or denied
+LEFT_OUT: Final = Answer(Rcode.SERVFAIL, ede=_LEFT_OUT)  # objects of the name's namespace are left out
+
+
+def confirmed(answer: Answer) -> Answer:
+    """The answer while the state is incomplete: SERVFAIL instead of NXDOMAIN, with the same dependencies."""
+    if answer.rcode != Rcode.NXDOMAIN:
+        return answer
+    return NOT_READY._replace(missing=answer.missing, facts=answer.facts)
 
 
 def matching(ports: Iterable[_Port], name: ServiceName) -> list[_Port]:
@@ -147,17 +159,3 @@ def matching(ports: Iterable[_Port], name: ServiceName) -> list[_Port]:
         if (not name.port or port.name.lower() == name.port)
         and (not name.protocol or port.protocol.lower() == name.protocol)
     ]
-
-
-_INCOMPLETE: Final = Ede(EdeCode.NOT_READY, "the state of the cluster is not complete yet")
-_LEFT_OUT: Final = Ede(EdeCode.NOT_READY, "objects of this namespace are left out: it has too many or too large ones")
-
-NOT_READY: Final = Answer(Rcode.SERVFAIL, ede=_INCOMPLETE)  # the watches are incomplete or denied
-LEFT_OUT: Final = Answer(Rcode.SERVFAIL, ede=_LEFT_OUT)  # objects of the name's namespace are left out
-
-
-def confirmed(answer: Answer) -> Answer:
-    """The answer while the state is incomplete: SERVFAIL instead of NXDOMAIN, with the same dependencies."""
-    if answer.rcode != Rcode.NXDOMAIN:
-        return answer
-    return NOT_READY._replace(missing=answer.missing, facts=answer.facts)
