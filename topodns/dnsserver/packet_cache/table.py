@@ -13,6 +13,7 @@ block (`block_variants`) and on the reply (`variants_of`). The reply to one is t
 of the question.
 """
 
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
 from random import Random
@@ -34,7 +35,6 @@ from topodns.dns.wire_format import (
 )
 from topodns.dnsserver.packet_cache.reply_makers import Ageing, record_places, rotation_of
 from topodns.dnsserver.plain_question import OPT_BEGIN
-from topodns.memory.bounded import ReadLRU
 from topodns.memory.budget import SERVER, Budget
 from topodns.plugins.block import ServerBlock
 from topodns.plugins.order import ORDER
@@ -44,7 +44,7 @@ from topodns.query.packet_entry import Entry, Variants, View
 from topodns.query.plugin import Resolution, Scope
 
 MAX_STORED: Final = 32_768  # entries since the table was last cleared
-MAX_CLIENTS: Final = 65_536  # a further one replaces the one whose view was used least recently by `offer`
+MAX_CLIENTS: Final = 65_536  # a further one replaces the one whose view was used least recently by `keep`
 
 _SEEN_SLOTS: Final = 1 << 16  # of the filter of keys seen once, an octet each
 _OBJECTS: Final = 202  # octets of an entry beside its content, and its slot in a dictionary: see bench/cache_memory.py
@@ -120,8 +120,8 @@ class PacketCache:
         caches: PacketCaches | None = None,
     ) -> None:
         self.common: View = {}
-        self._clients: ReadLRU[bytes, View] = ReadLRU(MAX_CLIENTS)
-        self.views = self._clients.entries  # by packed client address: the view of the node it is on
+        # By packed client address: the view of the node it is on. The last one was used by `keep` most recently.
+        self.views: OrderedDict[bytes, View] = OrderedDict()
         self.clears = 0  # calls of `clear`
         self.changes = 0  # calls of `forget`
         self._view_key = view_key  # packed address to the key of its view; called once per address
@@ -228,7 +228,7 @@ class PacketCache:
             for view, key in self._by_fact.pop(fact, ()):
                 view.pop(key, None)
             if fact.kind == "address" and isinstance(fact.name, bytes):
-                self._clients.discard(fact.name)
+                self.views.pop(fact.name, None)
 
     def lower(self, octets: int) -> None:
         """Reduce the limit by so many octets, for another table; clear this one if it is then over the limit."""
@@ -239,8 +239,7 @@ class PacketCache:
     def clear(self) -> None:
         """Remove all entries and views."""
         self.common = {}
-        self._clients = ReadLRU(MAX_CLIENTS)
-        self.views = self._clients.entries
+        self.views = OrderedDict()
         self._by_key, self._by_fact = {}, {}
         self._stored = self.octets = 0
         self.clears += 1
@@ -311,7 +310,10 @@ class PacketCache:
         view = self.views.get(address)
         if view is None:
             view = self._by_key.setdefault(self._view_key(address), {})
-        self._clients[address] = view
+        self.views[address] = view
+        self.views.move_to_end(address)
+        if len(self.views) > MAX_CLIENTS:
+            self.views.popitem(last=False)
         return view
 
 
