@@ -4,10 +4,10 @@ A Service of type ExternalName has a CNAME record and, for A and AAAA queries, t
 `plugins.kubernetes.handler` follows a target under the origin, `query.cname` any other.
 
 Endpoints of slices of addressType FQDN have CNAME records to their host names, as in CoreDNS. Kubernetes gives such
-slices no meaning in DNS. As with ExternalName Services, topology keys never filter them, and SRV
-answers do not have them. Besides addresses and other aliases of the same name CoreDNS gives all their CNAME records;
-so does topodns, for at most 16 host names, each of which may cost a query to an upstream. Of a name that a CNAME led to
-only the first one is followed: Services that are aliases of each other would make a tree.
+slices no meaning in DNS. As with ExternalName Services, topology keys never filter them, and SRV answers do not have
+them. Besides addresses and other aliases of the same name CoreDNS gives all their CNAME records; so does topodns, for
+at most 16 host names, each of which may cost a query to an upstream. Of a name that a CNAME led to only the first one
+is followed: Services that are aliases of each other would make a tree.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,6 +29,7 @@ from topodns.plugins.kubernetes.question import (
     ZoneQuestion,
     matching,
 )
+from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.query.cname import MAX_TARGETS
 
 _ANSWERED: Final = frozenset({Rcode.NOERROR, Rcode.NXDOMAIN})
@@ -64,6 +65,18 @@ def _parsed(text: str) -> Name | None:
         return parse_name(text) or None
     except BadName:
         return None
+
+
+def with_aliases(
+    kubernetes: KubernetesZone,
+    name: ServiceName | ZonalName,
+    backends: Backends,
+    question: ZoneQuestion,
+    answer: Answer,
+) -> Answer:
+    """The answer for a name of `kubernetes`, with CNAME records to the aliases among its endpoints."""
+    targets = targets_of(backends, name, kubernetes.settings.endpoint_pod_names)
+    return with_cnames(answer, targets, question.qname, question.qtype, kubernetes.settings.ttl)
 
 
 def targets_of(backends: Backends, name: ServiceName | ZonalName, pod_names: bool) -> list[Name]:

@@ -30,7 +30,7 @@ from topodns.plugins.kubernetes.endpoints import (
     offers_of,
     service_wire,
 )
-from topodns.plugins.kubernetes.headless import answer_headless, answer_named, with_aliases
+from topodns.plugins.kubernetes.headless import answer_headless, answer_named
 from topodns.plugins.kubernetes.question import (
     LEFT_OUT,
     NAME_ERRORS,
@@ -218,7 +218,7 @@ def _answer_other(
             return LEFT_OUT
     else:
         return _answer_cluster_ips(kubernetes, name, service, question)
-    return with_aliases(kubernetes, name, backends_below(kubernetes, service, name), question, answer)
+    return aliases.with_aliases(kubernetes, name, backends_below(kubernetes, service, name), question, answer)
 
 
 def _is_above_others(

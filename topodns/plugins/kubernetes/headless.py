@@ -13,7 +13,7 @@ from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
 from topodns.cluster.model import ANY_KEY, EndpointPort, InvalidPolicy, Kind, ObjectKey, Policy, Service
 from topodns.dns.message import Ede, EdeCode, Option, RRset
 from topodns.dns.rrtype import Rcode, RRType
-from topodns.plugins.kubernetes import aliases
+from topodns.plugins.kubernetes.aliases import with_aliases
 from topodns.plugins.kubernetes.endpoints import (
     FAMILIES,
     FAMILY_OF_TYPE,
@@ -33,7 +33,6 @@ from topodns.plugins.kubernetes.question import (
     Answer,
     Missing,
     ServiceName,
-    ZonalName,
     ZoneQuestion,
     matching,
 )
@@ -188,17 +187,6 @@ def answer_named(kubernetes: KubernetesZone, name: ServiceName, service: Service
         for family, group in chosen.items()
     )
     return decision.srv_answer(endpoint_srv_records(offers, kubernetes.labels, decision.ttl, question.limit))
-
-
-def with_aliases(
-    kubernetes: KubernetesZone,
-    name: ServiceName | ZonalName,
-    backends: Backends,
-    question: ZoneQuestion,
-    answer: Answer,
-) -> Answer:
-    targets = aliases.targets_of(backends, name, kubernetes.settings.endpoint_pod_names)
-    return aliases.with_cnames(answer, targets, question.qname, question.qtype, kubernetes.settings.ttl)
 
 
 def decide(
