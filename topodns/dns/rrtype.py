@@ -112,6 +112,8 @@ RCODES: Final[Mapping[str, int]] = members(Rcode) | {"NOTIMPL": Rcode.NOTIMP, "B
 TYPE_NAMES: Final[Mapping[int, str]] = {number: name for name, number in QTYPES.items()}
 CLASS_NAMES: Final[Mapping[int, str]] = {number: name for name, number in QCLASSES.items()}
 RCODE_NAMES: Final[Mapping[int, str]] = {number: name for name, number in members(Rcode).items()}
+RCODE_LABELS: Final = tuple(RCODE_NAMES.get(rcode, "other") for rcode in range(4096))
+"""The values of a label `rcode`, by RCODE, of which an upstream may send all: the mnemonic, or "other"."""
 
 _NUMBERED: Final = re.compile(r"(TYPE|CLASS)([0-9]{1,5})")
 
@@ -152,8 +154,8 @@ def rcode_text(rcode: int) -> str:
 
 
 def rcode_label(rcode: int) -> str:
-    """The value of a label `rcode`: the mnemonic, or "other", since an upstream may send 4,096 different ones."""
-    return RCODE_NAMES.get(rcode, "other")
+    """As RCODE_LABELS."""
+    return RCODE_LABELS[rcode]
 
 
 def parse_rcode(text: str) -> int | None:

@@ -32,7 +32,7 @@ class FastRoute:
     elsewhere: tuple[Name, ...]  # origins in the block whose names another plugin answers, not `forward`
     label: str  # of the origin, for metrics
     payload_size: int
-    # For `tail.Tail`: heads of records by their octets, for each type.
+    # For `relay.Tail`: heads of records by their octets, for each type.
     records: Mapping[int, dict[bytes, Any]] = field(default_factory=lambda: {rtype: {} for rtype in ADDRESS_TYPES})
 
     def resolution(self, answer: UpstreamAnswer, query: Query, client: Client) -> Resolution:

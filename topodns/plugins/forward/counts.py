@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from math import inf
 
-from topodns.dns.rrtype import rcode_label
+from topodns.dns.rrtype import RCODE_LABELS
 from topodns.net.upstream.address import Counts, UdpSockets
 from topodns.net.upstream.client import Connections
 from topodns.plugins.forward.limits import InFlight
@@ -15,7 +15,7 @@ from topodns.query.histogram import Histogram
 class UpstreamCounts:
     """Counters of one upstream address, shared by all directives that forward to it.
 
-    `durations`: reply times in seconds by `rcode_label`.
+    `durations`: reply times in seconds by label of the rcode (`RCODE_LABELS`).
     """
 
     __slots__ = ("checked", "durations", "healthcheck_failures", "reachable", "replies")
@@ -29,7 +29,7 @@ class UpstreamCounts:
 
     def replied(self, rcode: int, seconds: float) -> None:
         """Count a reply with this rcode that took `seconds`."""
-        label = rcode_label(rcode)
+        label = RCODE_LABELS[rcode]
         durations = self.durations.get(label)
         if durations is None:
             durations = self.durations[label] = Histogram(DURATION_BUCKETS)
