@@ -13,8 +13,8 @@ from tests.support.faulty_upstream import ANSWER, Act, Asked, bad_upstream
 from tests.support.upstream_faults import answers
 from tests.support.upstream_queries import UDP, addresses, ask, open_files, upstream_at
 from topodns.net.upstream import udp_transport
-from topodns.net.upstream.address import UdpSockets, resolve_endpoint
-from topodns.net.upstream.udp_transport import KEPT, SourcePorts
+from topodns.net.upstream.address import resolve_endpoint
+from topodns.net.upstream.udp_transport import KEPT, SourcePorts, UdpSockets
 
 pytestmark = either_loop
 

@@ -11,7 +11,8 @@ from tests.support.faulty_upstream import ANSWER, bad_upstream
 from tests.support.scripted_http_server import server_side
 from tests.support.upstream_faults import answers
 from tests.support.upstream_queries import TLS, addresses, ask, result
-from topodns.net.upstream.address import Counts, UdpSockets
+from topodns.net.upstream.address import Counts
+from topodns.net.upstream.udp_transport import UdpSockets
 from topodns.plugins.forward.lazy_upstream import LazyUpstream
 from topodns.plugins.forward.settings import Forward, ForwardTls, UpstreamAddress, UpstreamTransport
 from topodns.query.upstream import Failure

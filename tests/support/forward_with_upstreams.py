@@ -9,11 +9,10 @@ from tests.support.query_builders import client
 from tests.support.scripted_upstream import Behaviour, ScriptedUpstream
 from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Query
-from topodns.plugins.forward.counts import ForwardCounts
-from topodns.plugins.forward.handler import Forwarding
-from topodns.plugins.forward.limits import InFlight
-from topodns.plugins.forward.messages import Options
+from topodns.plugins.forward.handler import Forwarding, Options
 from topodns.plugins.forward.settings import Forward, UpstreamAddress, UpstreamPolicy, UpstreamTransport
+from topodns.plugins.forward.single_flight import InFlight
+from topodns.plugins.forward.upstreams import ForwardCounts
 from topodns.query.deferred import pursue
 from topodns.query.plugin import Client, Resolution
 

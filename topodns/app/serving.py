@@ -19,7 +19,7 @@ from topodns.net.descriptors import raise_limit
 from topodns.netlink.route import own_addresses
 from topodns.plugins.block import Settings
 from topodns.plugins.debug import PLUGIN as DEBUG
-from topodns.plugins.forward.counts import ForwardShared
+from topodns.plugins.forward.single_flight import ForwardShared
 from topodns.plugins.plugin import AnyPlugin
 from topodns.plugins.setup import MetricsSource
 

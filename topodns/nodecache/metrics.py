@@ -6,7 +6,7 @@ from typing import Final
 from topodns.hostnet.reconciler import REPAIRABLE, HostNetworkCounts, HostNetworkReconciler
 from topodns.metrics.registry import Published, Reading
 from topodns.nodecache.config_watch import NodeConfigWatch
-from topodns.plugins.forward.counts import ForwardCounts
+from topodns.plugins.forward.upstreams import ForwardCounts
 
 # Label values that NodeLocal DNSCache has from the start; those of topodns alone appear at their first error.
 _ERROR_TYPES: Final = ("configmap", "interface_add", "interface_check", "iptables", "iptables_lock")

@@ -22,7 +22,7 @@ from topodns.nodecache.config_watch import NodeConfigWatch
 from topodns.nodecache.corefile import NodeCorefile
 from topodns.nodecache.self_probe import SelfCheck, SelfProbe
 from topodns.nodecache.settings import NodeCacheFlags
-from topodns.plugins.forward.counts import ForwardShared
+from topodns.plugins.forward.single_flight import ForwardShared
 
 if TYPE_CHECKING:
     from topodns.plugins.setup import Shared

@@ -3,7 +3,12 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from enum import Enum
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
+
+from topodns.dns.wire_format import HEADER_SIZE
+
+QUESTION_AT: Final = HEADER_SIZE - 2
+"""The offset of the question section in `UpstreamQuery.message`."""
 
 
 class Transport(Enum):

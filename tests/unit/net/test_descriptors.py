@@ -5,7 +5,7 @@ import resource
 import pytest
 
 from topodns.net.descriptors import Descriptors, raise_limit
-from topodns.net.upstream.address import UdpSockets
+from topodns.net.upstream.udp_transport import UdpSockets
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 from tests.support.exposition_samples import only, scraped
 from topodns.hostnet.reconciler import HostNetworkCounts
 from topodns.nodecache.metrics import node_readings
-from topodns.plugins.forward.counts import ForwardCounts
+from topodns.plugins.forward.upstreams import ForwardCounts
 
 
 def samples(counts: HostNetworkCounts, forward: ForwardCounts, setup_errors: int = 0) -> dict[str, float]:

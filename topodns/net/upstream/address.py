@@ -88,26 +88,6 @@ class UpstreamLimits:
 
 
 @dataclass(slots=True)
-class UdpSockets:
-    """Budget of sockets for queries over UDP, shared by all upstreams of the process.
-
-    Two thirds are reserved for first attempts: no more than `questions` queries may be in flight, and a query is sent a
-    second time only while less than a third is open.
-    """
-
-    most: int = 1 << 20
-    open: int = 0
-
-    def has_spare(self) -> bool:
-        """Whether a query in flight may have a second socket: less than a third of the budget is open."""
-        return 3 * self.open < self.most
-
-    @property
-    def questions(self) -> int:
-        return 2 * self.most // 3
-
-
-@dataclass(slots=True)
 class Counts:
     """Counters of one transport of one upstream. Each sending of a query is a hit (on an open connection) or a miss."""
 

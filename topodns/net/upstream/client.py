@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from topodns.net.loop_timers import LoopTimers
-from topodns.net.upstream.address import CLOSED, Counts, UdpSockets, UpstreamEndpoint, UpstreamLimits, resolve_endpoint
+from topodns.net.upstream.address import CLOSED, Counts, UpstreamEndpoint, UpstreamLimits, resolve_endpoint
 from topodns.net.upstream.in_flight import Deadlines, RandomIds
 from topodns.net.upstream.tcp_transport import TcpCarrier
-from topodns.net.upstream.udp_transport import UdpCarrier
+from topodns.net.upstream.udp_transport import UdpCarrier, UdpSockets
 from topodns.query.upstream import Failure, Transport, UpstreamQuery
 
 if TYPE_CHECKING:

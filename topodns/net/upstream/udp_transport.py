@@ -13,13 +13,13 @@ import asyncio
 import ctypes
 import select
 import socket
+from dataclasses import dataclass
 from typing import Final
 
 from topodns.net.upstream.address import (
     BUSY,
     TIMED_OUT,
     Counts,
-    UdpSockets,
     UpstreamEndpoint,
     UpstreamLimits,
     failure_of,
@@ -37,6 +37,26 @@ _UNSPECIFIED: Final = int(socket.AF_UNSPEC).to_bytes(2, "little").ljust(16, b"\0
 
 _connect = ctypes.CDLL(None).connect
 _connect.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
+
+
+@dataclass(slots=True)
+class UdpSockets:
+    """Budget of sockets for queries over UDP, shared by all upstreams of the process.
+
+    Two thirds are reserved for first attempts: no more than `questions` queries may be in flight, and a query is sent a
+    second time only while less than a third is open.
+    """
+
+    most: int = 1 << 20
+    open: int = 0
+
+    def has_spare(self) -> bool:
+        """Whether a query in flight may have a second socket: less than a third of the budget is open."""
+        return 3 * self.open < self.most
+
+    @property
+    def questions(self) -> int:
+        return 2 * self.most // 3
 
 
 class SourcePorts:

@@ -1,13 +1,14 @@
-"""One exchange with the upstreams: which is asked next, failover, further rounds and the deadline.
+"""One exchange with the upstreams: which is asked next, hedging, failover, further rounds and the deadline.
 
 `single_flight` hands its answer to the queries that wait for it.
 """
 
 import logging
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from topodns.dns.message import Ede, EdeCode, Flag, RRset
 from topodns.dns.name import name_text, wire_labels
@@ -15,14 +16,11 @@ from topodns.dns.response_reader import UpstreamReply, read_plain, read_reply
 from topodns.dns.rrtype import Rcode, rcode_text
 from topodns.dns.wire_format import HEADER_SIZE, pack_question_tail
 from topodns.dns.wire_reader import WireError
-from topodns.plugins.forward.counts import ForwardCounts
-from topodns.plugins.forward.hedging import HedgeTimer
-from topodns.plugins.forward.messages import has_edns, without_edns
-from topodns.plugins.forward.policy import Candidate, UpstreamPool
 from topodns.plugins.forward.sanitize import MAX_TTL, PLAIN_RECORDS, Wanted, clean, extended_error, sane_ttl
 from topodns.plugins.forward.settings import Forward
+from topodns.plugins.forward.upstreams import Candidate, ForwardCounts, UpstreamPool
 from topodns.query.deferred import Timers
-from topodns.query.upstream import Failure, Transport, UpstreamQuery
+from topodns.query.upstream import QUESTION_AT, Failure, Transport, UpstreamQuery
 
 log = logging.getLogger(__name__)
 
@@ -51,16 +49,67 @@ DEADLINE: Final = 4.0  # seconds for the whole flight: a stub resolver with a ti
 # Seconds between two rounds of all upstreams: one that refuses connections may be restarting, and with
 # `max_connect_attempts 0` nothing else limits the rate of attempts.
 PAUSE: Final = 0.1
+# Seconds by which a hedged attempt may be late. A timer for each of 20,000 queries a second costs more than those.
+SLACK: Final = 0.05
+HEDGED_AT_ONCE: Final = 32  # late replies handled in one turn of the event loop; each takes about 50 us
 
 PASSED_ON: Final = Flag.AA | Flag.TC | Flag.RA | Flag.AD  # flags of a reply that clients get
 
 _QDCOUNT_END: Final = 6  # offset in a message
+_ARCOUNT_AT: Final = QUESTION_AT - 2  # in a message without its id
 _WITHOUT_EDNS: Final = frozenset({Rcode.FORMERR, Rcode.NOTIMP, Rcode.BADVERS})
 _ALL_DOWN: Final = "all upstreams are down"
 _NO_REPLY: Final = "no upstream has answered in time"
 _UNREACHED: Final = "no upstream could be reached"
 _UNUSABLE: Final = "no upstream has given an answer that can be used"
 _UDP, _TCP = Transport.UDP, Transport.TCP  # attribute access on an Enum is slow
+
+
+class HedgedWait(Protocol):
+    """A wait that may be hedged."""
+
+    @property
+    def over(self) -> bool:
+        """Whether the wait has ended."""
+
+    def hedge(self) -> bool:
+        """Act on a late reply; whether to call this again after the same time."""
+
+
+class HedgeTimer:
+    """Calls `hedge` of each watched wait that is not over after `seconds`, or a little later.
+
+    It is called again after each further `seconds` as long as it returns True.
+    """
+
+    def __init__(self, seconds: float, timers: Timers) -> None:
+        self._seconds = seconds
+        self._timers = timers
+        self._waiting: deque[tuple[float, HedgedWait]] = deque()  # with their due times, monotonic
+        self._armed = False
+
+    def watch(self, waiting: HedgedWait, now: float) -> None:
+        queue = self._waiting
+        while queue and queue[0][1].over:  # as most are, which keeps the queue short
+            queue.popleft()
+        queue.append((now + self._seconds, waiting))
+        if not self._armed:
+            self._armed = True
+            self._timers.call_later(self._seconds, self._expire)
+
+    def _expire(self) -> None:
+        now = self._timers.time()
+        left = HEDGED_AT_ONCE
+        while left and self._waiting and self._waiting[0][0] <= now:
+            _, waiting = self._waiting.popleft()
+            if waiting.over:
+                continue
+            left -= 1
+            if waiting.hedge():
+                self._waiting.append((now + self._seconds, waiting))
+        self._armed = bool(self._waiting)
+        if self._armed:
+            self._timers.call_later(max(self._waiting[0][0] - now, SLACK) if left else 0.0, self._expire)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +194,21 @@ class Flight(ABC):
         *("_reached", "_replied", "_sent", "_tried", "_wanted", "key", "over"),
     )
 
-    def __init__(self, context: FlightContext, key: Key, question: bytes, wanted: Wanted) -> None:
-        """`question`: the question section of the message in `key`; `wanted`: what of a reply its clients may get."""
+    def __init__(
+        self,
+        context: FlightContext,
+        key: Key,
+        question: bytes,
+        wanted: Wanted,
+        asked: float,
+        first: Attempt | None = None,
+    ) -> None:
+        """Send the first query, unless `first` is the attempt that has done so; its result goes to `on_reply`.
+
+        `question`: the question section of the message in `key`; `wanted`: what of a reply its clients may get;
+        `asked`: the time from which a client waits, and the deadline counts (monotonic seconds; 0.0: now). The answer
+        may be there before this returns.
+        """
         self.key = key
         self.over = False
         self._context = context
@@ -162,6 +224,10 @@ class Flight(ABC):
         self._failover_answer: UpstreamAnswer | None = (
             None  # with an rcode of `failover`; used if no upstream has a better one
         )
+        if first is None:
+            self._start(asked)
+        else:
+            self._resume(asked, first)
 
     @abstractmethod
     def _ended(self, answer: UpstreamAnswer) -> None:
@@ -174,11 +240,7 @@ class Flight(ABC):
         for each in sent:
             each.cancel()
 
-    def start(self, asked: float) -> None:
-        """Send the first query, for a client that has waited since `asked` (monotonic seconds; 0.0: now).
-
-        The deadline of the flight counts from `asked`.
-        """
+    def _start(self, asked: float) -> None:
         context = self._context
         now = context.timers.time()
         self._deadline = (asked or now) + context.deadline
@@ -191,12 +253,11 @@ class Flight(ABC):
         if context.hedge_timer is not None and not self.over:
             context.hedge_timer.watch(self, now)
 
-    def resume(self, asked: float, attempt: Attempt) -> None:
-        """Go on, instead of `start`, with a first attempt that was made elsewhere; its result goes to `on_reply`."""
+    def _resume(self, asked: float, first: Attempt) -> None:
         self._deadline = asked + self._context.deadline
-        self._tried.append(attempt.candidate)
+        self._tried.append(first.candidate)
         self._pending = 1
-        self._sent = (attempt,)
+        self._sent = (first,)
 
     def hedge(self) -> bool:
         """Hedge, as no answer has come in time: suspect the upstreams asked, and ask one more if `may_hedge`.
@@ -266,7 +327,11 @@ class Flight(ABC):
             timeout = max(left, 0.0)
         self._pending += 1
         attempt = _OfFlight(self, candidate, transport, message, self._question, now)
-        candidate.upstream.exchange(attempt, transport, timeout, now)
+        carrier = candidate.upstream.carriers.get(transport)
+        if carrier is None:
+            candidate.upstream.exchange(attempt, transport, timeout, now)
+        else:
+            carrier.exchange(attempt, timeout, now)
         if attempt.carrier is not None and not self.over:
             self._sent = (*self._sent, attempt) if self._sent else (attempt,)
 
@@ -405,3 +470,13 @@ class Flight(ABC):
         """End the flight, which must not be over."""
         self.over, self._sent = True, ()
         self._ended(answer)
+
+
+def has_edns(message: bytes) -> bool:
+    """Whether the message has an OPT record: no message to an upstream has any other record."""
+    return message[QUESTION_AT - 1] != 0
+
+
+def without_edns(message: bytes, question: bytes) -> bytes:
+    """`message`, whose question section is `question`, without an OPT record."""
+    return message[:_ARCOUNT_AT] + b"\0\0" + question

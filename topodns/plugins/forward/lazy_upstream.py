@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from topodns.net.tls_client import client_context
-from topodns.net.upstream.address import UdpSockets, UpstreamLimits
+from topodns.net.upstream.address import UpstreamLimits
 from topodns.net.upstream.client import Connections, DnsUpstream, open_upstream
-from topodns.plugins.forward.hedging import hedges
+from topodns.net.upstream.udp_transport import UdpSockets
 from topodns.plugins.forward.settings import Forward, UpstreamAddress, UpstreamTransport
 from topodns.query.upstream import Carrier, Transport, UpstreamQuery
 
@@ -35,11 +35,7 @@ class LazyUpstream:
         self.carriers: Mapping[Transport, Carrier] = {}  # once opened
 
     def exchange(self, query: UpstreamQuery, transport: Transport, timeout: float, now: float) -> None:
-        carrier = self.carriers.get(transport)
-        if carrier is not None:
-            carrier.exchange(query, timeout, now)
-        else:
-            (self.opened or self._open()).exchange(query, transport, timeout, now)
+        (self.opened or self._open()).exchange(query, transport, timeout, now)
 
     def begin_session(self, user: "SessionUser") -> bool:
         """Begin a DSO session over TCP or TLS, as `TcpCarrier.begin_session`."""
@@ -67,7 +63,7 @@ class LazyUpstream:
                 expire=settings.expire,
                 max_age=UPSTREAM_DEFAULTS.max_age if settings.max_age is None else settings.max_age,
                 max_idle_conns=settings.max_idle_conns,
-                udp_patience=0.0 if hedges(settings) else UPSTREAM_DEFAULTS.udp_patience,
+                udp_patience=0.0 if settings.hedges else UPSTREAM_DEFAULTS.udp_patience,
             ),
             counts=self._counts,
             sockets=self._sockets,

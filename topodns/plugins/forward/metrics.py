@@ -9,8 +9,8 @@ from functools import partial
 from typing import Final
 
 from topodns.metrics.registry import Distribution, Published, Reading
-from topodns.plugins.forward.counts import ForwardCounts, ForwardShared
-from topodns.plugins.forward.limits import InFlight
+from topodns.plugins.forward.single_flight import ForwardShared, InFlight
+from topodns.plugins.forward.upstreams import ForwardCounts
 from topodns.plugins.setup import MetricsSource
 from topodns.query.histogram import Histogram
 

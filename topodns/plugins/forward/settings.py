@@ -2,8 +2,13 @@
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from topodns.dns.name import ROOT, Name
+
+# Seconds without a reply after which a second upstream is asked as well: longer than nearly every reply takes, and
+# short enough that a client notices nothing when an upstream stops responding.
+HEDGE_AFTER: Final = 0.5
 
 
 class UpstreamTransport(Enum):
@@ -84,3 +89,13 @@ class Forward:
     # Where the directive is, for errors; a moved line is no other forward.
     file: str = field(default="", compare=False)
     line: int = field(default=0, compare=False)
+
+    @property
+    def hedges(self) -> bool:
+        """Whether a further upstream is asked when a reply is late.
+
+        Not with `sequential`, whose upstreams are asked in turn because they may give different answers, nor with a
+        single upstream, nor if `read_timeout` is not longer than HEDGE_AFTER.
+        """
+        alike = self.policy is not UpstreamPolicy.SEQUENTIAL and len(self.upstreams) > 1
+        return alike and self.read_timeout > HEDGE_AFTER

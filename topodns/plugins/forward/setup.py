@@ -28,14 +28,13 @@ from topodns.plugins.cancel import PLUGIN as CANCEL
 from topodns.plugins.compatibility import Effect, differs, unsupported
 from topodns.plugins.context import Context
 from topodns.plugins.debug import PLUGIN as DEBUG
-from topodns.plugins.forward.counts import ForwardShared
 from topodns.plugins.forward.destinations import EXPECTED, check_server_name, upstreams_of
 from topodns.plugins.forward.flight import DEADLINE
-from topodns.plugins.forward.handler import Forwarding
+from topodns.plugins.forward.handler import Forwarding, Options
 from topodns.plugins.forward.lazy_upstream import LazyUpstream
-from topodns.plugins.forward.messages import Options
 from topodns.plugins.forward.metrics import readings
 from topodns.plugins.forward.settings import Forward, ForwardTls, HealthCheck, UpstreamPolicy
+from topodns.plugins.forward.single_flight import ForwardShared
 from topodns.plugins.plugin import FastPath, Plugin, all_origins
 from topodns.plugins.setup import NO_IDENTITY, BlockSetup, Identity, Install
 from topodns.query.plugin import ChainPart

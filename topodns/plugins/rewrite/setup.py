@@ -186,7 +186,7 @@ def _fragment(words: ArgumentReader, text: str, final_dot: bool) -> str:
 _REVERT: Final = "revert"
 _CODE: Final = re.compile(r"0[xX][0-9A-Fa-f]{1,4}|0|[1-9][0-9]{0,4}")
 _MAX_CODE: Final = 65_535
-_MAX_DATA: Final = 512  # octets: more might not fit beside a long name (`plugins.forward.messages.PAYLOAD_SIZE`)
+_MAX_DATA: Final = 512  # octets: more might not fit beside a long name (`plugins.forward.handler.PAYLOAD_SIZE`)
 _BITS: Final = re.compile(r"[0-9]{1,3}")
 _METADATA: Final = re.compile(r"\{[^/{}]+/[^{}]+\}")
 _ACTIONS: Final = {action.value: action for action in OptionAction}

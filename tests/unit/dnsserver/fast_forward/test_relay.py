@@ -20,7 +20,7 @@ from topodns.dns.rrtype import Rcode
 from topodns.dnsserver.fast_forward.relay import _MAX_HEADS, _MAX_RECORDS, Relay, Tail
 from topodns.plugins.cache.counts import SubscriptionCounts
 from topodns.plugins.cache.subscriptions import PushSubscriptions
-from topodns.plugins.forward.messages import Options
+from topodns.plugins.forward.handler import Options
 
 AD, CD = Flag.AD, Flag.CD
 IDENTITY = ((NODE_IDENTITY, b"node-a"),)

@@ -3,13 +3,17 @@
 192.0.2.1 is asked first, unless a test names a policy.
 """
 
+from weakref import ref
+
 import pytest
 
 from tests.support.forward_with_upstreams import ForwardScene
 from tests.support.query_builders import ask, client
 from tests.support.scripted_upstream import Behaviour, garbage, refuses, says, silent, whatever
+from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Ede, EdeCode, Edns, Flag
 from topodns.dns.rrtype import Rcode
+from topodns.plugins.forward.flight import HEDGED_AT_ONCE, SLACK, HedgeTimer
 from topodns.plugins.forward.settings import UpstreamPolicy
 from topodns.query.upstream import Transport
 
@@ -278,3 +282,83 @@ def test_time_spent_on_an_earlier_query_for_the_client_counts() -> None:
     waiting = scene.ask(QUERY, asker)
     scene.timers.advance(1.0)
     assert waiting.rcode == Rcode.SERVFAIL
+
+
+class Wait:
+    """Notes when it is hedged; wants it `times` times."""
+
+    def __init__(self, timers: VirtualTimers, times: int = 1) -> None:
+        self._timers = timers
+        self._times = times
+        self.over = False
+        self.hedged: list[float] = []
+
+    def hedge(self) -> bool:
+        self.hedged.append(self._timers.time() - 1000.0)
+        return len(self.hedged) < self._times
+
+
+def test_a_waiting_query_is_hedged_when_its_time_is_up() -> None:
+    timers = VirtualTimers()
+    hedge_timer, wait = HedgeTimer(0.5, timers), Wait(timers)
+    hedge_timer.watch(wait, timers.time())
+    timers.advance(0.49)
+    assert wait.hedged == []
+    timers.advance(5.0)
+    assert wait.hedged == [0.5]
+    assert timers.pending == 0
+
+
+def test_and_again_as_long_as_it_wants() -> None:
+    timers = VirtualTimers()
+    hedge_timer, wait = HedgeTimer(0.5, timers), Wait(timers, times=3)
+    hedge_timer.watch(wait, timers.time())
+    timers.advance(5.0)
+    assert wait.hedged == [0.5, 1.0, 1.5]
+
+
+def test_a_finished_query_is_not_hedged() -> None:
+    timers = VirtualTimers()
+    hedge_timer, wait = HedgeTimer(0.5, timers), Wait(timers)
+    hedge_timer.watch(wait, timers.time())
+    wait.over = True
+    timers.advance(5.0)
+    assert (wait.hedged, timers.pending) == ([], 0)
+
+
+def test_many_waits_share_a_timer_and_are_hedged_little_late() -> None:
+    timers = VirtualTimers()
+    hedge_timer = HedgeTimer(0.5, timers)
+    waits = []
+    for _ in range(100):
+        waits.append(Wait(timers))
+        hedge_timer.watch(waits[-1], timers.time())
+        assert timers.pending == 1
+        timers.advance(0.001)
+    timers.advance(5.0)
+    late = [wait.hedged[0] - 0.5 - number * 0.001 for number, wait in enumerate(waits)]
+    assert all(-1e-9 < seconds < SLACK + 1e-9 for seconds in late)
+
+
+def test_waits_that_are_over_are_forgotten_as_others_come() -> None:
+    timers = VirtualTimers()
+    hedge_timer = HedgeTimer(0.5, timers)
+    kept = []
+    for _ in range(1000):
+        wait = Wait(timers)
+        hedge_timer.watch(wait, timers.time())
+        wait.over = True
+        kept.append(ref(wait))
+    assert sum(each() is not None for each in kept) == 1
+
+
+def test_of_many_whose_time_is_up_some_are_hedged_in_each_turn_of_the_loop() -> None:
+    timers = VirtualTimers()
+    hedge_timer, waits = HedgeTimer(0.5, timers), [Wait(timers) for _ in range(2 * HEDGED_AT_ONCE)]
+    for wait in waits:
+        hedge_timer.watch(wait, timers.time())
+    turns: list[int] = []
+    timers.call_later(0.5, lambda: turns.append(sum(bool(wait.hedged) for wait in waits)))
+    timers.advance(0.5)
+    assert turns == [HEDGED_AT_ONCE]
+    assert all(wait.hedged == [0.5] for wait in waits)

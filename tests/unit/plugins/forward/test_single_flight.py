@@ -16,12 +16,10 @@ from tests.unit.plugins.forward.scene import slow_scene
 from topodns.dns.message import Edns, Flag, Option, Query
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.forward.flight import DEADLINE, UpstreamAnswer
-from topodns.plugins.forward.hedging import HEDGE_AFTER
-from topodns.plugins.forward.limits import InFlight
-from topodns.plugins.forward.messages import QUESTION_AT
-from topodns.plugins.forward.settings import UpstreamPolicy
-from topodns.plugins.forward.single_flight import AT_ONCE, LoneFlight
+from topodns.plugins.forward.settings import HEDGE_AFTER, UpstreamPolicy
+from topodns.plugins.forward.single_flight import AT_ONCE, InFlight, LoneFlight
 from topodns.query.plugin import Client
+from topodns.query.upstream import QUESTION_AT
 
 QUERY = ask("www.example.org")
 

@@ -1,17 +1,20 @@
-"""Whom a directive believes to be down, and how it finds out that it is up again."""
+"""Upstreams that a directive believes to be down and finds to be up again; which one it asks first; their counts."""
 
+from collections import Counter
 from random import Random
 
 import pytest
 
 from tests.support.forward_with_upstreams import ForwardScene
 from tests.support.query_builders import ask
-from tests.support.scripted_upstream import refuses, silent, whatever
+from tests.support.scripted_upstream import refuses, says, silent, whatever
 from topodns.dns.message import Ede, EdeCode
 from topodns.dns.rrtype import Rcode
 from topodns.plugins.forward.handler import Forwarding
-from topodns.plugins.forward.limits import InFlight
 from topodns.plugins.forward.settings import Forward, HealthCheck, UpstreamAddress, UpstreamPolicy
+from topodns.plugins.forward.single_flight import InFlight
+from topodns.plugins.forward.upstreams import ForwardCounts, UpstreamCounts
+from topodns.query.counters import DURATION_BUCKETS
 from topodns.query.upstream import Transport
 
 QUERY = ask("www.example.org")
@@ -332,3 +335,79 @@ def test_where_all_are_silent_all_are_asked() -> None:
     for n in range(10):
         scene.ask(ask(f"n{n}.example.org"))
     assert [asked - was for asked, was in zip(scene.asked, before, strict=True)] == [5, 5]
+
+
+def order(scene: ForwardScene, questions: int) -> list[str]:
+    """The last part of the address of who answers each question."""
+    return [
+        scene.asked_and_answered(ask(f"n{n}.example.org"), within=0.0).resolution.upstream[-4] for n in range(questions)
+    ]
+
+
+def test_sequential_is_the_first_one_always() -> None:
+    assert set(order(ForwardScene(says(), says(), says(), policy=UpstreamPolicy.SEQUENTIAL), 9)) == {"1"}
+
+
+def test_round_robin_is_one_after_the_other() -> None:
+    assert order(ForwardScene(says(), says(), says(), policy=UpstreamPolicy.ROUND_ROBIN), 7) == list("2312312")
+
+
+def test_a_retry_takes_no_turn_of_round_robin() -> None:
+    scene = ForwardScene(refuses, says(), says(), policy=UpstreamPolicy.ROUND_ROBIN, max_fails=0)
+    assert order(scene, 7) == list("2322322")
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_random_is_each_as_often(count: int) -> None:
+    found = Counter(order(ForwardScene(*[says()] * count, policy=UpstreamPolicy.RANDOM), 200 * count))
+    assert len(found) == count
+    assert min(found.values()) > 140
+
+
+def test_where_one_fails_the_others_get_its_share_alike() -> None:
+    found = Counter(order(ForwardScene(refuses, says(), says(), policy=UpstreamPolicy.RANDOM, max_fails=0), 600))
+    assert set(found) == {"2", "3"}
+    assert min(found.values()) > 240
+
+
+@pytest.mark.parametrize(("seconds", "bucket"), [(0.0, 0), (0.00025, 0), (0.0003, 1), (0.1, 9), (8.192, 15), (9.0, 16)])
+def test_replies_fall_into_coredns_s_buckets(seconds: float, bucket: int) -> None:
+    counts = UpstreamCounts()
+    counts.replied(0, seconds)
+    expected = [0] * (len(DURATION_BUCKETS) + 1)
+    expected[bucket] = 1
+    assert {label: (found.counts, found.sum) for label, found in counts.durations.items()} == {
+        "NOERROR": (expected, seconds)
+    }
+
+
+@pytest.mark.parametrize(
+    ("rcode", "label"), [(0, "NOERROR"), (2, "SERVFAIL"), (3, "NXDOMAIN"), (23, "BADCOOKIE"), (24, "other")]
+)
+def test_codes_are_labelled_as_in_coredns_and_those_without_a_mnemonic_alike(rcode: int, label: str) -> None:
+    counts = UpstreamCounts()
+    counts.replied(rcode, 0.001)
+    assert list(counts.durations) == [label]
+
+
+def test_all_codes_that_an_upstream_can_send_have_few_labels_and_each_reply_is_counted() -> None:
+    counts = UpstreamCounts()
+    for rcode in range(4096):
+        counts.replied(rcode, 0.001)
+    assert len(counts.durations) <= 24
+    assert sum(found.count() for found in counts.durations.values()) == 4096
+
+
+def test_directives_that_forward_to_one_address_share_its_counts() -> None:
+    counts = ForwardCounts()
+    counts.upstream("192.0.2.1:53").replied(0, 0.5)
+    assert counts.upstream("192.0.2.1:53").durations["NOERROR"].sum == 0.5
+
+
+def test_only_replies_are_counted_each_by_how_long_it_took() -> None:
+    scene = ForwardScene(refuses, says(rcode=3))
+    scene.upstreams[1].delay = 0.2
+    scene.asked_and_answered(ask("www.example.org"))
+    assert scene.counts.upstream("192.0.2.1:53").durations == {}
+    durations = scene.counts.upstream("192.0.2.2:53").durations["NXDOMAIN"]
+    assert (round(durations.sum, 6), durations.count()) == (0.2, 1)
