@@ -1,7 +1,7 @@
 """The memory of cached answers: resident octets of full tables, beside the octets that the tables count.
 
-Run with `python -m bench.cache_memory`. The overheads in `plugins.cache.segmented_lru`,
-`plugins.cache.failures` and `dnsserver.packet_cache.table` come from here.
+Run with `python -m bench.cache_memory`. The overheads in `plugins.cache.store` and
+`dnsserver.packet_cache.table` come from here.
 """
 
 import gc
@@ -20,8 +20,7 @@ from topodns.dnsserver.packet_cache.table import PacketCache, PacketCaches
 from topodns.memory.budget import Budget
 from topodns.plugins.cache.counts import TableCounts
 from topodns.plugins.cache.entry import CacheEntry, Sort, key_of, pack
-from topodns.plugins.cache.failures import FailureCache, FailureTable
-from topodns.plugins.cache.segmented_lru import SegmentedLru
+from topodns.plugins.cache.store import FailureCache, FailureTable, SegmentedLru
 from topodns.query.counters import QueryCounters, ReplyKind
 from topodns.query.plugin import Resolution, Scope
 

@@ -6,7 +6,7 @@ import pytest
 
 from topodns.memory.budget import Budget, FairShares, cluster_octets
 from topodns.plugins.cache.entry import CacheEntry, Sort
-from topodns.plugins.cache.segmented_lru import SegmentedLru
+from topodns.plugins.cache.store import SegmentedLru
 
 KIB = 1 << 10
 

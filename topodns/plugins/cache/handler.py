@@ -12,10 +12,9 @@ from topodns.dns.name import ROOT, Name, is_below_any, name_text
 from topodns.dns.rrtype import Rcode
 from topodns.memory.budget import SERVER
 from topodns.plugins.cache.counts import CacheCounts
-from topodns.plugins.cache.entry import CacheEntry, Sort, address_rrset, key_of
+from topodns.plugins.cache.entry import CacheEntry, Sort, address_rrset, is_positive, key_of
 from topodns.plugins.cache.settings import Cache, Prefetch, ServeStale, zones_label
 from topodns.plugins.cache.store import Memory, Room, room_of
-from topodns.plugins.cache.ttl import is_positive
 from topodns.query.answer_detail import CacheHit
 from topodns.query.deferred import Deferred, Outcome, Timers, at_most, pursue
 from topodns.query.forwarded_options import forwarded_options

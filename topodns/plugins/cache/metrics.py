@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from topodns.metrics.registry import Published, Reading
 from topodns.plugins.block import ServerBlock
 from topodns.plugins.cache.counts import CacheCounts, SubscriptionCounts
-from topodns.plugins.cache.failures import FailureTable
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.settings import Cache, zones_label
+from topodns.plugins.cache.store import FailureTable
 from topodns.plugins.setup import MetricsSource
 from topodns.query.answer_detail import CacheHit
 
