@@ -11,7 +11,7 @@ from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType
 from topodns.dns.wire_reader import read_query
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.settings import Cache
-from topodns.query.answer_detail import CacheHit
+from topodns.query.counters import CacheHit
 from topodns.query.deferred import Outcome, pursue
 from topodns.query.plugin import Answered, Client, Resolution, Scope, settled
 

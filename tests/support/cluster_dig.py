@@ -11,6 +11,7 @@ from tests.support.query_builders import ask, client
 from tests.support.rrset_text import lines
 from topodns.cluster.model import ClusterObject, Deleted, Kind, Replaced, Upserted
 from topodns.cluster.state import ClusterState
+from topodns.dns.addresses import NetworkList
 from topodns.dns.message import Edns, Query
 from topodns.dns.name import parse_name
 from topodns.dns.rrtype import QTYPES, RCODE_NAMES, Rcode
@@ -19,7 +20,6 @@ from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.cname import Chase
-from topodns.query.networks import NetworkList
 from topodns.query.plugin import Resolution
 from topodns.topology.client_locator import ClientLocator
 from topodns.topology.keys import key_reader

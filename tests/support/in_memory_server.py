@@ -12,6 +12,7 @@ from tests.support.model_builders import packed
 from topodns.cluster.model import Change
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
+from topodns.dns.addresses import NetworkList
 from topodns.dns.message import DEFAULT_UDP_SIZE, Query, Response, RRset
 from topodns.dns.name import Name, name_text, parse_name
 from topodns.dns.rrtype import RRClass, RRType
@@ -26,7 +27,6 @@ from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.counters import QueryCounters, ReplyKind
-from topodns.query.networks import NetworkList
 from topodns.query.packet_entry import Variants
 from topodns.query.plugin import Client, ExchangeLog, Resolution, Scope, Step
 from topodns.topology.client_locator import ClientLocator

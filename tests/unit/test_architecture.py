@@ -54,7 +54,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "nodecache.command": "is the whole program on a node: tests/node/test_life.py",
     "plugins.cache.counts": "values without code",
     "plugins.forward.lazy_upstream": "opens sockets: tests/stories/test_forward_privacy.py",
-    "query.answer_detail": "values without code",
     "plugins.k8s_external.answer": "asked through the handler: tests/unit/plugins/k8s_external/test_handler.py",
     "query.packet_entry": "values without code",
     "query.session": "a contract and its values without code",

@@ -153,11 +153,6 @@ def rcode_text(rcode: int) -> str:
     return RCODE_NAMES.get(rcode) or str(rcode)
 
 
-def rcode_label(rcode: int) -> str:
-    """As RCODE_LABELS."""
-    return RCODE_LABELS[rcode]
-
-
 def parse_rcode(text: str) -> int | None:
     """The RCODE of a mnemonic, in any case; None if there is none."""
     return RCODES.get(text.upper())

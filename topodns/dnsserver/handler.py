@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from topodns.dns.message import DEFAULT_UDP_SIZE, Option, Query, Response
 from topodns.dns.name import Name, name_text
-from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType, rcode_label
+from topodns.dns.rrtype import RCODE_LABELS, Rcode, RRType
 from topodns.dns.wire_format import HEADER_SIZE, reply_limit
 from topodns.dns.wire_reader import WireError, read_query
 from topodns.dns.wire_writer import write_error, write_response
@@ -20,7 +20,7 @@ from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.forward.flight import UpstreamAnswer
 from topodns.query.counters import BUCKET_OF_SIZE, TYPE_LABELS, QueryCounters, ReplyKind, size_bucket, type_label
-from topodns.query.deferred import Deferred, DeferredReply, Outcome, pursue
+from topodns.query.deferred import Deferred, DeferredReply, outcome_of
 from topodns.query.plugin import Answered, BadOption, Client, Dropped, Resolution, Scope
 
 if TYPE_CHECKING:
@@ -157,9 +157,7 @@ class Handler:
             return self._conclude(asked, self._instead(asked, problem))
         if isinstance(answered, Resolution):
             return self._conclude(asked, answered)
-        reply: Outcome[bytes | None] = Outcome()
-        pursue(self._conclude_later(asked, answered), reply.settle)
-        return reply
+        return outcome_of(self._conclude_later(asked, answered))
 
     async def _conclude_later(self, asked: Asked, deferred: Deferred[Resolution]) -> bytes | None:
         """The reply with a deferred answer; not kept if dependencies of any answer changed while it waited.
@@ -255,7 +253,7 @@ class Handler:
         kind = ReplyKind(
             origin=block.label if block is not None else _DROPPED,
             qtype=TYPE_LABELS.get(query.qtype, "other"),
-            rcode=RCODE_NAMES.get(rcode) or rcode_label(rcode),
+            rcode=RCODE_LABELS[rcode],
             plugin=resolution.plugin,
             dnssec_ok=query.edns is not None and query.edns.dnssec_ok,
             outcome=selection.reason if selection is not None else "",
@@ -317,7 +315,7 @@ class Handler:
         kind = ReplyKind(
             origin=_DROPPED,
             qtype="other",
-            rcode=rcode_label(rcode),
+            rcode=RCODE_LABELS[rcode],
             plugin="",
             dnssec_ok=False,
             outcome="",

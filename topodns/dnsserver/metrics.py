@@ -10,8 +10,7 @@ from functools import partial
 from typing import Final, Literal
 
 from topodns.metrics.registry import Distribution, Published, Reading
-from topodns.query.answer_detail import LocalhostAnswer
-from topodns.query.counters import DURATION_BUCKETS, SIZE_BUCKETS, QueryCounters, ReplyKind
+from topodns.query.counters import DURATION_BUCKETS, SIZE_BUCKETS, LocalhostAnswer, QueryCounters, ReplyKind
 from topodns.query.histogram import Histogram
 
 PACE: Final = 64  # cells between two parts without samples, at which the consumer may pause

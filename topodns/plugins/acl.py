@@ -10,6 +10,7 @@ from typing import Final
 from topodns.corefile.arguments import Network, network, no_body, record_type
 from topodns.corefile.errors import hint, shown
 from topodns.corefile.parser import Directive
+from topodns.dns.addresses import NetworkList
 from topodns.dns.message import Ede, EdeCode, Query, Response
 from topodns.dns.name import Name, is_below_any, name_text
 from topodns.dns.rrtype import Rcode
@@ -19,7 +20,6 @@ from topodns.plugins.context import Context
 from topodns.plugins.plugin import Plugin, all_origins
 from topodns.plugins.setup import BlockSetup, Install, MetricsSource, everywhere
 from topodns.query.counters import server_label
-from topodns.query.networks import NetworkList
 from topodns.query.plugin import ChainPart, Client, Dropped, Resolution, Scope
 
 

@@ -13,7 +13,7 @@ from topodns.plugins.compatibility import same
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import Plugin
 from topodns.plugins.setup import BlockSetup, Install, everywhere
-from topodns.query.answer_detail import LocalhostAnswer
+from topodns.query.counters import LocalhostAnswer
 from topodns.query.plugin import ChainPart, Client, Resolution
 
 

@@ -10,7 +10,6 @@ from typing import Final, NamedTuple
 
 from topodns.dns.rrtype import TYPE_NAMES, RRType
 from topodns.dns.wire_format import MAX_MESSAGE
-from topodns.query.answer_detail import AnswerDetail
 from topodns.query.histogram import Histogram
 from topodns.query.label_limiter import OTHERS
 
@@ -41,6 +40,30 @@ TYPE_LABELS: Final = {
 Cell = list[object]
 # [octets of queries, octets of responses]
 Octets = list[int]
+
+
+class CacheHit(NamedTuple):
+    """An answer of `cache`: the labels of coredns_cache_hits_total that the general counters lack."""
+
+    type: str  # CoreDNS's: "success" or "denial"
+    zones: str  # of the directive
+    stale: bool = False  # given beyond its TTL (RFC 8767)
+
+
+class TemplateMatch(NamedTuple):
+    """An answer of `template`: the labels of coredns_template_matches_total that the general counters lack."""
+
+    origin: str  # of the directive, not of the server block
+    qclass: str
+    qtype: str
+
+
+class LocalhostAnswer(NamedTuple):
+    """An answer of `local` for localhost.<anything>, counted in coredns_local_localhost_requests_total."""
+
+
+AnswerDetail = CacheHit | TemplateMatch | LocalhostAnswer
+"""What the metrics of a plugin distinguish in its answers, beside the labels that all answers have."""
 
 
 class ReplyKind(NamedTuple):

@@ -111,6 +111,13 @@ def pursue(deferred: Deferred[T], then: Callable[[T], object]) -> None:
     go_on()
 
 
+def outcome_of(deferred: Deferred[T]) -> Outcome[T]:
+    """The outcome of a deferred answer, which runs from now on, as by `pursue`."""
+    outcome: Outcome[T] = Outcome()
+    pursue(deferred, outcome.settle)
+    return outcome
+
+
 async def at_most(outcome: Outcome[T], seconds: float, timers: Timers) -> T | None:
     """The value of `outcome`, or None if it is not settled after so many seconds; it may still be settled later."""
     first: Outcome[T | None] = Outcome()

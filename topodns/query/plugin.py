@@ -12,9 +12,9 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from topodns.dependency import Fact
-from topodns.dns.message import Query, Response
+from topodns.dns.message import Edns, Query, Response
 from topodns.dns.name import Name
-from topodns.query.answer_detail import AnswerDetail
+from topodns.query.counters import AnswerDetail
 from topodns.query.deferred import Deferred
 
 if TYPE_CHECKING:
@@ -130,6 +130,26 @@ class BlockSelector(Protocol):
     of_client: bool  # the decision depends on the client
 
     def __call__(self, query: Query, client: Client) -> bool: ...
+
+
+class ForwardedOption(NamedTuple):
+    """An option of `Edns.options` that `forward` sends to its upstreams.
+
+    It equals the plain tuple of the same code and data. Options of clients are for this server alone, since EDNS is hop
+    by hop (RFC 6891 section 6.2.6). Those that a rule of `rewrite edns0` sets, or keeps as the client sent them, go to
+    the upstream. Its answer holds only for queries with the same ones, so they are a part of the keys of `cache`
+    (`plugins.cache.entry.key_of`) and of single-flight.
+    """
+
+    code: int
+    data: bytes
+
+
+def forwarded_options(edns: Edns | None) -> tuple[ForwardedOption, ...]:
+    """The options of an OPT record that go to upstreams, in their order."""
+    if edns is None or not edns.options:
+        return ()
+    return tuple(option for option in edns.options if isinstance(option, ForwardedOption))
 
 
 async def settled(answered: Answered) -> Resolution:

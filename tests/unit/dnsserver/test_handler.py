@@ -18,8 +18,7 @@ from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.plugins.errors import ErrorLog, Errors
 from topodns.plugins.whoami import whoami
-from topodns.query.answer_detail import CacheHit, LocalhostAnswer
-from topodns.query.counters import DURATION_BUCKETS, ReplyKind, size_bucket
+from topodns.query.counters import DURATION_BUCKETS, CacheHit, LocalhostAnswer, ReplyKind, size_bucket
 from topodns.query.deferred import Outcome
 from topodns.query.plugin import Client, Dropped, FellThrough, Resolution, Scope, Step
 

@@ -5,8 +5,14 @@ from collections.abc import Callable
 import pytest
 
 from tests.support.exposition_samples import counted, only, scraped
-from topodns.query.answer_detail import LocalhostAnswer
-from topodns.query.counters import DURATION_BUCKETS, SIZE_BUCKETS, QueryCounters, ReplyKind, size_bucket
+from topodns.query.counters import (
+    DURATION_BUCKETS,
+    SIZE_BUCKETS,
+    LocalhostAnswer,
+    QueryCounters,
+    ReplyKind,
+    size_bucket,
+)
 
 CLUSTER = ReplyKind("cluster.local.", "A", "NOERROR", "kubernetes", False, "", "", 1, 1)
 

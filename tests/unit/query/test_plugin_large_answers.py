@@ -20,6 +20,7 @@ from topodns.cluster.endpoint_names import endpoint_label
 from topodns.cluster.endpoints import Pool
 from topodns.cluster.model import ClusterObject, Endpoint, EndpointPort, EndpointSlice, Kind, Replaced, kind_of
 from topodns.cluster.state import ClusterState
+from topodns.dns.addresses import NetworkList
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.name import label_wire, name_wire, parse_name
 from topodns.dns.rrtype import TYPE_NAMES, RRType
@@ -37,7 +38,6 @@ from topodns.plugins.rewrite import response as amendments
 from topodns.plugins.rewrite.handler import Rewriter
 from topodns.plugins.rewrite.response import Rename, rename_value
 from topodns.plugins.topology.settings import TopologySettings
-from topodns.query.networks import NetworkList
 from topodns.query.plugin import ANY_SIZE, Client, Resolution
 from topodns.topology.client_locator import ClientLocator
 from topodns.topology.keys import key_reader

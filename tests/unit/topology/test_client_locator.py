@@ -24,8 +24,8 @@ from tests.support.model_builders import (
 )
 from topodns.cluster.model import ClusterObject, Deleted, Kind, ObjectKey, Pod, Replaced, Upserted
 from topodns.cluster.state import ClusterState
+from topodns.dns.addresses import NetworkList
 from topodns.plugins.topology.settings import TopologySettings
-from topodns.query.networks import NetworkList
 from topodns.topology.claim_trust import Claim
 from topodns.topology.client_locator import ClientLocator, Method, missing_locators
 from topodns.topology.select import Location

@@ -34,7 +34,7 @@ class SubscriptionCounts:
     refused_sessions: int = 0  # by upstreams that do not know DSO
     failed_sessions: int = 0  # that could not begin: without a connection, or without a response
     lost_sessions: int = 0
-    refused: Counter[str] = field(default_factory=Counter)  # refused subscriptions by `rcode_label`
+    refused: Counter[str] = field(default_factory=Counter)  # refused subscriptions by the label of the rcode
     messages: int = 0  # PUSH messages
     expired: int = 0  # names and types whose entries were expired
     strays: int = 0  # changes of names without a subscription

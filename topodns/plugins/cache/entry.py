@@ -16,7 +16,7 @@ from topodns.dns.name import Name, is_below_any
 from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.dns.wire_format import DNSSEC_OK, pack_option_head
 from topodns.plugins.cache.settings import Cache
-from topodns.query.forwarded_options import forwarded_options
+from topodns.query.plugin import forwarded_options
 
 _FAILURES: Final = frozenset({Rcode.SERVFAIL, Rcode.NOTIMP})  # as in CoreDNS; RFC 2308 section 7.1
 _KEPT_FLAGS: Final = Flag.RA | Flag.AD  # both in the lower octet

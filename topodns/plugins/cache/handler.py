@@ -15,10 +15,9 @@ from topodns.plugins.cache.counts import CacheCounts
 from topodns.plugins.cache.entry import CacheEntry, Sort, address_rrset, is_positive, key_of
 from topodns.plugins.cache.settings import Cache, Prefetch, ServeStale, zones_label
 from topodns.plugins.cache.store import Memory, Room, room_of
-from topodns.query.answer_detail import CacheHit
+from topodns.query.counters import CacheHit
 from topodns.query.deferred import Deferred, Outcome, Timers, at_most, pursue
-from topodns.query.forwarded_options import forwarded_options
-from topodns.query.plugin import Answered, Below, Client, Dropped, Resolution, Scope, settled
+from topodns.query.plugin import Answered, Below, Client, Dropped, Resolution, Scope, forwarded_options, settled
 
 if TYPE_CHECKING:
     from topodns.plugins.cache.subscriptions import PushSubscriptions

@@ -14,7 +14,7 @@ from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.settings import Cache, zones_label
 from topodns.plugins.cache.store import FailureTable
 from topodns.plugins.setup import MetricsSource
-from topodns.query.answer_detail import CacheHit
+from topodns.query.counters import CacheHit
 
 if TYPE_CHECKING:
     from topodns.plugins.cache.subscriptions import PushSubscriptions

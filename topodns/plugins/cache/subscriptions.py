@@ -24,7 +24,7 @@ from topodns.dns.push_messages import (
     write_subscribe,
     write_unsubscribe,
 )
-from topodns.dns.rrtype import Rcode, RRClass, RRType, rcode_label
+from topodns.dns.rrtype import RCODE_LABELS, Rcode, RRClass, RRType
 from topodns.dns.wire_format import QUESTION_TAIL_SIZE, pack_question_tail, unpack_question_tail
 from topodns.dns.wire_reader import WireError
 from topodns.net.upstream.dso_session import DsoEnd, DsoSession, SessionUser
@@ -370,7 +370,7 @@ class PushSubscriptions:
     def _note_refusal(self, subject: bytes, rcode: int, retry_after: float) -> None:
         """Wait for as long as the upstream wants, in later sessions with it as well (RFC 8490 section 7.2.2)."""
         delay = min(max(retry_after, RETRY_SOONEST), MAX_RETRY_DELAY) if retry_after else RETRY_SUBSCRIBE
-        self.counts.refused[rcode_label(rcode)] += 1
+        self.counts.refused[RCODE_LABELS[rcode]] += 1
         self._refused_by = self._upstream
         self._refused[subject] = self._timers.time() + delay
         self._refused.move_to_end(subject)

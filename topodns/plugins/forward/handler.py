@@ -28,8 +28,7 @@ from topodns.plugins.forward.settings import HEDGE_AFTER, Forward
 from topodns.plugins.forward.single_flight import InFlight, SharedFlight, SingleFlight
 from topodns.plugins.forward.upstreams import ForwardCounts, UpstreamPool
 from topodns.query.deferred import Deferred, Outcome, Timers
-from topodns.query.forwarded_options import forwarded_options
-from topodns.query.plugin import Client, Dropped, Resolution, Scope
+from topodns.query.plugin import Client, Dropped, Resolution, Scope, forwarded_options
 from topodns.query.upstream import QUESTION_AT, Upstream
 
 Options = tuple[tuple[int, bytes], ...]

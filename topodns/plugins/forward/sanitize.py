@@ -12,7 +12,7 @@ from topodns.dns.name import is_below_wire
 from topodns.dns.response_reader import UpstreamReply
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.wire_reader import WireError
-from topodns.query.forwarded_options import forwarded_options
+from topodns.query.plugin import forwarded_options
 
 MAX_CHAIN: Final = 16  # CNAMEs in a chain; a loop is cut where it closes
 # Seconds. RFC 8767 section 4 recommends this cap; without it, caches would keep a wrong record as long as its TTL.

@@ -22,6 +22,7 @@ from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION, KeySource, Kin
 from topodns.cluster.namespace_budget import UNLIMITED, NamespaceBudget
 from topodns.cluster.publishing_state import PublishingState, Subscriber
 from topodns.cluster.state import ClusterState
+from topodns.dns.addresses import NetworkList
 from topodns.files.watch import watch_files
 from topodns.kube.client import connect
 from topodns.kube.client.contract import ApiError, ApiSettings, KubeApi
@@ -39,7 +40,6 @@ from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.plugins.view.settings import View
 from topodns.query.label_limiter import LabelLimiters
-from topodns.query.networks import NetworkList
 from topodns.topology.client_locator import ClientLocator, Method, missing_locators
 from topodns.topology.keys import key_reader
 from topodns.topology.select import OnInvalid

@@ -10,11 +10,11 @@ from math import inf
 from random import Random
 from typing import Final, TypeVar
 
+from topodns.dns.addresses import NetworkList
 from topodns.dns.message import Query, Response, RRset
 from topodns.dns.rrtype import ADDRESS_TYPES, Rcode, RRType
 from topodns.plugins.loadbalance.settings import Loadbalance, LoadbalancePolicy
 from topodns.plugins.loadbalance.weights import Weights
-from topodns.query.networks import NetworkList
 from topodns.query.plugin import Client, Resolution, Scope
 
 RRsets = tuple[RRset, ...]

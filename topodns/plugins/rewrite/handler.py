@@ -45,8 +45,7 @@ from topodns.plugins.rewrite.settings import (
     TypeRule,
 )
 from topodns.query.cname import Chase, owned
-from topodns.query.forwarded_options import ForwardedOption
-from topodns.query.plugin import Answered, Below, Client, Dropped, Resolution, Scope, settled
+from topodns.query.plugin import Answered, Below, Client, Dropped, ForwardedOption, Resolution, Scope, settled
 from topodns.query.regex import compile_pattern
 
 

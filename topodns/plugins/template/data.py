@@ -8,7 +8,7 @@ from topodns.dns.message import Flag, Query
 from topodns.dns.name import name_text, wire_labels
 from topodns.dns.rrtype import CLASS_NAMES, TYPE_NAMES, RRClass
 from topodns.plugins.template.engine.values import Struct, Value
-from topodns.query.answer_detail import TemplateMatch
+from topodns.query.counters import TemplateMatch
 from topodns.query.plugin import Client
 
 QUESTION: Final = frozenset({"Name", "Qtype", "Qclass"})

@@ -13,8 +13,8 @@ from topodns.plugins.template.data import Matched, template_data
 from topodns.plugins.template.engine.values import RenderFailed, Struct
 from topodns.plugins.template.rule import RecordTemplate, TemplateRule
 from topodns.plugins.template.settings import Template
-from topodns.query.answer_detail import TemplateMatch
 from topodns.query.cname import Chase, follow
+from topodns.query.counters import TemplateMatch
 from topodns.query.plugin import Answered, Client, Resolution, Scope
 
 PLUGIN: Final = "template"

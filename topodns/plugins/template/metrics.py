@@ -9,7 +9,7 @@ from typing import Final
 from topodns.metrics.registry import Published, Reading
 from topodns.plugins.setup import MetricsSource
 from topodns.plugins.template.handler import FailureKey, TemplateCounts
-from topodns.query.answer_detail import TemplateMatch
+from topodns.query.counters import TemplateMatch
 
 _FAILURES: Final = (
     ("coredns_template_template_failures", "Templates that could not be filled in.", "render_failures"),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, assert_never
 
+from topodns.dns.addresses import BadAddress, NetworkList, parse_address, parse_cidr
 from topodns.plugins.view.functions import FUNCTIONS, OPERATORS, ValueType, ViewQuery, comparable
 from topodns.plugins.view.parser import (
     MAX_NESTING,
@@ -18,7 +19,6 @@ from topodns.plugins.view.parser import (
     Value,
     parse_expression,
 )
-from topodns.query.networks import BadAddress, NetworkList, parse_address, parse_cidr
 from topodns.query.regex import BadPattern, compile_pattern
 
 Run = Callable[[ViewQuery], Any]

@@ -8,7 +8,7 @@ from topodns.dns.message import Edns, Flag, Option, Query, Response, RRset
 from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType
 from topodns.plugins.cache.entry import AddressEntry, CacheEntry, Sort, address_entry_head, address_rrset, key_of, pack
 from topodns.plugins.cache.settings import Cache, Share
-from topodns.query.forwarded_options import ForwardedOption
+from topodns.query.plugin import ForwardedOption
 
 ADDRESS = RRset(b"", RRType.A, 300, (bytes(4), b"\1\2\3\4"))
 AUTHORITY = RRset(b"\7example\0", RRType.NS, 7, (b"\2ns\0",))

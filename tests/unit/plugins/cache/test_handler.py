@@ -13,7 +13,7 @@ from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.cache.counts import CacheCounts
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.settings import Cache, Prefetch, Share
-from topodns.query.answer_detail import CacheHit
+from topodns.query.counters import CacheHit
 from topodns.query.plugin import Client, Resolution, Scope
 
 

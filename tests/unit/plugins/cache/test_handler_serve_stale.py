@@ -16,7 +16,7 @@ from topodns.nodecache.corefile import NODE_CACHE
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.settings import Cache, ServeStale, Share
 from topodns.plugins.cache.store import room_of
-from topodns.query.answer_detail import CacheHit
+from topodns.query.counters import CacheHit
 from topodns.query.deferred import pursue
 from topodns.query.plugin import Dropped, Resolution, Scope, settled
 

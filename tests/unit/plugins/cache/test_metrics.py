@@ -14,8 +14,7 @@ from topodns.plugins.cache.counts import CacheCounts, SubscriptionCounts
 from topodns.plugins.cache.entry import CacheEntry, Sort, key_of
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.setup import Shared
-from topodns.query.answer_detail import CacheHit
-from topodns.query.counters import QueryCounters, ReplyKind
+from topodns.query.counters import CacheHit, QueryCounters, ReplyKind
 
 HERE = ("dns://:53", ".", "")
 HIT = ReplyKind(".", "A", "NOERROR", "cache", False, "", "", 1, 1, detail=CacheHit("success", "."))

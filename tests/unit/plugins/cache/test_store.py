@@ -214,7 +214,7 @@ def test_the_counted_room_is_about_the_memory_used() -> None:
 A, B, C = (bytes((10, 244, 1, last)) for last in (1, 2, 3))
 
 
-def ask(table: SegmentedLru, client: bytes, numbers: range, times: int = 1) -> None:
+def use(table: SegmentedLru, client: bytes, numbers: range, times: int = 1) -> None:
     """As the cache does it: a missing name comes in, a known one is asked for again."""
     for number in numbers:
         for _ in range(times):
@@ -226,7 +226,7 @@ def ask(table: SegmentedLru, client: bytes, numbers: range, times: int = 1) -> N
 
 def test_a_new_entry_stays_where_older_ones_of_its_client_go_from_protected_on_probation() -> None:
     table = SegmentedLru(1024, Budget(MUCH))
-    ask(table, A, range(400), 2)
+    use(table, A, range(400), 2)
     for number in range(400, 1024):
         table.insert(key(number), entry(), number.to_bytes(4, "big"))
     assert table.insert(key(2000), entry(), A)
@@ -238,7 +238,7 @@ def test_a_new_entry_stays_where_older_ones_of_its_client_go_from_protected_on_p
 @pytest.mark.parametrize("client", [b"", A], ids=["of no client", "of a client"])
 def test_a_replaced_entry_that_is_larger_now_stays_where_others_go_for_it(protected: bool, client: bytes) -> None:
     table = SegmentedLru(100_000, Budget(200_000))
-    ask(table, client, range(418), 2 if protected else 1)
+    use(table, client, range(418), 2 if protected else 1)
     assert table.counts.evictions == 0
     assert table.insert(key(0), entry(6000), client)
     assert table.peek(key(0)) is not None
@@ -254,56 +254,56 @@ JUNK = range(10_000, 40_000)
 @pytest.mark.parametrize("junk_asked", [1, 2], ids=["junk once", "junk twice"])
 def test_n13_a_client_s_junk_pushes_out_nothing_of_another_client(asked: int, junk_asked: int) -> None:
     table = SegmentedLru(9984, Budget(MUCH))
-    ask(table, B, OTHERS, asked)
-    ask(table, A, JUNK, junk_asked)
+    use(table, B, OTHERS, asked)
+    use(table, A, JUNK, junk_asked)
     assert known(table, OTHERS) == 2000
     assert len(table) > 9700
 
 
 def test_n13_junk_leaves_repeated_names_alone_also_where_octets_are_the_limit() -> None:
     table = SegmentedLru(1 << 20, Budget(4 << 20))
-    ask(table, B, OTHERS)
-    ask(table, A, JUNK)
+    use(table, B, OTHERS)
+    use(table, A, JUNK)
     assert known(table, OTHERS) == 2000
     assert table.octets <= 4 << 20
 
 
 def test_a_client_that_is_alone_may_have_all() -> None:
     table = SegmentedLru(1024, Budget(MUCH))
-    ask(table, A, range(1000))
+    use(table, A, range(1000))
     assert known(table, range(1000)) == 1000
 
 
 def test_the_junk_that_goes_is_the_oldest() -> None:
     table = SegmentedLru(1024, Budget(MUCH))
-    ask(table, A, range(5000))
+    use(table, A, range(5000))
     assert known(table, range(4100, 5000)) == 900
     assert known(table, range(3900)) == 0
 
 
 def test_names_that_another_client_asked_for_as_well_are_no_junk() -> None:
     table = SegmentedLru(1024, Budget(MUCH))
-    ask(table, A, range(500))
-    ask(table, B, range(500))
-    ask(table, C, range(1000, 20_000))
+    use(table, A, range(500))
+    use(table, B, range(500))
+    use(table, C, range(1000, 20_000))
     assert known(table, range(500)) == 500
 
 
 def test_several_floods_share_the_room_for_names_asked_once() -> None:
     table = SegmentedLru(1024, Budget(MUCH))
-    ask(table, B, range(200), 2)
+    use(table, B, range(200), 2)
     for number in range(1000, 20_000, 2):
-        ask(table, A, range(number, number + 1))
-        ask(table, C, range(number + 1, number + 2))
+        use(table, A, range(number, number + 1))
+        use(table, C, range(number + 1, number + 2))
     assert known(table, range(200)) == 200
 
 
 def test_no_more_is_remembered_of_clients_than_there_are_entries() -> None:
     table = SegmentedLru(1024, Budget(MUCH))
     for number in range(20_000):
-        ask(table, number.to_bytes(4, "big"), range(number, number + 1))
+        use(table, number.to_bytes(4, "big"), range(number, number + 1))
         table.touch(key(number), A)
-        ask(table, B, range(100_000 + number, 100_001 + number))
+        use(table, B, range(100_000 + number, 100_001 + number))
         table.remove(key(100_000 + number))
     assert len(table._owners) <= len(table) + 1
     assert sum(len(owner.keys) for owner in table._owners.values()) < 3 * 1024

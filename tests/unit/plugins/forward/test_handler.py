@@ -17,8 +17,7 @@ from topodns.plugins.forward.flight import has_edns, without_edns
 from topodns.plugins.forward.handler import Outgoing
 from topodns.plugins.forward.settings import HealthCheck
 from topodns.plugins.forward.upstreams import probe_message
-from topodns.query.forwarded_options import ForwardedOption
-from topodns.query.plugin import Client, Scope
+from topodns.query.plugin import Client, ForwardedOption, Scope
 from topodns.query.upstream import QUESTION_AT, Transport
 
 AA, TC, RA, AD = Flag.AA, Flag.TC, Flag.RA, Flag.AD

@@ -29,7 +29,7 @@ from topodns.plugins.autopath.settings import Autopath
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.dns64 import Dns64, Translator
 from topodns.plugins.forward.single_flight import InFlight, LoneFlight
-from topodns.query.answer_detail import CacheHit
+from topodns.query.counters import CacheHit
 from topodns.query.deferred import Outcome, pursue
 from topodns.query.plugin import Answered, Around, Client, Dropped, Resolution, settled
 

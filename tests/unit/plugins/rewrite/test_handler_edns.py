@@ -18,8 +18,7 @@ from tests.support.rewrite_directives import Setup, question, resolve
 from topodns.dns.message import Edns, Option, Query, Response
 from topodns.dns.rrtype import RRType
 from topodns.query.deferred import pursue
-from topodns.query.forwarded_options import forwarded_options
-from topodns.query.plugin import ChainPart, Client, Resolution, Scope
+from topodns.query.plugin import ChainPart, Client, Resolution, Scope, forwarded_options
 
 Options = tuple[tuple[int, bytes], ...]
 

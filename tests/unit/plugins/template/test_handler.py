@@ -10,8 +10,8 @@ from topodns.dns.message import Ede, EdeCode, Edns, Flag, Query, Response, RRset
 from topodns.dns.name import Name, name_wire, parse_name
 from topodns.dns.rrtype import QCLASSES, QTYPES, RCODE_NAMES, Rcode, RRClass, RRType
 from topodns.plugins.template.handler import FailureKey, Templates
-from topodns.query.answer_detail import TemplateMatch
 from topodns.query.cname import Chase
+from topodns.query.counters import TemplateMatch
 from topodns.query.plugin import Answered, Client, Resolution, Scope
 
 ADDRESSES = r"""

@@ -4,8 +4,7 @@ from tests.support.exposition_samples import counted
 from tests.support.plugin_metrics import shown
 from topodns.plugins.setup import Shared
 from topodns.plugins.template.handler import FailureKey, TemplateCounts
-from topodns.query.answer_detail import TemplateMatch
-from topodns.query.counters import ReplyKind
+from topodns.query.counters import ReplyKind, TemplateMatch
 
 CLUSTER = ReplyKind("cluster.local.", "A", "NOERROR", "kubernetes", False, "", "", 1, 1)
 

@@ -1,7 +1,7 @@
 """Which EDNS options of a query go to upstreams."""
 
 from topodns.dns.message import Edns
-from topodns.query.forwarded_options import ForwardedOption, forwarded_options
+from topodns.query.plugin import ForwardedOption, forwarded_options
 
 
 def test_options_of_clients_are_not_forwarded() -> None:
