@@ -3,12 +3,14 @@
 A name and type whose entry is queried again is subscribed to over a DSO session. From then on a PUSH about it expires
 its entry and the copies in the packet cache, so that the next query fetches the new answer. Without a session entries
 live by their TTL, which ends them in any case. `SessionBackoff` decides when the next session begins, and with which
-upstream.
+upstream. The records that an upstream has pushed are remembered as hashes, and fetched answers are compared with them.
 """
 
 import logging
+from array import array
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
 from functools import partial
 from itertools import islice
 from random import Random
@@ -18,6 +20,8 @@ from topodns.dependency import Fact, cached_fact
 from topodns.dns.dso import DsoType, Tlv
 from topodns.dns.message import RRset
 from topodns.dns.push_messages import (
+    ALL_REMOVED,
+    REMOVED,
     PushChange,
     Subscribe,
     read_push,
@@ -27,67 +31,12 @@ from topodns.dns.push_messages import (
 from topodns.dns.rrtype import RCODE_LABELS, Rcode, RRClass, RRType
 from topodns.dns.wire_format import QUESTION_TAIL_SIZE, pack_question_tail, unpack_question_tail
 from topodns.dns.wire_reader import WireError
-from topodns.net.upstream.dso_session import DsoEnd, DsoSession, SessionUser
+from topodns.net.upstream.dso_session import MAX_RETRY_DELAY, DsoEnd, DsoSession, SessionBackoff, SessionUser
 from topodns.plugins.cache.counts import SubscriptionCounts
-from topodns.plugins.cache.remembered_records import RecordMatch, RememberedRecords
 from topodns.plugins.cache.store import Memory
 from topodns.query.deferred import Timer, Timers
 
 log = logging.getLogger(__name__)
-
-
-RETRY_REFUSED: Final = 60.0  # seconds until an upstream that has refused is asked again, unless it wants another time
-RETRY_LOST: Final = 1.0  # seconds after a lost session; doubled with each failure, up to RETRY_REFUSED
-MAX_RETRY_DELAY: Final = 3600.0  # seconds: the longest wait that an upstream may ask for
-
-_MOST_DOUBLED: Final = 8
-
-
-class SessionBackoff:
-    """The upstreams, by index, in turns: after the end of a session it is the turn of the next one.
-
-    An upstream waits for as long as it wants to be left alone (RFC 8490 section 7.2.1), and so delays no other one; all
-    wait while sessions are lost again and again. All times are of one clock, in seconds.
-    """
-
-    def __init__(self, upstreams: int, rng: Random) -> None:
-        self._rng = rng
-        self._turn = 0
-        self._not_before = [0.0] * upstreams
-        self._paused_until = 0.0
-        self._failures = 0  # sessions that were lost since one was established
-
-    @property
-    def due(self) -> float:
-        """The time from which on a session may begin."""
-        return max(self._paused_until, min(self._not_before))
-
-    def choose(self, now: float) -> int:
-        """The upstream for a session that begins now, at `due` or later."""
-        while self._not_before[self._turn] > now:
-            self._next_turn()
-        return self._turn
-
-    def established(self) -> None:
-        self._failures = 0
-
-    def refused(self, now: float, wanted: float) -> None:
-        """The upstream chosen last has refused; it wants its clients to wait for `wanted` seconds."""
-        delay = max(RETRY_REFUSED, min(wanted, MAX_RETRY_DELAY))
-        self._not_before[self._turn] = now + delay * (1 + self._rng.random() / 4)
-        self._next_turn()
-
-    def lost(self, now: float, wanted: float = 0.0) -> None:
-        """The session with the upstream chosen last is lost, or could not begin."""
-        own = min(RETRY_LOST * 2**self._failures, RETRY_REFUSED)
-        self._failures = min(self._failures + 1, _MOST_DOUBLED)
-        jitter = own * self._rng.random()
-        self._paused_until = now + own + jitter
-        self._not_before[self._turn] = now + min(wanted, MAX_RETRY_DELAY) + jitter
-        self._next_turn()
-
-    def _next_turn(self) -> None:
-        self._turn = (self._turn + 1) % len(self._not_before)
 
 
 WINDOW: Final = 64  # SUBSCRIBEs without a response at a time
@@ -98,6 +47,9 @@ IDLE: Final = 60  # seconds without a query after which a subscription ends
 SWEEP: Final = 10.0  # seconds: the longest time from then to its end
 UNSETTLED: Final = 2.0  # seconds after a PUSH in which another replica of the upstream may be behind
 UNSETTLED_TTL: Final = 1  # seconds for an answer that may be of a replica that is behind
+
+MAX_OF_ONE: Final = 1 << 13  # octets of hashes of one subscription, eight for each record
+MAX_OF_ALL: Final = 1 << 20
 
 _PAUSE: Final = 2.5  # seconds between two looks for idle subscriptions; fewer where there are many
 _AT_ONCE: Final = 256  # subscriptions of one look
@@ -111,6 +63,108 @@ _SUBSCRIBED: Final = frozenset(
     }
 )
 _TAILS: Final = {pack_question_tail(rtype, RRClass.IN) for rtype in _SUBSCRIBED}
+
+
+class RecordMatch(Enum):
+    """How an answer compares with the pushed records of its name and type."""
+
+    SAME = "same"
+    OTHER = "other"  # the upstream has other records now, or had when it answered
+    UNKNOWN = "unknown"  # a part of the answer is nothing that is pushed, or too many records were pushed
+
+
+class RememberedRecords:
+    """The pushed records by subject: name in lower case, type and class, in wire form.
+
+    A subject with more than `MAX_OF_ONE` octets of hashes, or beyond `MAX_OF_ALL`, is not remembered any more.
+    """
+
+    def __init__(self) -> None:
+        self.octets = 0
+        self._by_subject: dict[bytes, bytes | None] = {}  # sorted hashes; None: too many
+
+    def begin(self, subject: bytes) -> None:
+        """A subscription has begun: its subject has no records before the first ones are pushed.
+
+        RFC 8765 section 6.3: the upstream pushes those that exist at once, so without a PUSH there are none.
+        """
+        self.forget(subject)
+        self._by_subject[subject] = b""
+
+    def apply(self, subject: bytes, changes: Iterable[PushChange]) -> None:
+        """Apply changes to the records of a subject that has begun, in time linear in their number; else no effect."""
+        before = self._by_subject.get(subject)
+        if before is None:
+            return
+        others, aliases = _split(before)
+        for _, rtype, rclass, ttl, rdata in changes:
+            records = aliases if rtype == RRType.CNAME else others
+            if ttl == ALL_REMOVED:
+                records.clear()
+                if rtype == RRType.ANY or rclass == RRClass.ANY:
+                    others.clear()
+                    aliases.clear()
+            elif ttl == REMOVED:
+                records.discard(_hash(rtype, rdata))
+            else:
+                records.add(_hash(rtype, rdata))
+        packed = _packed(others | aliases)
+        self.octets += len(packed) - len(before)
+        self._by_subject[subject] = packed
+        if len(packed) > MAX_OF_ONE or self.octets > MAX_OF_ALL:
+            self.octets -= len(packed)
+            self._by_subject[subject] = None
+
+    def compare(self, subject: bytes, answer: Iterable[RRset], additional: Sequence[RRset] = ()) -> RecordMatch:
+        """Compare the sections of an answer with the pushed records.
+
+        Pushed are records of the subject's name, of its type or CNAME. So the target of an alias, and the addresses
+        beside an SRV record, are unknown; of a denial it is unknown whether the name exists; and some upstreams push no
+        CNAME, so an alias is unknown where nothing is pushed.
+        """
+        pushed = self._by_subject.get(subject)
+        if pushed is None:
+            return RecordMatch.UNKNOWN
+        name = subject[:-QUESTION_TAIL_SIZE]
+        types = (int.from_bytes(subject[-QUESTION_TAIL_SIZE : 2 - QUESTION_TAIL_SIZE], "big"), RRType.CNAME)
+        fetched: set[int] = set()
+        is_known = True
+        for rrset in answer:
+            if rrset.rtype in types and rrset.owner.lower() in (b"", name):
+                fetched.update(_hash(rrset.rtype, rdata) for rdata in rrset.rdatas)
+            else:
+                is_known = False
+        if _packed(fetched) != pushed:
+            return RecordMatch.UNKNOWN if not pushed and _has_alias(fetched) else RecordMatch.OTHER
+        return RecordMatch.SAME if is_known and fetched and not additional else RecordMatch.UNKNOWN
+
+    def forget(self, subject: bytes) -> None:
+        """Forget the records of a subject, if there are any."""
+        self.octets -= len(self._by_subject.pop(subject, None) or b"")
+
+    def clear(self) -> None:
+        self._by_subject.clear()
+        self.octets = 0
+
+
+def _split(packed: bytes) -> tuple[set[int], set[int]]:
+    """The hashes of records that are no CNAME, and of those that are."""
+    records = set(array("q", packed))
+    aliases = {each for each in records if each & 1}
+    return records - aliases, aliases
+
+
+def _packed(hashes: Iterable[int]) -> bytes:
+    return array("q", sorted(hashes)).tobytes()
+
+
+def _has_alias(hashes: Iterable[int]) -> bool:
+    return any(each & 1 for each in hashes)
+
+
+def _hash(rtype: int, rdata: bytes) -> int:
+    """A hash of the record; its lowest bit says whether it is a CNAME."""
+    return hash((rtype, rdata)) & ~1 | (rtype == RRType.CNAME)
 
 
 class PushUpstream(Protocol):

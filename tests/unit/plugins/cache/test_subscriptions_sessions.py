@@ -14,12 +14,9 @@ from topodns.dns.dso import DsoType, retry_delay_tlv
 from topodns.dns.message import Flag, Response, RRset
 from topodns.dns.push_messages import PushChange
 from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRClass, RRType
-from topodns.net.upstream.dso_session import PATIENCE, SessionUser
+from topodns.net.upstream.dso_session import MAX_RETRY_DELAY, PATIENCE, RETRY_LOST, RETRY_REFUSED, SessionUser
 from topodns.plugins.cache.subscriptions import (
     MAX_REFUSALS,
-    MAX_RETRY_DELAY,
-    RETRY_LOST,
-    RETRY_REFUSED,
     RETRY_SOONEST,
     RETRY_SUBSCRIBE,
     UNSETTLED,

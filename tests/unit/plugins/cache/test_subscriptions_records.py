@@ -9,7 +9,7 @@ from tests.support.cache_with_upstream import addresses, alias, wire
 from topodns.dns.message import RRset
 from topodns.dns.push_messages import ALL_REMOVED, REMOVED, PushChange
 from topodns.dns.rrtype import RRClass, RRType
-from topodns.plugins.cache.remembered_records import MAX_OF_ALL, MAX_OF_ONE, RecordMatch, RememberedRecords
+from topodns.plugins.cache.subscriptions import MAX_OF_ALL, MAX_OF_ONE, RecordMatch, RememberedRecords
 
 NAME = wire("www.example.")
 SUBJECT = NAME + b"\0\1\0\1"
