@@ -9,9 +9,8 @@ from topodns.dns.message import Ede, EdeCode, Query, Response, RRset
 from topodns.dns.name import Name, wire_labels
 from topodns.dns.rrtype import ADDRESS_TYPES, Rcode, RRClass, RRType
 from topodns.dns.text_fields import BadRecord
-from topodns.plugins.template.data import Matched, template_data
 from topodns.plugins.template.engine.values import RenderFailed, Struct
-from topodns.plugins.template.rule import RecordTemplate, TemplateRule
+from topodns.plugins.template.rule import Matched, RecordTemplate, TemplateRule, template_data
 from topodns.plugins.template.settings import Template
 from topodns.query.cname import Chase, follow
 from topodns.query.counters import TemplateMatch

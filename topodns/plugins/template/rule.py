@@ -1,23 +1,105 @@
-"""One compiled `template` directive: the queries it applies to, its patterns, and the templates of its records."""
+"""One compiled `template` directive: the queries it applies to, its patterns, and the templates of its records.
 
-from collections.abc import Sequence
-from typing import Final
+The data of a query that templates can use has CoreDNS's fields, under CoreDNS's names.
+"""
 
-from topodns.dns.message import Query, RRset
-from topodns.dns.name import Name, is_below_any, is_subdomain, name_text
+from collections.abc import Mapping, Sequence
+from ipaddress import ip_address
+from typing import Final, NamedTuple
+
+from topodns.dns.message import Flag, Query, RRset
+from topodns.dns.name import Name, is_below_any, is_subdomain, name_text, wire_labels
 from topodns.dns.record_text import parse_record
+from topodns.dns.rrtype import CLASS_NAMES, TYPE_NAMES, RRClass
 from topodns.dns.text_fields import BadRecord
-from topodns.plugins.template.data import CLIENT_FIELDS, FIELDS, Matched, class_text, type_text
 from topodns.plugins.template.engine.execute import render
 from topodns.plugins.template.engine.lexer import BadTemplate
 from topodns.plugins.template.engine.parser import compile_template
-from topodns.plugins.template.engine.values import Struct
+from topodns.plugins.template.engine.values import Struct, Value
 from topodns.plugins.template.settings import ANY_CLASS, ANY_TYPE, Template
+from topodns.query.counters import TemplateMatch
+from topodns.query.plugin import Client
 from topodns.query.regex import Pattern, compile_pattern
 
 _MATCHES_ALL: Final = ".*"
 # The fields that are always a name with its final dot: a text that is no record with this one is none with another.
 _ANY_NAME: Final = {"Name": "name.", "Zone": "name."}
+
+
+QUESTION: Final = frozenset({"Name", "Qtype", "Qclass"})
+_FLAGS: Final[Mapping[str, int]] = {
+    "Response": Flag.QR,
+    "Authoritative": Flag.AA,
+    "Truncated": Flag.TC,
+    "RecursionDesired": Flag.RD,
+    "RecursionAvailable": Flag.RA,
+    "Zero": 0x0040,
+    "AuthenticatedData": Flag.AD,
+    "CheckingDisabled": Flag.CD,
+}
+MESSAGE: Final = frozenset({"Id", "Opcode", "Rcode", "Question", *_FLAGS})
+
+FIELDS: Final[Mapping[str, frozenset[str]]] = {
+    **dict.fromkeys(("Zone", "Name", "Regex", "Class", "Type", "Match", "Group", "Remote"), frozenset[str]()),
+    "Question": QUESTION,
+    "Message": MESSAGE,
+}
+"""The fields of the data, with the subfields of those that are structures."""
+
+CLIENT_FIELDS: Final = frozenset({"Remote", "Message"})
+"""The fields that can differ between two clients with the same question."""
+
+
+class Matched(NamedTuple):
+    """The match of a query with a directive. Texts are as in CoreDNS's templates and metrics."""
+
+    origin: str  # the longest origin that contains the name, with final dot
+    qclass: str
+    qtype: str  # "" without a mnemonic
+    name: str  # lower-case, with final dot
+    pattern: str
+    groups: tuple[str, ...]  # the whole match first
+    named: Mapping[str, str]  # the named groups, and all groups by their numbers
+
+    @property
+    def detail(self) -> TemplateMatch:
+        return TemplateMatch(self.origin, self.qclass, self.qtype)
+
+
+def class_text(qclass: int, of_directive: int) -> str:
+    """The mnemonic of the class queried, or of the directive's class in a query for class ANY; "" without one."""
+    return CLASS_NAMES.get(of_directive if qclass == RRClass.ANY else qclass, "")
+
+
+def type_text(rtype: int) -> str:
+    """The mnemonic of a type, "" without one."""
+    return TYPE_NAMES.get(rtype, "")
+
+
+def template_data(matched: Matched, query: Query, client: Client) -> Struct:
+    question = Struct(
+        {"Name": name_text(wire_labels(query.spelling)), "Qtype": query.qtype, "Qclass": query.qclass},
+    )
+    return Struct(
+        {
+            "Zone": matched.origin,
+            "Name": matched.name,
+            "Regex": matched.pattern,
+            "Class": matched.qclass,
+            "Type": matched.qtype,
+            "Match": matched.groups,
+            "Group": matched.named,
+            "Remote": str(ip_address(client.address)),
+            "Question": question,
+            "Message": Struct(_message(query, question)),
+        }
+    )
+
+
+def _message(query: Query, question: Struct) -> Mapping[str, Value]:
+    flags = {name: bool(query.flags & bit) for name, bit in _FLAGS.items()}
+    opcode, rcode = query.flags >> 11 & 0xF, query.flags & 0xF
+    return {**flags, "Id": query.id, "Opcode": opcode, "Rcode": rcode, "Question": (question,)}
 
 
 class RecordTemplate:

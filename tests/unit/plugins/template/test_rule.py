@@ -4,11 +4,22 @@ import pytest
 
 from tests.support.query_builders import ask, client
 from tests.support.rrset_text import lines
+from topodns.dns.message import Flag
 from topodns.dns.name import ROOT
 from topodns.dns.rrtype import RRType
-from topodns.plugins.template.data import template_data
 from topodns.plugins.template.engine.lexer import BadTemplate
-from topodns.plugins.template.rule import RecordTemplate, TemplateRule
+from topodns.plugins.template.engine.values import Struct
+from topodns.plugins.template.rule import (
+    FIELDS,
+    MESSAGE,
+    QUESTION,
+    Matched,
+    RecordTemplate,
+    TemplateRule,
+    class_text,
+    template_data,
+    type_text,
+)
 from topodns.plugins.template.settings import ANY_TYPE, Template
 
 ORG, EXAMPLE = ("org",), ("example", "org")
@@ -84,3 +95,42 @@ def test_text_that_a_query_makes_a_record_is_left_to_it(text: str) -> None:
 def test_names_below_its_zones_fall_through() -> None:
     found = rule(fallthrough=(EXAMPLE,))
     assert (found.falls_through(("www", *EXAMPLE)), found.falls_through(ORG)) == (True, False)
+
+
+MATCHED = Matched("example.", "IN", "A", "www.example.", r"(\w+)\.example\.", ("www.example.", "www"), {"1": "www"})
+
+
+def test_every_field_that_templates_may_name_is_there() -> None:
+    data = template_data(MATCHED, ask("WWW.example"), client("2001:db8::1"))
+    assert data.fields.keys() == FIELDS.keys()
+    question, message = data.fields["Question"], data.fields["Message"]
+    assert isinstance(question, Struct)
+    assert isinstance(message, Struct)
+    assert set(question.fields) == QUESTION
+    assert set(message.fields) == MESSAGE
+    assert (data.fields["Zone"], data.fields["Name"], data.fields["Remote"]) == (
+        "example.",
+        "www.example.",
+        "2001:db8::1",
+    )
+
+
+def test_the_message_is_the_client_s_as_spelled() -> None:
+    data = template_data(MATCHED, ask("WWW.example", RRType.AAAA, flags=Flag.RD | Flag.CD | 4 << 11), client())
+    question, message = data.fields["Question"], data.fields["Message"]
+    assert question == Struct({"Name": "WWW.example.", "Qtype": 28, "Qclass": 1})
+    assert isinstance(message, Struct)
+    flags = {name for name, value in message.fields.items() if value is True}
+    assert (flags, message.fields["Opcode"]) == ({"RecursionDesired", "CheckingDisabled"}, 4)
+
+
+@pytest.mark.parametrize(
+    ("qclass", "of_directive", "text"), [(1, 1, "IN"), (3, 255, "CH"), (255, 1, "IN"), (77, 1, "")]
+)
+def test_the_class_is_the_query_s_unless_it_asks_for_any(qclass: int, of_directive: int, text: str) -> None:
+    assert class_text(qclass, of_directive) == text
+
+
+@pytest.mark.parametrize(("rtype", "text"), [(1, "A"), (255, "ANY"), (44, "SSHFP"), (65534, "")])
+def test_a_type_without_a_mnemonic_has_no_text(rtype: int, text: str) -> None:
+    assert type_text(rtype) == text
