@@ -29,7 +29,7 @@ class BadAnnotation(NamedTuple):
     value: str = ""  # as JSON, if it is no text; "" for a text
 
 
-def _one_letter_off(word: str) -> str:
+def one_letter_off(word: str) -> str:
     """A regular expression for a word in which one letter may be missing, wrong, added or swapped with the next."""
     edits = (f"{word[:at]}.{{0,2}}{word[at + 1 :]}" for at in range(len(word)))
     swaps = (f"{word[:at]}{word[at + 1]}{word[at]}{word[at + 2 :]}" for at in range(len(word) - 1))
@@ -38,9 +38,9 @@ def _one_letter_off(word: str) -> str:
 
 # Of a name in lower case, without the characters of _SEPARATORS.
 SEPARATORS: Final = "-_."
-NEAR_KEYS: Final = f"^(?:.*/)?{_one_letter_off('topologykeys')}$"
+NEAR_KEYS: Final = f"^(?:.*/)?{one_letter_off('topologykeys')}$"
 NEAR_DOMAIN_KEYS: Final = "^[^/]*topodns[^/]*/.*(?:key|top)"
-NEAR_DOMAIN_TTL: Final = f"^[^/]*topodns[^/]*/(?:.*ttl.*|{_one_letter_off('ttl')})$"
+NEAR_DOMAIN_TTL: Final = f"^[^/]*topodns[^/]*/(?:.*ttl.*|{one_letter_off('ttl')})$"
 OWN_DOMAIN: Final = "^topodnsio/"
 OPENYURT_DOMAIN: Final = "^openyurtio/"
 

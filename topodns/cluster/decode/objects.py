@@ -142,7 +142,7 @@ def decode_whole(kind: str, source: Source, selector: Selector | None = None) ->
 
     A missing apiVersion is accepted: items of lists have none.
     """
-    rule = _RULES.get(kind)
+    rule = RULES.get(kind)
     if rule is None:
         return None
     left_out = LeftOutElements()
@@ -329,7 +329,7 @@ class _Rule(NamedTuple):
     api_versions: frozenset[str] = frozenset(("v1",))
 
 
-_RULES: Final[Mapping[str, _Rule]] = {
+RULES: Final[Mapping[str, _Rule]] = {
     "Namespace": _Rule(StructReader(ApiObject), _decode_namespace),
     "Node": _Rule(StructReader(ApiNode), _decode_node),
     "Service": _Rule(StructReader(ApiService), _decode_service),

@@ -51,7 +51,7 @@ def _fields(
 ) -> Mapping[str, Any]:
     """The fields of `struct`; others are dropped. `within`: the object is in a list, so that an error is its own."""
     found = {}
-    for name, expected in _types(struct).items():
+    for name, expected in field_types(struct).items():
         if name not in value:
             continue
         try:
@@ -64,8 +64,8 @@ def _fields(
 
 
 @cache
-def _types(struct: Any) -> Mapping[str, Any]:
-    """The type of each field by its name in JSON."""
+def field_types(struct: Any) -> Mapping[str, Any]:
+    """The type of each field of a struct by its name in JSON."""
     hints = get_type_hints(struct)
     return {
         encoded: hints[name]

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from topodns.files.text import decoded
 from topodns.kube.manifests.json_reader import read_json
 from topodns.kube.manifests.value import BadManifest, Value
-from topodns.kube.manifests.yaml_reader import read_yaml
+from topodns.kube.manifests.yaml_reader import Note, read_yaml
 
 MAX_LISTS: Final = 10  # nested lists; kubectl prints one level
 MAX_BYTES: Final = 64 * 1024 * 1024  # per file; a dump of 5,000 nodes without Pods is about half of that
@@ -30,8 +30,8 @@ class Document(NamedTuple):
     line: int
 
 
-def parse_documents(data: bytes, file: str) -> Iterator[Document | None]:
-    """The objects of a YAML or JSON file in order, lists flattened. `file` is only for messages.
+def parse_documents(data: bytes, file: str, note: Note = lambda line, remark: None) -> Iterator[Document | None]:
+    """The objects of a YAML or JSON file in order, lists flattened. `file` is for messages, `note` as of `read_yaml`.
 
     Read as kubectl does (apimachinery's YAMLOrJSONDecoder), and any mixture of what it reads: YAML documents between
     `---`, in block or flow style (`yaml_reader`, timestamps stay text), and JSON objects, several in a row included.
@@ -44,14 +44,14 @@ def parse_documents(data: bytes, file: str) -> Iterator[Document | None]:
         text = decoded(data)
     except ValueError as problem:
         raise BadManifest(file, 1, str(problem)) from None
-    for value in _values(text, file):
+    for value in _values(text, file, note):
         if value is None:
             yield None
         elif value.content is not None:  # None: an empty document between two `---`
             yield from _flattened(value, file, MAX_LISTS)
 
 
-def _values(text: str, file: str) -> Iterator[Value | None]:
+def _values(text: str, file: str, note: Note) -> Iterator[Value | None]:
     """The documents of a text. One that begins with `{` is read as JSON, which is fast, and if it is none, as YAML.
 
     YAML goes on to the next document that begins with `{`, since a reader of its own for each document costs 60 us.
@@ -75,7 +75,7 @@ def _values(text: str, file: str) -> Iterator[Value | None]:
                 continue
         at = yield from _next_json(text, begin + 1)
         try:
-            yield from read_yaml(text[start:at], file, line)
+            yield from read_yaml(text[start:at], file, note, line)
         except BadManifest as error:
             if no_json is not None and no_json.place >= error.place:
                 raise no_json from None

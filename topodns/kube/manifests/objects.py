@@ -6,9 +6,12 @@ Text is parsed by `documents`, objects are decoded by `cluster.decode.objects`.
 import json
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from ipaddress import ip_address
 from typing import Final, NamedTuple, get_args
 
+from topodns.cluster.decode.misspelt import misspellings
 from topodns.cluster.decode.objects import Decoded, DecodeError, decode_whole
+from topodns.cluster.decode.unreadable_elements import LeftOutElements
 from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import (
     ClusterObject,
@@ -22,6 +25,7 @@ from topodns.kube.manifests.value import BadManifest
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 _LONGEST_SHOWN: Final = 60  # characters of a value
+_OCTETS: Final = {"IPv4": 4, "IPv6": 16}  # of an address, by addressType
 SELECTABLE: Final = frozenset(("Service", "EndpointSlice", "Endpoints", "Pod"))  # as CoreDNS applies `labels`
 
 
@@ -64,15 +68,15 @@ class SkippedObject(NamedTuple):
 class Contents:
     """The decoded contents of one file.
 
-    `left_out`: a log line for each object with elements that cannot be decoded, of which the others count. `foreign`: a
-    log line for each document that is no manifest. `problem`: the error at which the reading ended, as with kubectl; ""
-    if the file was read to its end.
+    `left_out`: a log line for each object with elements that cannot be decoded, of which the others count. `remarks`: a
+    log line for each document that is no manifest, or has misspelt words or repeated keys. `problem`: the error at
+    which the reading ended, as with kubectl; "" if the file was read to its end.
     """
 
     entries: tuple[ManifestEntry, ...] = ()
     skipped: tuple[SkippedObject, ...] = ()
     left_out: tuple[str, ...] = ()
-    foreign: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     problem: str = ""
 
     def keeping(self, before: "Contents") -> "Contents":
@@ -115,28 +119,33 @@ def read_contents(file: str, data: bytes, selector: Selector | None = None) -> G
     entries: list[ManifestEntry] = []
     skipped: list[SkippedObject] = []
     left_out: list[str] = []
-    foreign: list[str] = []
+    remarks: list[str] = []
     problems: list[str] = []
-    for document in _up_to_an_error(parse_documents(data, file), problems):
+
+    def note(line: int, remark: str) -> None:
+        remarks.append(f"{file}:{line}: {remark}")
+
+    for document in _up_to_an_error(parse_documents(data, file, note), problems):
         yield
         if document is None:
             continue
         if _is_kubeconfig(document):
-            foreign.append(
-                f"{file}:{document.line}: a kubeconfig, which has no objects; the option for it is `kubeconfig`"
-            )
+            note(document.line, "a kubeconfig, which has no objects; the option for it is `kubeconfig`")
             continue
+        if remark := _misspelt(document):
+            note(document.line, remark)
         try:
             kind, decoded = _decoded(document, selector)
         except DecodeError as error:
             problem = f"{file}:{document.line}: skipped {_described(document, error)}"
             skipped.append(SkippedObject(error.kind, error.name, document.line, problem))
             continue
+        decoded = _of_one_family(decoded) if decoded is not None else None
         if decoded is not None and decoded.objects:
             entries.append(ManifestEntry(kind, _key_of(decoded.objects[0]), document.line, decoded.objects))
         if decoded is not None and decoded.left_out:
             left_out.append(f"{file}:{document.line}: {decoded.summary(kind)}")
-    return Contents(tuple(entries), tuple(skipped), tuple(left_out), tuple(foreign), "".join(problems))
+    return Contents(tuple(entries), tuple(skipped), tuple(left_out), tuple(remarks), "".join(problems))
 
 
 def _up_to_an_error(documents: Iterator[Document | None], problems: list[str]) -> Iterator[Document | None]:
@@ -153,6 +162,38 @@ def _decoded(document: Document, selector: Selector | None) -> tuple[str, Decode
     if not isinstance(kind, str):
         raise DecodeError("object", "", "it has no kind")
     return kind, decode_whole(kind, document.object, selector if kind in SELECTABLE else None)
+
+
+def _misspelt(document: Document) -> str:
+    """A remark about the misspelt words of a document; "" for none."""
+    kind = document.object.get("kind")
+    first, *others = [*misspellings(kind, document.object), ""] if isinstance(kind, str) else [""]
+    if not first:
+        return ""
+    metadata = document.object.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, dict) else ""
+    more = f"; and {len(others) - 1} more" if len(others) > 1 else ""
+    return f"{kind} {name if isinstance(name, str) else ''}: {first}{more}"
+
+
+def _of_one_family(decoded: Decoded[ClusterObject]) -> Decoded[ClusterObject]:
+    """A decoded EndpointSlice without the addresses that its addressType excludes; any other object as it is.
+
+    An API server refuses such a slice (ValidateEndpointSlice), so that none comes from there.
+    """
+    one = decoded.objects[0] if decoded.objects else None
+    if not isinstance(one, EndpointSlice) or one.mirrored:
+        return decoded
+    octets, left_out = _OCTETS.get(one.address_type), LeftOutElements()
+    if octets is None and one.address_type != "FQDN":
+        left_out.add("all endpoints", f"addressType {one.address_type!r}, expected IPv4, IPv6 or FQDN")
+    wrong = [each for each in one.endpoints if len(each.address) != octets]
+    for each in wrong:
+        left_out.add(str(ip_address(each.address)), f"no {one.address_type} address, which is the addressType")
+    if not left_out.number:
+        return decoded
+    kept = replace(one, endpoints=tuple(each for each in one.endpoints if len(each.address) == octets))
+    return decoded._replace(objects=(kept,), left_out="; ".join(filter(None, (decoded.left_out, str(left_out)))))
 
 
 def _is_kubeconfig(document: Document) -> bool:
@@ -219,9 +260,9 @@ class ManifestSet:
         return tuple(line for each in contents for line in (*(one.problem for one in each.skipped), *each.left_out))
 
     @property
-    def foreign(self) -> tuple[str, ...]:
-        """A log line for each document that is no manifest."""
-        return tuple(line for file in sorted(self._files) for line in self._files[file].foreign)
+    def remarks(self) -> tuple[str, ...]:
+        """A log line for each document that is no manifest, or has misspelt words or repeated keys."""
+        return tuple(line for file in sorted(self._files) for line in self._files[file].remarks)
 
     def merged(self) -> Merged:
         chosen: dict[tuple[str, ObjectKey], tuple[str, ManifestEntry]] = {}

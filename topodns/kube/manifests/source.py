@@ -123,7 +123,7 @@ class ManifestSource:
         broken = tuple(file.problem for _, file in sorted(self._files.items()) if file.problem)
         known, self.problems = (
             frozenset(self.problems),
-            (*broken, *self._set.undecodable, *self._set.foreign, *conflicts),
+            (*broken, *self._set.undecodable, *self._set.remarks, *conflicts),
         )
         self.unreadable, self.skipped = broken, self._set.undecodable
         if not broken:

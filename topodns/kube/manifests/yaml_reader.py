@@ -7,7 +7,7 @@ with kubectl.
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, NoReturn
 
 import yaml
@@ -22,6 +22,7 @@ _PAUSE_EVERY: Final = 256  # YAML events between two pauses: about 0.3 ms
 
 _YAML_LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # PyYAML may be built without libyaml
 _MERGE: Final = "<<"
+_OF_DOCUMENTS: Final = frozenset(("apiVersion", "kind", "metadata", "spec"))  # keys with which a document begins
 _CONSTANTS: Final[dict[str, object]] = {
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys(("true", "True", "TRUE", "yes", "Yes", "YES", "y", "Y", "on", "On", "ON"), True),
@@ -46,10 +47,14 @@ _CONTROL_HERE: Final = "\U0010ffff"  # replaces a control character, likewise
 _PIECE: Final = 1 << 16  # characters that are looked at between two pauses
 
 
-def read_yaml(text: str, file: str, first_line: int = 1) -> Iterator[Value | None]:
+Note = Callable[[int, str], object]
+"""Takes a remark about a line (from 1) of a file, which changes nothing."""
+
+
+def read_yaml(text: str, file: str, note: Note, first_line: int = 1) -> Iterator[Value | None]:
     """The YAML documents of a text; None marks a point where the caller may pause. Raises BadManifest.
 
-    `first_line` is that of the text in its file.
+    `first_line` is that of the text in its file. `note` takes a remark about each document with repeated keys.
     """
     pieces = []
     for at in range(0, len(text), _PIECE):
@@ -60,6 +65,7 @@ def read_yaml(text: str, file: str, first_line: int = 1) -> Iterator[Value | Non
         for count, event in enumerate(yaml.parse("".join(pieces), Loader=_YAML_LOADER), start=1):
             builder.take(event)
             if isinstance(event, events.DocumentEndEvent):
+                builder.note_repeated(note)
                 yield builder.finished()
             elif count % _PAUSE_EVERY == 0:
                 yield None
@@ -105,6 +111,17 @@ class _YamlBuilder:
         # Parallel to `_open`: a mapping's key that awaits its value, None where a key is due; "" for a sequence.
         self._keys: list[str | None] = []
         self._anchors: dict[str, _Anchored] = {}
+        self._repeated = ("", 0)  # the first key that is there again in its mapping, and its line
+        self._repeats = 0  # how many such keys there are
+
+    def note_repeated(self, note: Note) -> None:
+        """Give `note` a remark if the document that has just ended has repeated keys."""
+        if not self._repeats:
+            return
+        key, line = self._repeated
+        asked = ": is `---` missing before it?" if key in _OF_DOCUMENTS else ""
+        more = f"; and {self._repeats - 1} more" if self._repeats > 1 else ""
+        note(line, f"the key {key!r} is there again in one mapping, and its last value counts{asked}{more}")
 
     def finished(self) -> Value:
         """The value of the document that has just ended, and its line numbers; the next event begins a new document."""
@@ -134,7 +151,10 @@ class _YamlBuilder:
         plain = event.tag in _SCALAR_TAGS or (event.tag is None and event.implicit[0])
         value = _plain_value(event.value) if plain else event.value
         if self._awaits_key():
-            self._keys[-1] = _key(value, event.value)
+            key = self._keys[-1] = _key(value, event.value)
+            if key in self._open[-1].container:
+                self._repeated = self._repeated if self._repeats else (key, self._line_of(event))
+                self._repeats += 1
             return
         self._count += 1
         if event.anchor is not None:

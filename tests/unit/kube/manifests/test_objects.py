@@ -101,7 +101,7 @@ class TestContents:
     def test_a_kubeconfig_is_said_to_have_no_objects(self, text: str, foreign: bool) -> None:
         found = contents(text)
         line = "m.yaml:1: a kubeconfig, which has no objects; the option for it is `kubeconfig`"
-        assert (found.foreign, found.skipped) == ((line,) if foreign else (), ())
+        assert (found.remarks, found.skipped) == ((line,) if foreign else (), ())
 
     def test_an_element_that_is_unreadable_is_named_and_the_rest_of_its_object_is_there(self) -> None:
         found = contents(documents(NODE % ("n1", "r1"), SLICE % ("web-1", "web", "10.0.0.1, 10.0.0.999, 10.0.0.2")))
@@ -215,3 +215,65 @@ class TestMerging:
         names, conflicts = merged(a=two_subsets, b=ENDPOINTS % ("web", "10.0.0.3"))
         assert names == {"EndpointSlice": ["web/0/IPv4"]}
         assert conflicts == ("a:1 and b:1 both define Endpoints shop/web; the latter counts",)
+
+
+def test_a_misspelt_field_is_a_remark_with_its_line_and_the_object_counts() -> None:
+    found = contents(
+        documents(NODE % ("n1", "r1"), SERVICE.replace("spec:", "annotations: {}\nspec:") % ("db", "None"))
+    )
+    assert found.remarks == ("m.yaml:5: Service db: unknown field annotations, did you mean metadata.annotations?",)
+    assert (len(found.entries), found.skipped, found.left_out, found.problem) == (2, (), (), "")
+
+
+def test_of_many_misspelt_words_of_an_object_the_first_is_named() -> None:
+    text = "kind: Service\nmetadata: {name: db, label: {}, annotation: {}}\nspec: {port: []}\n"
+    (remark,) = contents(text).remarks
+    assert remark == "m.yaml:1: Service db: unknown field metadata.label, did you mean metadata.labels?; and 2 more"
+
+
+def test_an_object_of_a_misspelt_kind_is_a_remark() -> None:
+    (remark,) = contents(SLICE.replace("EndpointSlice", "Endpointslice") % ("db-1", "db", "10.0.0.1")).remarks
+    assert remark == (
+        "m.yaml:1: Endpointslice db-1: kind 'Endpointslice' is unknown and the object ignored, "
+        "did you mean 'EndpointSlice'?"
+    )
+
+
+def test_a_missing_separator_between_documents_is_a_remark() -> None:
+    found = contents(SERVICE % ("db", "None") + SERVICE % ("web", "None"))
+    assert found.remarks == (
+        "m.yaml:5: the key 'apiVersion' is there again in one mapping, and its last value counts: "
+        "is `---` missing before it?; and 3 more",
+    )
+    assert [str(entry.key) for entry in found.entries] == ["shop/web"]
+
+
+def test_a_repeated_key_is_a_remark() -> None:
+    text = "kind: Service\nmetadata:\n  name: db\n  labels:\n    a: b\n    c: d\n    a: c\nspec: {clusterIP: None}\n"
+    assert contents(text).remarks == ("m.yaml:7: the key 'a' is there again in one mapping, and its last value counts",)
+    assert contents("a: {b: 1}\nc: {b: 1}\nkind: Service\nmetadata: {name: db}\n").remarks == ()
+
+
+@pytest.mark.parametrize(
+    ("address_type", "addresses", "problem", "kept"),
+    [
+        ("IPv6", "10.0.0.1, 'fd00::1'", "10.0.0.1: no IPv6 address, which is the addressType", ["fd00::1"]),
+        ("IPv4", "'fd00::1', 10.0.0.1", "fd00::1: no IPv4 address, which is the addressType", ["10.0.0.1"]),
+        ("IPv6", "10.0.0.1, 10.0.0.2", "10.0.0.1: no IPv6 address, which is the addressType; and 1 more", []),
+        ("ipv4", "10.0.0.1", "all endpoints: addressType 'ipv4', expected IPv4, IPv6 or FQDN", []),
+    ],
+)
+def test_addresses_of_another_family_than_the_address_type_are_left_out(
+    address_type: str, addresses: str, problem: str, kept: list[str]
+) -> None:
+    """An API server refuses the whole slice."""
+    found = contents((SLICE % ("db-1", "db", addresses)).replace("addressType: IPv4", f"addressType: {address_type}"))
+    assert found.left_out == (f"m.yaml:1: EndpointSlice shop/db-1: left out {problem}",)
+    (one,) = found.entries[0].objects
+    assert isinstance(one, EndpointSlice)
+    assert [each.address for each in one.endpoints] == list(map(packed, kept))
+
+
+def test_the_names_of_a_slice_of_address_type_fqdn_are_no_addresses() -> None:
+    found = contents((SLICE % ("db-1", "db", "a.example")).replace("addressType: IPv4", "addressType: FQDN"))
+    assert (found.left_out, found.remarks) == ((), ())

@@ -1,0 +1,87 @@
+"""Misspelt fields, kinds and apiVersions of manifests, which nothing reads, and which an API server would refuse.
+
+A word is taken for a known one that differs in case, in `-`, `_` and `.`, in one letter, or in the `es` of a plural.
+The kinds of the API have no other field so near to one that is read.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, lru_cache
+from typing import Any, Final, get_args
+
+from topodns.cluster.annotations import SEPARATORS, one_letter_off
+from topodns.cluster.decode.objects import RULES
+from topodns.cluster.decode.structs import ApiMetadata, ApiStruct
+from topodns.cluster.decode.unreadable_elements import field_types
+
+_SHORT: Final = 4  # characters; of a shorter word only the case may differ
+_LONGEST: Final = 100  # characters of a word that is compared
+_KINDS: Final = tuple(RULES)
+_API_VERSIONS: Final = frozenset(version for rule in RULES.values() for version in rule.api_versions)
+_WITHOUT_SEPARATORS: Final = str.maketrans("", "", SEPARATORS)
+
+
+def misspellings(kind: str, document: Mapping[str, Any]) -> Iterator[str]:
+    """A clause for each misspelt word of a parsed document of this kind, with the word that may be meant."""
+    rule, version = RULES.get(kind), document.get("apiVersion") or ""
+    if rule is None:
+        meant = nearest(kind, _KINDS)
+        if meant and (not version or version in RULES[meant].api_versions):
+            yield f"kind {kind!r} is unknown and the object ignored, did you mean {meant!r}?"
+    elif not version or version in rule.api_versions:
+        yield from _fields(document, rule.reader.struct, "")
+    elif isinstance(version, str) and (version in _API_VERSIONS or nearest(version, sorted(rule.api_versions))):
+        expected = " or ".join(sorted(rule.api_versions))
+        yield f"the object is ignored: {kind} has apiVersion {version!r}, expected {expected}"
+
+
+def _fields(value: Mapping[str, Any], struct: type[ApiStruct], place: str) -> Iterator[str]:
+    known = _known(struct)
+    for name, inner in value.items():
+        if name not in known:
+            meant = nearest(name, known) or ("" if place else _of_metadata(name))
+            if meant:
+                yield f"unknown field {place}{name}, did you mean {place}{meant}?"
+        elif (within := known[name]) is not None:
+            several = isinstance(inner, list)
+            for at, one in enumerate(inner if isinstance(inner, list) else [inner]):
+                if isinstance(one, dict):
+                    yield from _fields(one, within, f"{place}{name}[{at}]." if several else f"{place}{name}.")
+
+
+def _of_metadata(name: str) -> str:
+    """The field of `metadata` that was meant by one beside it; "" for none."""
+    meant = nearest(name, _known(ApiMetadata))
+    return meant and f"metadata.{meant}"
+
+
+@cache
+def _known(struct: type[ApiStruct]) -> Mapping[str, type[ApiStruct] | None]:
+    """The fields by their name in JSON, each with the struct of the objects in it, None if there are none."""
+    return {name: _struct_in(expected) for name, expected in field_types(struct).items()}
+
+
+def _struct_in(expected: Any) -> type[ApiStruct] | None:
+    if isinstance(expected, type) and issubclass(expected, ApiStruct):
+        return expected
+    return next(filter(None, map(_struct_in, get_args(expected))), None)
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """The known word that may be meant by an unknown one; "" for none."""
+    squeezed = _squeezed(word[:_LONGEST])
+    by_case = (each for each in known if _squeezed(each) == squeezed)
+    by_letter = (each for each in known if _like(each).fullmatch(squeezed))
+    return next(by_case, "") or next(by_letter, "")
+
+
+def _squeezed(word: str) -> str:
+    return word.lower().translate(_WITHOUT_SEPARATORS)
+
+
+@lru_cache(1000)
+def _like(word: str) -> re.Pattern[str]:
+    squeezed = _squeezed(word)
+    if len(squeezed) < _SHORT:
+        return re.compile(re.escape(squeezed))
+    return re.compile(f"{one_letter_off(squeezed)}|{squeezed.removesuffix('es')}")
