@@ -21,6 +21,7 @@ _TOKEN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+MAX_WORD: Final = 1 << 16  # characters, as many as a TXT record may have; what reads a word may be quadratic
 _QUOTED_ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ENVIRONMENT: Final = re.compile(r"\{%(?P<percent>[^{}%]+)%\}|\{\$(?P<dollar>[^{}]+)\}")
 
@@ -56,7 +57,7 @@ def tokenize(text: str, file: str, imported: bool = False, note: Note = raise_it
     """The tokens of `text`, of an imported file or not.
 
     `note` takes the errors of quotes that are not closed, which end with their line then, and of octets that are no
-    UTF-8 outside comments.
+    UTF-8 outside comments. Raises ConfigError for a word of more than MAX_WORD characters.
     """
     line, at, first = 1, 0, True
     for match in _TOKEN.finditer(text):
@@ -66,6 +67,9 @@ def tokenize(text: str, file: str, imported: bool = False, note: Note = raise_it
             continue
         if match["unclosed"] is not None:
             note(ConfigError(file, line, "found a double quote that is never closed, expected another one"))
+        if len(match[0]) > MAX_WORD:
+            found = f"found a word of {len(match[0])} characters"
+            raise ConfigError(file, line, f"{found}, expected at most {MAX_WORD}")
         token = _token(match, file, line, first, imported)
         if octet := foreign_octet(token.text):
             note(token.error(octet.problem))

@@ -3,7 +3,7 @@
 import pytest
 
 from topodns.corefile.errors import ConfigError
-from topodns.corefile.lexer import expand_environment, tokenize
+from topodns.corefile.lexer import MAX_WORD, expand_environment, tokenize
 
 
 def texts(text: str) -> list[str]:
@@ -55,6 +55,18 @@ def test_only_an_unquoted_lone_brace_is_a_brace() -> None:
 def test_a_quote_that_is_never_closed_is_refused_where_it_opens() -> None:
     with pytest.raises(ConfigError, match=r"^Corefile:2: found a double quote that is never closed, expected another"):
         texts('a\n"b\nc')
+
+
+@pytest.mark.parametrize("word", ["a" * (MAX_WORD + 1), f'"{"a" * (MAX_WORD - 1)}"'])
+def test_a_word_beyond_the_limit_is_refused_where_it_is(word: str) -> None:
+    """To look for what may be meant by a word, or for a name in it, takes time that grows with its square."""
+    found = f"^Corefile:2: found a word of {MAX_WORD + 1} characters, expected at most {MAX_WORD}$"
+    with pytest.raises(ConfigError, match=found):
+        texts(f"a\n{word} b")
+
+
+def test_a_word_at_the_limit_is_read() -> None:
+    assert texts("a" * MAX_WORD) == ["a" * MAX_WORD]
 
 
 @pytest.mark.parametrize(
