@@ -1,0 +1,117 @@
+"""Mistakes in annotations, labels, slices and Nodes: each is named by the log, by `audit` and by `explain`."""
+
+import logging
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from topodns.app.load import load_chosen
+from topodns.app.problem_log import ProblemLog
+from topodns.cli import main as cli
+from topodns.inspect.sources import manifest_clusters
+
+CLUSTER: Final = """\
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: worker-1, labels: {topology.kubernetes.io/zone: a, kubernetes.io/hostname: worker-1, rack: "1"}}
+spec: {podCIDR: 10.244.1.0/24}
+status: {addresses: [{type: InternalIP, address: 10.0.0.1}]}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: worker-2, labels: {topology.kubernetes.io/zone: b, kubernetes.io/hostname: worker-2, rack: "2"}}
+spec: {podCIDR: 10.244.2.0/24}
+status: {addresses: [{type: InternalIP, address: 10.0.0.2}]}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: db
+  namespace: shop
+  annotations: {topodns.io/topology-keys: "rack,*", topodns.io/ttl: "30"}
+spec: {clusterIP: None}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: db-1, namespace: shop, labels: {kubernetes.io/service-name: db}}
+addressType: IPv4
+endpoints: [{addresses: [10.1.0.1], nodeName: worker-1}, {addresses: [10.1.0.2], nodeName: worker-2}]
+"""
+COREFILE: Final = "cluster.local {\n kubernetes {\n manifests cluster.yaml\n }\n topology\n}\n"
+KEYS: Final = '"rack,*"'
+
+MISTAKES: Final = [
+    ("topodns.io/topology-keys:", "topodns.io/topologykeys:", "did you mean 'topodns.io/topology-keys'?"),
+    ("topodns.io/topology-keys:", "topodns.com/topology-keys:", "did you mean 'topodns.io/topology-keys'?"),
+    ("topodns.io/ttl:", "topodns.io/tll:", "did you mean 'topodns.io/ttl'?"),
+    ('topodns.io/ttl: "30"', "topodns.io/ttl: 30", "put it in quotes; it has no effect"),
+    ('"30"', "soon", "topodns.io/ttl: expected 1 to 300 seconds, found 'soon'"),
+    (KEYS, "[rack]", "write its items as one text, such as 'a,b'; it has no effect"),
+    (KEYS, "'rak,*'", "no Node has the label rak, which therefore never matches; did you mean rack?"),
+    (KEYS, "'rack,,*'", "found nothing (a comma too many)"),
+    (KEYS, "'rack *'", "found 'rack *' (keys are separated by commas)"),
+    (KEYS, "rack;zone", "found 'rack;zone' (keys are separated by commas)"),
+    (KEYS, "Kubernetes.io/Hostname", "(did you mean 'kubernetes.io/hostname'?)"),
+    (KEYS, "'topology.kubernetes.io/zone,kubernetes.io/hostname'", "the key kubernetes.io/hostname never decides"),
+    (KEYS, "'*,rack'", "keys after * are ignored: rack"),
+    (KEYS, "'rack,rack'", "repeated keys are ignored: rack"),
+    ("clusterIP: None", "clusterIP: 10.96.0.9", "topology keys have no effect here: the Service is not headless"),
+    ("nodeName: worker-1", "nodeName: wroker-1", "there is no Node wroker-1 (worker-1?)"),
+    ("service-name: db", "service-name: dc", "would have the label kubernetes.io/service-name=db"),
+    ("kubernetes.io/service-name:", "kubernetes.io/servicename:", "no EndpointSlice, which would have the label"),
+    ("kind: EndpointSlice", "kind: Endpointslice", "cluster.yaml:25: Endpointslice db-1: kind 'Endp"),
+    ("{name: shop}", "{name: shopp}", "no namespace 'shop'"),
+    ("address: 10.0.0.2", "address: 10.0.0.1", "several Nodes have the address 10.0.0.1, so it is of none"),
+    ("10.244.2.0/24", "10.244.1.0/24", "so it is of none: worker-1, worker-2"),
+    ("  annotations:", "  annotation:", "cluster.yaml:17: Service db: unknown field metadata.annotation"),
+    ("endpoints:", "endpoint:", "unknown field endpoint, did you mean endpoints?"),
+    ("addressType: IPv4", "addressType: IPv6", "left out 10.1.0.1: no IPv6 address, which is the addressType"),
+    ("---\napiVersion: disc", "apiVersion: disc", "cluster.yaml:24: the key 'apiVersion' is there again"),
+]  # fmt: skip
+CLIENTS: Final = {"address: 10.0.0.2": "10.0.0.1", "10.244.2.0/24": "10.244.1.9"}
+"""The client of an explanation, where it is not the one on worker-1."""
+
+
+@pytest.mark.parametrize(("right", "wrong", "words"), MISTAKES)
+def test_a_mistake_is_named_by_log_audit_and_explain(
+    tmp_path: Path,
+    right: str,
+    wrong: str,
+    words: str,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert right in CLUSTER
+    corefile = tmp_path / "Corefile"
+    corefile.write_text(COREFILE)
+    (tmp_path / "cluster.yaml").write_text(CLUSTER.replace(right, wrong, 1))
+
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(corefile), 53, None))
+    for _ in range(2):
+        list(problems.check())
+    assert len([line for line in caplog.messages if words in line]) == 1, caplog.messages
+
+    def printed(*arguments: str) -> str:
+        caplog.clear()
+        cli.main([*arguments])
+        read = capsys.readouterr()
+        return " ".join(f"{read.out}\n{read.err}\n{caplog.text}".split())
+
+    assert words in printed("audit", "-conf", str(corefile), "--wide")
+    client = ("--client", CLIENTS[right]) if right in CLIENTS else ("--node", "worker-1")
+    assert words in printed("explain", "-conf", str(corefile), *client, "db.shop.svc.cluster.local")
+
+
+def test_without_a_mistake_nothing_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "Corefile").write_text(COREFILE)
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
+    list(problems.check())
+    assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == []
