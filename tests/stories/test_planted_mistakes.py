@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
+from topodns.app.cluster_lifecycle import ProblemLog
 from topodns.app.load import load_chosen
-from topodns.app.problem_log import ProblemLog
 from topodns.cli import main as cli
 from topodns.inspect.sources import manifest_clusters
 

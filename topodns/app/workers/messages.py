@@ -60,7 +60,7 @@ class StateChange(NamedTuple):
     type: ChangeType
     kind: Kind
     wall_seconds: int
-    packed: bytes = b""  # by `cluster.decode.packed`
+    packed: bytes = b""  # by `app.workers.copies`
 
 
 class FamilySamples(NamedTuple):

@@ -427,7 +427,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-# Values of `cluster.model` as MessagePack, for copies of a state in other processes (`cluster.decode.packed`).
+# Values of `cluster.model` as MessagePack, for copies of a state in other processes (`app.workers.copies`).
 pack: Final[Callable[[object], bytes]] = msgspec.msgpack.Encoder(enc_hook=dict).encode
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, service
 from tests.support.virtual_event_loop import run_virtually
-from topodns.app.problem_log import CHECK_AFTER, LASTS, ProblemLog
+from topodns.app.cluster_lifecycle import CHECK_AFTER, LASTS, ProblemLog
 from topodns.cluster.model import Change, ClusterObject, Deleted, ObjectKey, Replaced, Service, Upserted, kind_of
 from topodns.dns.name import parse_name
 from topodns.kube.client.contract import ApiSettings, KubeApi
