@@ -11,8 +11,7 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import Final, TypeVar
 
-from topodns.cluster.endpoint_names import undashed
-from topodns.cluster.endpoints import EMPTY_GROUP, Group, NodeOf, Pool, Segment, group_of
+from topodns.cluster.endpoints import EMPTY_GROUP, Group, NodeOf, Pool, Segment, group_of, undashed
 from topodns.cluster.model import MAX_PORTS, Alias, Endpoint, EndpointPort, EndpointSlice, ObjectKey
 from topodns.cluster.slice_members import Sharers, SliceMembers, distinct_endpoints, members_of_slices, split
 from topodns.cluster.slices import SliceOwner, SliceTable
@@ -82,7 +81,7 @@ class Backends:
 
     pools: Mapping[int, Pool]  # the ready endpoints by family: 4 and 6
     aliases: tuple[tuple[Alias, tuple[EndpointPort, ...]], ...]  # the first 1,000 ready ones, with their slices' ports
-    partial: bool  # whether a slice that counts is left out (`cluster.left_out`)
+    partial: bool  # whether a slice that counts is left out (`cluster.namespace_budget`)
     has_ready: bool  # in any family, or an alias; a headless Service without ready endpoints is NXDOMAIN
     members: tuple[SliceMembers, ...]  # of each slice that is read; empty for one slice, and by `terminating_fallback`
 

@@ -117,7 +117,7 @@ class Service:
     imported: bool = False  # a ServiceImport (KEP-1645): spec.ips are cluster_ips, type Headless is headless
     external_ips: tuple[bytes, ...] = ()  # spec.externalIPs, then those of status.loadBalancer
     external_hostnames: tuple[str, ...] = ()  # of load balancers without an address; as written
-    left_out: int = 0  # octets of the object of which this is the placeholder (`cluster.left_out`); 0: it is none
+    left_out: int = 0  # octets of the object whose placeholder this is (`cluster.namespace_budget`); 0: it is none
     version: int = field(default=0, compare=False)
 
     @property

@@ -2,9 +2,11 @@
 
 A user of one namespace can make any number of objects, as large as etcd takes. Where all objects together need
 more octets than there are, the namespace that has the most loses its largest objects, and no other one loses any. The
-octets of an object are estimated: its memory in CPython 3.11 with all indexes, and with those that queries build.
+octets of an object are estimated: its memory in CPython 3.11 with all indexes, and with those that queries build. The
+number of octets: `memory.budget.cluster_octets`.
 
-The number of octets: `memory.budget.cluster_octets`. What a lost object becomes: `cluster.left_out`.
+A placeholder, a small object of the same key, replaces an object that is left out: it changes, is copied to workers and
+is removed as the object would be, and says that the object exists. Answers that may depend on what it had are SERVFAIL.
 """
 
 from abc import ABC, abstractmethod
@@ -14,7 +16,6 @@ from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
 from weakref import WeakSet
 
-from topodns.cluster.left_out import placeholder
 from topodns.cluster.model import (
     Alias,
     ClusterObject,
@@ -252,3 +253,75 @@ class NamespaceBudget:
                 if name:
                     sums[name] += account.octets
         return max(sums.items(), key=itemgetter(1), default=("", 0))
+
+
+FURTHER: Final = "*"  # no object has this name
+"""The name of the placeholder of all objects of a namespace that have none of their own: they are too many."""
+
+
+def placeholder(value: ClusterObject, octets: int) -> ClusterObject | None:
+    """The placeholder of an object of so many octets; None for a kind of small objects."""
+    match value:
+        case Service(namespace, name) if name != FURTHER:
+            return Service(
+                namespace, name, headless=True, imported=value.imported, left_out=octets, version=value.version
+            )
+        case EndpointSlice(namespace, name):
+            return EndpointSlice(
+                namespace,
+                name,
+                value.service_name,
+                value.address_type,
+                generation=value.generation,
+                imported=value.imported,
+                cluster_id=value.cluster_id,
+                mirrored=value.mirrored,
+                left_out=octets,
+                version=value.version,
+            )
+    return None
+
+
+def further(namespace: str) -> Service:
+    """The placeholder of all objects of the namespace that have none of their own."""
+    return Service(namespace, FURTHER, headless=True, left_out=1)
+
+
+def octets_left_out(value: ClusterObject | None) -> int:
+    """The octets of the object of which this one is the placeholder; 0 if it is none."""
+    return value.left_out if isinstance(value, (Service, EndpointSlice)) else 0
+
+
+class LeftOut:
+    """The objects that are left out of one state. `octets`: their estimated memory, by kind and key.
+
+    `namespaces`: the number of placeholders in each namespace that has some.
+    """
+
+    def __init__(self) -> None:
+        self.octets: dict[tuple[Kind, ObjectKey], int] = {}
+        self.namespaces: Counter[str] = Counter()  # no zeros
+
+    def take(self, kind: Kind, changes: Iterable[Keyed]) -> None:
+        """Take changes of objects of one kind."""
+        for key, old, new in changes:
+            before, octets = octets_left_out(old), octets_left_out(new)
+            if octets:
+                self.octets[kind, key] = octets
+            elif before:
+                del self.octets[kind, key]
+            if bool(octets) is not bool(before):
+                self._count(key.namespace, 1 if octets else -1)
+
+    def _count(self, namespace: str, sign: int) -> None:
+        self.namespaces[namespace] += sign
+        if not self.namespaces[namespace]:
+            del self.namespaces[namespace]
+
+    def may_have(self, kind: Kind, key: ObjectKey) -> bool:
+        """Whether an object of this key is left out, or may be, as some of its namespace have no placeholder."""
+        return (kind, key) in self.octets or self.cuts(key.namespace)
+
+    def cuts(self, namespace: str) -> bool:
+        """Whether objects of this namespace are left out that have no placeholder."""
+        return ("Service", ObjectKey(namespace, FURTHER)) in self.octets

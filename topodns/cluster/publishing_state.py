@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import islice
 from typing import Final
 
-from topodns.cluster.left_out import FURTHER, further, placeholder
 from topodns.cluster.model import (
     Change,
     ClusterObject,
@@ -17,7 +16,15 @@ from topodns.cluster.model import (
     Upserted,
     kind_of,
 )
-from topodns.cluster.namespace_budget import UNLIMITED, NamespaceBudget, ObjectHolder, octets_of
+from topodns.cluster.namespace_budget import (
+    FURTHER,
+    UNLIMITED,
+    NamespaceBudget,
+    ObjectHolder,
+    further,
+    octets_of,
+    placeholder,
+)
 from topodns.cluster.slices import HELD
 from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact

@@ -9,10 +9,8 @@ from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
-from topodns.cluster.address_index import AddressIndex
+from topodns.cluster.address_index import AddressIndex, ExternalIndex
 from topodns.cluster.backends import IMPORTED, WHOLE, Backends, BackendsTable
-from topodns.cluster.external_index import ExternalIndex
-from topodns.cluster.left_out import FURTHER, LeftOut
 from topodns.cluster.list_diff import IDLE, DiffStep, ListDiff, one_of, outdated
 from topodns.cluster.locator_index import AnyLocator, LocatorIndex
 from topodns.cluster.model import (
@@ -38,6 +36,7 @@ from topodns.cluster.model import (
     StatefulSet,
     kind_of,
 )
+from topodns.cluster.namespace_budget import FURTHER, LeftOut
 from topodns.cluster.node_index import NodeIndex, facts_of_change
 from topodns.cluster.node_labels import NodeLabels
 from topodns.cluster.slices import HELD, SliceOwner, SliceTable

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from tests.support.model_builders import endpoint, endpoint_slice, node, packed
 from topodns.cluster.backends import Backends
-from topodns.cluster.endpoint_names import endpoint_label
-from topodns.cluster.endpoints import EMPTY_GROUP, Group, identity_of
+from topodns.cluster.endpoints import EMPTY_GROUP, Group, endpoint_label, identity_of
 from topodns.cluster.model import Alias, Endpoint, EndpointPort, EndpointSlice, Node
 
 HOST = "kubernetes.io/hostname"

@@ -16,8 +16,7 @@ from tests.support.model_builders import endpoint, endpoint_slice, namespace, no
 from tests.support.query_builders import client
 from tests.support.rewrite_directives import rules
 from topodns.cluster.backends import Backends
-from topodns.cluster.endpoint_names import endpoint_label
-from topodns.cluster.endpoints import Pool
+from topodns.cluster.endpoints import Pool, endpoint_label
 from topodns.cluster.model import ClusterObject, Endpoint, EndpointPort, EndpointSlice, Kind, Replaced, kind_of
 from topodns.cluster.state import ClusterState
 from topodns.dns.addresses import NetworkList

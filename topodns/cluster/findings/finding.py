@@ -40,7 +40,7 @@ class Finding:
     serves clients on several Nodes. skew: an endpoint has far more clients than others. ineffective: a key that no Node
     has, or that decides for no client. partial: a key that only some Nodes have. unlocated: clients that cannot be
     located. no_nodes: no Node is known.
-    left_out: objects of the Service are left out (`cluster.left_out`), so its names are SERVFAIL.
+    left_out: objects of the Service are left out (`cluster.namespace_budget`), so its names are SERVFAIL.
     left_out_of_namespace: the same of a namespace, without a Service.
     """
 

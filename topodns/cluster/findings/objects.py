@@ -8,8 +8,8 @@ from itertools import islice
 from typing import Final
 
 from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Severity, first_names
-from topodns.cluster.left_out import FURTHER
 from topodns.cluster.model import EndpointSlice, ObjectKey, Policy
+from topodns.cluster.namespace_budget import FURTHER
 from topodns.cluster.slices import SliceOwner
 from topodns.cluster.state import ClusterState
 

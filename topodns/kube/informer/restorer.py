@@ -1,4 +1,4 @@
-"""Requests objects of one kind that are left out (`cluster.left_out`), once there is room for them again."""
+"""Requests objects of one kind that are left out (`cluster.namespace_budget`), once there is room for them again."""
 
 import asyncio
 from collections.abc import Mapping

@@ -15,9 +15,8 @@ from typing import Final
 
 from topodns.cluster.decode.objects import decode_whole
 from topodns.cluster.decode.stream import Event
-from topodns.cluster.left_out import placeholder
 from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, Kind, ObjectKey, Replaced, Upserted
-from topodns.cluster.namespace_budget import ObjectHolder, octets_of
+from topodns.cluster.namespace_budget import ObjectHolder, octets_of, placeholder
 from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.slices import HELD, SliceOwner, has_ready, owner_of
 from topodns.cluster.state import ClusterState

@@ -15,7 +15,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from topodns.cluster.backends import Backends
-from topodns.cluster.endpoint_names import alias_label
+from topodns.cluster.endpoints import alias_label
 from topodns.cluster.model import Alias
 from topodns.dns.name import BadName, Name, is_subdomain, name_wire, parse_name
 from topodns.dns.rrtype import ADDRESS_TYPES, Rcode, RRType

@@ -4,8 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from topodns.cluster.backends import Backends
-from topodns.cluster.endpoint_names import endpoint_label
-from topodns.cluster.endpoints import Group, Pool
+from topodns.cluster.endpoints import Group, Pool, endpoint_label
 from topodns.cluster.model import Endpoint, EndpointPort, ObjectKey, Service
 from topodns.dns.name import label_wire
 from topodns.dns.rrtype import RRType

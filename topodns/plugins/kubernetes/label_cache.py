@@ -5,8 +5,7 @@ from itertools import islice
 from typing import Final
 from weakref import ref
 
-from topodns.cluster.endpoint_names import endpoint_label
-from topodns.cluster.endpoints import Group
+from topodns.cluster.endpoints import Group, endpoint_label
 from topodns.dns.name import label_wire
 from topodns.memory.bounded import LRUCache
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from socket import AF_INET, AF_INET6, inet_pton
 from typing import Final
 
-from topodns.cluster.endpoint_names import endpoint_label
+from topodns.cluster.endpoints import endpoint_label
 from topodns.cluster.model import ObjectKey, Service
 from topodns.dependency import Fact, address_fact, namespace_fact, service_fact
 from topodns.dns.addresses import unmapped

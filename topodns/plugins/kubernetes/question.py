@@ -6,7 +6,7 @@ which plugins above may change; `dnsserver.fast_kubernetes` makes the question o
 
 An answer may be SERVFAIL with the extended error Not Ready (RFC 8914 section 4.15), in place of one that may be wrong.
 While the watches are incomplete or denied, the objects that are not known may exist: NXDOMAIN would be cached by
-clients, and may be false. The same goes for names of Services of which objects are left out (`cluster.left_out`).
+clients, and may be false. The same goes for names of Services of which objects are left out (`cluster.namespace_budget`).
 """
 
 from collections.abc import Iterable, Mapping

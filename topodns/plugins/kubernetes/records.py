@@ -13,8 +13,7 @@ from itertools import chain
 from struct import Struct
 from typing import Final, NamedTuple
 
-from topodns.cluster.endpoint_names import endpoint_label
-from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
+from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool, endpoint_label
 from topodns.dns.message import RRset
 from topodns.dns.name import MAX_LABEL, MAX_WIRE, label_wire
 from topodns.dns.rrtype import Rcode, RRType

@@ -22,8 +22,8 @@ from tests.support.random_clusters import (
     roaming_topology,
     topology_settings,
 )
-from topodns.cluster.left_out import further, placeholder
 from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, ClusterObject, Endpoint, Replaced, Upserted, kind_of
+from topodns.cluster.namespace_budget import further, placeholder
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Flag
 from topodns.dns.name import name_wire, parse_name

@@ -5,8 +5,8 @@ import pytest
 from tests.support.cluster_dig import ClusterDig, settings
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, service
 from tests.unit.plugins.kubernetes.scene import NS, few_services
-from topodns.cluster.left_out import further, placeholder
 from topodns.cluster.model import ClusterObject, Deleted, ObjectKey, Replaced
+from topodns.cluster.namespace_budget import further, placeholder
 from topodns.dns.message import EdeCode, Flag
 from topodns.dns.rrtype import Rcode
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tests.support.cluster_dig import ClusterDig, settings
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, service
-from topodns.cluster.endpoint_names import endpoint_label
-from topodns.cluster.endpoints import Group, Pool, Segment, group_of
+from topodns.cluster.endpoints import Group, Pool, Segment, endpoint_label, group_of
 from topodns.cluster.model import Endpoint
 from topodns.dns.message import RRset
 from topodns.dns.name import label_wire

@@ -5,8 +5,7 @@ from ipaddress import ip_address
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topodns.cluster.endpoint_names import LabelIndex, endpoint_label, undashed
-from topodns.cluster.endpoints import identity_of
+from topodns.cluster.endpoints import LabelIndex, endpoint_label, identity_of, undashed
 from topodns.cluster.model import Endpoint
 
 OCTETS = st.sampled_from((0, 0, 0, 1, 9, 16, 255)) | st.integers(0, 255)
