@@ -13,8 +13,7 @@ from tests.support.certificates import Certificates, make_certificates, needs_op
 from tests.support.event_loops import PATIENCE, either_loop, eventually
 from tests.support.scripted_http_server import Seen, replies, server_side, serving, text_response
 from topodns.kube.client import connect
-from topodns.kube.client.contract import ApiError, ApiSettings
-from topodns.kube.client.counters import RequestCounters
+from topodns.kube.client.contract import ApiError, ApiSettings, RequestCounters
 
 pytestmark = [needs_openssl, either_loop]
 

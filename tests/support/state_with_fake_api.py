@@ -20,7 +20,7 @@ from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
 from topodns.dns.name import parse_name
 from topodns.kube.informer.informer import ApiSource
-from topodns.kube.informer.progress import Progress
+from topodns.kube.informer.resources import Progress
 from topodns.plugins.kubernetes.clusters import needed_kinds, resources
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.topology.settings import TopologySettings

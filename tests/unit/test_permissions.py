@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from topodns.kube.events.recorder import LEASE_NAME
+from topodns.kube.events import LEASE_NAME
 from topodns.kube.lease import LEASE_NAMESPACE
 
 FOLDER = Path(__file__).parents[2] / "config/kubernetes"

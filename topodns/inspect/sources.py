@@ -14,9 +14,7 @@ from topodns.kube.client.contract import ApiError
 from topodns.kube.client.credentials import package_needed
 from topodns.kube.informer.decode_turns import DecodeTurns
 from topodns.kube.informer.lister import Lister, SharedState
-from topodns.kube.informer.progress import Progress
-from topodns.kube.informer.reports import Reports
-from topodns.kube.informer.resources import Resource
+from topodns.kube.informer.resources import Progress, Reports, Resource
 from topodns.kube.informer.retry import Backoff, RetryGate
 from topodns.kube.informer.state_writer import StateWriter
 from topodns.kube.informer.sync_state import SyncState

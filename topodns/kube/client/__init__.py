@@ -9,8 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from topodns.kube.client.contract import DEADLINES, ApiError, ApiSettings, KubeApi, RequestDeadlines
-from topodns.kube.client.counters import RequestCounters
+from topodns.kube.client.contract import DEADLINES, ApiError, ApiSettings, KubeApi, RequestCounters, RequestDeadlines
 from topodns.kube.client.credentials import (
     OURS,
     Access,

@@ -22,10 +22,8 @@ import aiohttp
 from aiohttp.client_proto import ResponseHandler
 
 from topodns import __version__
-from topodns.kube.client.contract import ApiError, RequestDeadlines
-from topodns.kube.client.counters import NO_RESPONSE, RequestCounters
+from topodns.kube.client.contract import MAX_BODY, NO_RESPONSE, ApiError, RequestCounters, RequestDeadlines, api_error
 from topodns.kube.client.credentials import Access, Login, tls_context
-from topodns.kube.client.error_responses import MAX_BODY, api_error
 from topodns.logs import one_line
 
 TRANSPORT_ERRORS: Final = (aiohttp.ClientError, OSError)  # of a connection; a timeout is an OSError

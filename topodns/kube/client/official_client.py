@@ -31,15 +31,13 @@ from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRec
 
 from topodns import __version__
 from topodns.files.regular import read_regular
-from topodns.kube.client.contract import DEADLINES, ApiError, KubeApi
-from topodns.kube.client.counters import RequestCounters
+from topodns.kube.client.contract import DEADLINES, MAX_BODY, ApiError, KubeApi, RequestCounters, api_error
 from topodns.kube.client.credentials import (
     MAX_FILE,
     Access,
     Login,
     tls_context,
 )
-from topodns.kube.client.error_responses import MAX_BODY, api_error
 from topodns.kube.client.http import TRANSPORT_ERRORS, ApiConnection
 
 # For the modules that need them, since only this one imports the package.

@@ -1,20 +1,21 @@
-"""Lists one kind from an API server in pages, and gives the store a plausible list (`list_check`)."""
+"""Lists one kind from an API server in pages, and gives the store a plausible list.
+
+Implausible are a list with far fewer objects than there were, and one with an older resourceVersion than was seen
+before: a replica of the API server may lag, and a proxy may cut. The list after an implausible one is always accepted.
+"""
 
 import asyncio
 import math
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Set, Sized
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Final
 
 from topodns.cluster.decode.stream import Event, Listed, Page, Undecodable, UnreadableReply, read_listed, read_page
-from topodns.cluster.model import Deleted, ObjectKey, Upserted
+from topodns.cluster.model import Deleted, Kind, ObjectKey, Upserted
 from topodns.kube.client.contract import ApiError, KubeApi
 from topodns.kube.informer.decode_turns import DecodeTurns, Turn
-from topodns.kube.informer.list_check import ListCheck
-from topodns.kube.informer.progress import Progress, Verb
-from topodns.kube.informer.reports import Reports
-from topodns.kube.informer.resources import Resource
+from topodns.kube.informer.resources import Progress, Reports, Resource, Verb
 from topodns.kube.informer.retry import Backoff, RetryGate
 from topodns.kube.informer.store import Listing, Store
 from topodns.kube.informer.sync_state import SyncState
@@ -36,14 +37,26 @@ class SharedState:
 
 
 PAGE_SIZE: Final = 500  # objects
+
+
 PAGE_DEADLINE: Final = 60.0  # seconds for one page
+
+
 ONE_OBJECT_DEADLINE: Final = 10.0  # seconds, for a list with limit=1
+
+
 # Octets. Up to five lists are read at the same time, each with a page in memory twice. A page is split into its objects
 # in one step, at about 1 ms per MiB, and 500 objects are 1 to 10 MiB.
 MAX_PAGE: Final = 4 << 20
+
+
 # Octets of a page of one object: etcd stores objects up to 1.5 MiB, which is less than 16 MiB in any JSON encoding.
 MAX_OBJECT: Final = 16 << 20
+
+
 FEWER: Final = 4  # the limit is divided by this where a page is larger than MAX_PAGE
+
+
 MORE: Final = (
     2  # and multiplied by this after a page of less than a quarter of it: one namespace's objects may be large
 )
@@ -226,3 +239,34 @@ class Lister:
                 self.collect(listing, read_listed(self.progress.resource.kind, item, self.shared.store.decode))
                 await turn.pause_if_due()
         return page
+
+
+SMALL: Final = 100  # objects held: with no more than these, any shorter list is plausible
+LEAST_SHARE: Final = 0.1  # of the objects held: a list with fewer is implausible
+
+
+class ListCheck:
+    """The check of the lists of one kind. `sync` has the last resourceVersion seen."""
+
+    def __init__(self, kind: Kind, store: Store, sync: SyncState) -> None:
+        self._kind = kind
+        self._store = store
+        self._sync = sync
+        self._confirming = False  # the last list was implausible, so the next one is accepted
+
+    def problem(self, listed: Sized, version: str) -> str:
+        """Why a list of these objects and this resourceVersion is implausible, for the log; "" if it is accepted.
+
+        After an implausible list, the next one is requested as the newest there is, and accepted.
+        """
+        problem = "" if self._confirming else self._shrinkage(len(listed)) or self._sync.lag(version)
+        self._confirming = bool(problem)
+        if problem:
+            self._sync.request_newest()
+        return problem
+
+    def _shrinkage(self, listed: int) -> str:
+        held = self._store.count(self._kind)
+        if held <= SMALL or listed >= held * LEAST_SHARE:
+            return ""
+        return f"it has {listed} objects where there were {held}"

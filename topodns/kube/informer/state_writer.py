@@ -8,19 +8,19 @@ influence each other: their slices may belong to users who do not trust each oth
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
 from topodns.cluster.decode.objects import decode_whole
 from topodns.cluster.decode.stream import Event
-from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, Kind, ObjectKey, Replaced, Upserted
+from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, Kind, ObjectKey, Replaced, Service, Upserted
 from topodns.cluster.namespace_budget import ObjectHolder, octets_of, placeholder
 from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.slices import HELD, SliceOwner, has_ready, owner_of
 from topodns.cluster.state import ClusterState
-from topodns.kube.informer.programming_latency import ProgrammingLatency
+from topodns.query.histogram import Histogram
 
 MAX_HOLD: Final = 0.2  # seconds that an event is held back at most
 MAX_EVENTS: Final = 100  # of one Service that are held back: they are applied in one turn of the loop
@@ -264,3 +264,33 @@ def _key(change: Upserted[ClusterObject] | Deleted) -> ObjectKey:
 
 def _has_ready(change: Upserted[ClusterObject] | Deleted) -> bool:
     return isinstance(change, Upserted) and isinstance(change.object, EndpointSlice) and has_ready(change.object)
+
+
+LATENCY_BUCKETS: Final = tuple(0.001 * 2**k for k in range(20))  # seconds; CoreDNS's
+
+_SERVICE_KINDS: Final = ("cluster_ip", "headless_with_selector")
+
+
+class ProgrammingLatency:
+    """The DNS programming latencies of one cluster, in seconds, by CoreDNS's label `service_kind`.
+
+    They are those of coredns_kubernetes_dns_programming_duration_seconds: from a change of an endpoint, whose time the
+    endpoint controller writes into each EndpointSlice of a Service with a selector
+    (endpoints.kubernetes.io/last-change-trigger-time), until the answers have it.
+    """
+
+    def __init__(self) -> None:
+        self.by_kind: Mapping[str, Histogram] = {kind: Histogram(LATENCY_BUCKETS) for kind in _SERVICE_KINDS}
+
+    def observe(self, changed: ClusterObject, triggered: float, state: ClusterState, now: float) -> None:
+        """Record the latency of a change that `state` has just got: from `triggered` to `now`, at least 0.
+
+        Both are wall clock, in seconds since the epoch. Only a slice of a known Service is recorded.
+        """
+        service = state.service(*owner_of(changed)) if isinstance(changed, EndpointSlice) else None
+        if service is not None:
+            self.by_kind[_kind_of(service)].observe(max(0.0, now - triggered))
+
+
+def _kind_of(service: Service) -> str:
+    return "headless_with_selector" if service.headless else "cluster_ip"

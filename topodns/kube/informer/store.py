@@ -42,7 +42,7 @@ class Store(Protocol):
         """The value of an object: see `cluster.decode.stream.Decoder`."""
 
     def count(self, kind: Kind) -> int:
-        """How many objects of the kind there were so far, by which a list is judged (`list_check`)."""
+        """How many objects of the kind there were so far, by which a list is judged (`lister.ListCheck`)."""
 
     def new_listing(self, kind: Kind) -> Listing:
         """An empty list, which is about to be requested."""

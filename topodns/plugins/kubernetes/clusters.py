@@ -25,10 +25,9 @@ from topodns.cluster.state import ClusterState
 from topodns.dns.addresses import NetworkList
 from topodns.files.watch import watch_files
 from topodns.kube.client import connect
-from topodns.kube.client.contract import ApiError, ApiSettings, KubeApi
-from topodns.kube.client.counters import RequestCounters
+from topodns.kube.client.contract import ApiError, ApiSettings, KubeApi, RequestCounters
 from topodns.kube.client.credentials import OURS
-from topodns.kube.events.recorder import EventRecorder
+from topodns.kube.events import EventRecorder
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.informer.resources import Resource
 from topodns.kube.lease import LEASE_NAMESPACE

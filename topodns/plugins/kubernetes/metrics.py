@@ -7,10 +7,10 @@ from operator import attrgetter
 from typing import Final
 
 from topodns.cluster.model import InvalidPolicy
-from topodns.kube.client.counters import RequestCounters
+from topodns.kube.client.contract import RequestCounters
 from topodns.kube.informer.informer import ApiSource
-from topodns.kube.informer.programming_latency import BUCKETS
-from topodns.kube.informer.progress import Progress
+from topodns.kube.informer.resources import Progress
+from topodns.kube.informer.state_writer import LATENCY_BUCKETS
 from topodns.kube.manifests.source import ManifestSource
 from topodns.metrics.registry import Distribution, Published, Reading
 from topodns.plugins.kubernetes.clusters import Cluster, ClusterMaker
@@ -97,7 +97,7 @@ def _latencies(clusters: Clusters) -> Iterable[tuple[tuple[str, ...], Histogram]
     merged: dict[tuple[str, ...], Histogram] = {}
     for source in _sources(clusters):
         for kind, latencies in source.latencies.items():
-            merged.setdefault((kind,), Histogram(BUCKETS)).add(latencies)
+            merged.setdefault((kind,), Histogram(LATENCY_BUCKETS)).add(latencies)
     return merged.items()
 
 

@@ -22,7 +22,7 @@ from tests.support.state_with_fake_api import until
 from tests.support.virtual_event_loop import run_virtually
 from topodns.cluster.findings.finding import Finding
 from topodns.cluster.model import ObjectKey
-from topodns.kube.events.recorder import (
+from topodns.kube.events import (
     DENIED,
     LEASE_NAME,
     LIMIT,

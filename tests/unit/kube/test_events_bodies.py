@@ -8,7 +8,7 @@ import pytest
 from topodns.cluster.findings.finding import Finding
 from topodns.cluster.model import ObjectKey
 from topodns.kube.client.contract import ApiError
-from topodns.kube.events.bodies import MAX_MESSAGE, decode_uid, event_body
+from topodns.kube.events import MAX_MESSAGE, decode_uid, event_body
 
 NOW = 1_700_000_000.25  # 2023-11-14T22:13:20.25Z
 FINDING = Finding(ObjectKey("shop", "cart"), "misplaced", "topology keys have no effect here")
