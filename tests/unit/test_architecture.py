@@ -37,7 +37,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "hostnet.watchdog_launch": "starts a process: tests/node/test_switch.py",
     "inspect.errors": "an error without code: raised in tests/unit/inspect/test_http_jobs.py",
     "kube.client.http": "opens connections: tests/stories/test_kube_api.py, tests/stories/test_kube_api_bodies.py",
-    "kube.informer.informer": "runs the reflectors of all kinds: tests/stories/test_api_faults.py",
     "kube.informer.store": "a contract without code",
     "kube.manifests.value": "an error and a value without code: tests/unit/kube/manifests/test_documents.py",
     "locator.controller": "asks the API server: tests/stories/test_locator_controller.py",

@@ -1,4 +1,4 @@
-"""NodeLocators and PodLocators by the addresses in them. `topology.locator_claims` decides which of them are believed.
+"""NodeLocators and PodLocators by the addresses in them. `topology.claims` decides which of them are believed.
 
 `ClusterState` maintains it. An address may be in several locators: each says that it is on its Node. They are kept in
 the order in which they arrived, as far as that is known: a locator that arrives alone, after the first list of its

@@ -38,7 +38,7 @@ from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.settings import View
 from topodns.query.plugin import Client, Resolution
-from topodns.topology.claim_trust import Claim
+from topodns.topology.claims import Claim
 from topodns.topology.client_locator import ClientLocator
 from topodns.topology.select import Location, OnInvalid, Reason
 

@@ -33,8 +33,8 @@ from topodns.plugins.kubernetes.question import (
 )
 from topodns.plugins.kubernetes.zone import KubernetesZone, Origin
 from topodns.query.plugin import Client, Resolution
+from topodns.topology.claims import verdicts
 from topodns.topology.client_locator import Method
-from topodns.topology.locator_claims import verdicts
 from topodns.topology.select import Reason
 
 _ANY_CLIENT: Final = Client(bytes(4), 0, "udp", limit=512)  # whether a name exists depends on no client

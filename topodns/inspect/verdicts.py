@@ -22,8 +22,7 @@ from topodns.plugins.kubernetes.endpoints import FAMILIES, FAMILY_OF_TYPE, backe
 from topodns.plugins.kubernetes.headless import selection_of
 from topodns.plugins.kubernetes.question import ServiceName, matching
 from topodns.plugins.kubernetes.zone import KubernetesZone
-from topodns.topology.ranking import rank_all, ranked
-from topodns.topology.select import Location, Reason, Selection
+from topodns.topology.select import Location, Reason, Selection, rank_all, ranked
 
 MAX_POOLS: Final = 32  # sets of endpoints with the same ports that are compared, of one family each
 

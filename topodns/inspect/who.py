@@ -17,10 +17,9 @@ from topodns.inspect.explain import parse_address
 from topodns.inspect.reasons import operator_hint
 from topodns.inspect.text import named
 from topodns.plugins.kubernetes.clusters import Cluster
+from topodns.topology.claims import contradiction, is_evidence, verdicts
 from topodns.topology.client_locator import ClientLocator, Method
-from topodns.topology.locator_claims import verdicts
 from topodns.topology.select import Location
-from topodns.topology.slice_claims import contradiction, is_evidence
 
 MAX_CONTRADICTIONS: Final = 20
 MAX_LACKING: Final = 20  # label keys

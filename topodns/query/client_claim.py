@@ -1,6 +1,6 @@
 """Client location in a query's EDNS options: topodns's node identity and EDNS Client Subnet (ECS, RFC 7871).
 
-Reads the claims and echoes the subnet; `topology.claim_trust` decides which claims count.
+Reads the claims and echoes the subnet; `topology.claims` decides which claims count.
 """
 
 from typing import Final
@@ -8,7 +8,7 @@ from typing import Final
 from topodns.cluster.api_names import MAX_SUBDOMAIN, is_subdomain
 from topodns.dns.message import Edns, Option
 from topodns.query.plugin import BadOption
-from topodns.topology.claim_trust import Claim
+from topodns.topology.claims import Claim
 
 NO_CLAIM: Final = Claim()
 

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from topodns.cluster.model import Node
 from topodns.memory.bounded import ReadLRU
-from topodns.topology.claim_trust import Claim, ClaimTrust
-from topodns.topology.locator_claims import node_of_locators
+from topodns.topology.claims import Claim, ClaimTrust, node_of_endpoints, node_of_locators, node_of_pods
 from topodns.topology.select import Location
-from topodns.topology.slice_claims import node_of_endpoints, node_of_pods
 
 if TYPE_CHECKING:
     from topodns.cluster.state import ClusterState

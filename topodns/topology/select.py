@@ -2,6 +2,9 @@
 
 Pure: works on model values only. `select` first chooses the rule, with every fallback, then one function applies it.
 Specification: docs/reference/topology.md (KEP-536, kube-proxy's FilterTopologyEndpoint of 1.17-1.21).
+
+`rank_all` gives every endpoint a priority instead, for SRV answers with the option `srv_priority`, whose clients do
+their own failover (RFC 2782).
 """
 
 from collections.abc import Mapping
@@ -11,8 +14,17 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
-from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, OTHER, InvalidPolicy, KeySource, Node, Policy, label_name
-from topodns.topology.hints import goes_by_zone, hinted
+from topodns.cluster.model import (
+    ANY_KEY,
+    HOSTNAME_LABEL,
+    OTHER,
+    ZONE_LABEL,
+    InvalidPolicy,
+    KeySource,
+    Node,
+    Policy,
+    label_name,
+)
 
 
 class UnknownClient(Enum):
@@ -192,3 +204,80 @@ def _keys_for(policy: Policy, labels: Mapping[str, str]) -> tuple[str, ...]:
     if policy.keys_if_unlabelled is None or labels.get(policy.keys[0]):
         return policy.keys
     return policy.keys_if_unlabelled
+
+
+def hinted(pool: Pool, node_name: str, node: Node | None) -> Group:
+    """The endpoints of `pool` hinted for clients on a Node, or `pool.everyone`, as kube-proxy chooses them.
+
+    `node`: the Node's object; None if there is none, and then only hints for the Node's name apply.
+
+    The rule is that of CategorizeEndpoints in Kubernetes (KEP-2433 for zones, KEP-3015 for Nodes), for the ready
+    endpoints of one family:
+
+    1. Hints of a kind count only if every endpoint has one: a hint that is missing means that the EndpointSlice
+       controller is still at work, or that zones have too few endpoints.
+    2. If hints for Nodes count, and some endpoint is hinted for the client's Node, the client gets the endpoints hinted
+       for it.
+    3. Else, if hints for zones count, and some endpoint is hinted for the zone of the client's Node, it gets those.
+    4. Else it gets all endpoints: hints are a preference, and never leave a client without an answer.
+
+    Endpoints that are not ready, which are in a pool only with `terminating_fallback`, keep old hints. They have no
+    effect.
+    """
+    if not _ready(pool):
+        return pool.everyone
+    for_node = pool.hinted_for_node(node_name)
+    if for_node is not None:
+        return for_node
+    topology_zone = node.labels.get(ZONE_LABEL) if node is not None else None
+    for_zone = pool.hinted_for_zone(topology_zone) if topology_zone else None
+    return pool.everyone if for_zone is None else for_zone
+
+
+def goes_by_zone(pool: Pool, node_name: str) -> bool:
+    """Whether `hinted` goes by the zone of this Node: by rule 3, or by rule 4 since none is hinted for its zone."""
+    return _ready(pool) and pool.has_zone_hints and pool.hinted_for_node(node_name) is None
+
+
+def _ready(pool: Pool) -> bool:
+    """Whether the endpoints are ready; either all of them are, or none is."""
+    return all(endpoint.ready for endpoint in pool.everyone.endpoints[:1])
+
+
+_BY_KEY: Final = frozenset({Reason.MATCHED, Reason.ANY})
+
+
+def is_ranked(policy: Policy) -> bool:
+    """Whether the policy is a preference between keys: it ends in `*`, with other keys before.
+
+    Others are not ranked: a list without `*` withholds the endpoints that satisfy no key, and `*` alone has no order,
+    nor have hints.
+    """
+    return len(policy.keys) > 1 and policy.keys[-1] == ANY_KEY
+
+
+def ranked(pool: Pool, policy: Policy, location: Location, priority: int) -> Group:
+    """The endpoints of `pool` that satisfy the key at index `priority` of a ranked policy, for a client at `location`.
+
+    The priority of an endpoint is the lowest with which it is in this group: those of later keys include it again. For
+    a client without a location every endpoint satisfies only `*`, the last key, and so has its index.
+    """
+    key = policy.keys[priority]
+    if key == ANY_KEY:
+        return pool.everyone
+    if not location.node_name:
+        return EMPTY_GROUP
+    return satisfying(pool, key, location.node_name, location.node.labels if location.node is not None else NO_LABELS)
+
+
+def rank_all(selection: Selection, pool: Pool, policy: Policy, location: Location) -> Selection:
+    """Every endpoint of `pool`, in place of `selection`, which is that of `select` for the same client.
+
+    `tried` has every key with its matches, also those of earlier keys. A selection for another reason than a key is
+    returned as it is: it has every endpoint already.
+    """
+    if selection.reason not in _BY_KEY:
+        return selection
+    groups = (ranked(pool, policy, location, priority) for priority in range(len(policy.keys)))
+    tried = tuple((key, len(group.endpoints)) for key, group in zip(policy.keys, groups, strict=True))
+    return Selection(pool.everyone, Reason.RANKED, tried=tried)

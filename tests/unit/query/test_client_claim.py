@@ -10,7 +10,7 @@ from tests.support.model_builders import packed, packed_cidr
 from topodns.dns.message import Edns, Option
 from topodns.query.client_claim import NO_CLAIM, ecs_reply, read_claim
 from topodns.query.plugin import BadOption
-from topodns.topology.claim_trust import Claim
+from topodns.topology.claims import Claim
 
 ECS, NODE = Option.CLIENT_SUBNET, Option.NODE_IDENTITY
 

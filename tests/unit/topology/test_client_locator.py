@@ -26,7 +26,7 @@ from topodns.cluster.model import ClusterObject, Deleted, Kind, ObjectKey, Pod, 
 from topodns.cluster.state import ClusterState
 from topodns.dns.addresses import NetworkList
 from topodns.plugins.topology.settings import TopologySettings
-from topodns.topology.claim_trust import Claim
+from topodns.topology.claims import Claim
 from topodns.topology.client_locator import ClientLocator, Method, missing_locators
 from topodns.topology.select import Location
 

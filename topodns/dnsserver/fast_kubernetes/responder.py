@@ -42,7 +42,7 @@ from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.query.client_claim import MAX_NODE_NAME, read_claim
 from topodns.query.counters import BUCKET_OF_SIZE, TYPE_LABELS, Cell, QueryCounters, ReplyKind
 from topodns.query.packet_entry import Variants
-from topodns.topology.claim_trust import Claim
+from topodns.topology.claims import Claim
 from topodns.topology.select import Location, Selection
 
 _SIZE_AT: Final = QUESTION_TAIL_SIZE + len(OPT_BEGIN)  # of the UDP payload size, behind the name

@@ -1,7 +1,7 @@
 """The EndpointSlices and locators that other objects contradict: a record for the log and metrics.
 
-No location depends on it. Whether an endpoint is contradicted is decided in `topology.slice_claims`, and of locators
-in `topology.locator_claims`; here two slices of different namespaces that contradict each other are recorded too.
+No location depends on it. Whether an endpoint is contradicted is decided in `topology.claims`, and of locators
+in `topology.claims`; here two slices of different namespaces that contradict each other are recorded too.
 """
 
 from collections import Counter
@@ -13,8 +13,7 @@ from typing import Final
 from topodns.cluster.locator_index import kind_of_key
 from topodns.cluster.model import Endpoint, EndpointSlice, Kind, ObjectKey
 from topodns.cluster.state import ClusterState
-from topodns.topology.locator_claims import Verdict, verdicts
-from topodns.topology.slice_claims import contradiction, is_evidence
+from topodns.topology.claims import Verdict, contradiction, is_evidence, verdicts
 
 MAX_FOUND: Final = 1000  # contradicted slices, and addresses in locators, that are recorded
 CHECKED_AT_ONCE: Final = 50  # endpoints per step

@@ -39,8 +39,18 @@ from topodns.plugins.kubernetes.question import (
 from topodns.plugins.kubernetes.records import GroupOffer, Sections, endpoint_srv_records, ranked_srv_records
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.query.client_claim import read_claim
-from topodns.topology.ranking import is_ranked, rank_all, ranked
-from topodns.topology.select import Location, OnInvalid, Reason, Selection, UnknownClient, select, select_while_denied
+from topodns.topology.select import (
+    Location,
+    OnInvalid,
+    Reason,
+    Selection,
+    UnknownClient,
+    is_ranked,
+    rank_all,
+    ranked,
+    select,
+    select_while_denied,
+)
 
 _UNKNOWN: Final = Location()
 MISSES: Final = frozenset({Reason.NO_MATCH, Reason.UNKNOWN_CLIENT, Reason.DENIED})
@@ -83,7 +93,7 @@ class Decision(NamedTuple):
         return selection_of(self.kubernetes, self.policy, pool, self.location).group
 
     def ranked(self, pool: Pool, priority: int) -> Group:
-        """The endpoints of any pool of the same Service with this priority: see `topology.ranking.ranked`."""
+        """The endpoints of any pool of the same Service with this priority: see `topology.select.ranked`."""
         assert self.ranking is not None
         return ranked(pool, self.ranking, self.location or _UNKNOWN, priority)
 

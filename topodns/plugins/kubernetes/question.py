@@ -6,7 +6,8 @@ which plugins above may change; `dnsserver.fast_kubernetes` makes the question o
 
 An answer may be SERVFAIL with the extended error Not Ready (RFC 8914 section 4.15), in place of one that may be wrong.
 While the watches are incomplete or denied, the objects that are not known may exist: NXDOMAIN would be cached by
-clients, and may be false. The same goes for names of Services of which objects are left out (`cluster.namespace_budget`).
+clients, and may be false. So may those for names of Services of which objects are left out
+(`cluster.namespace_budget`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +20,7 @@ from topodns.dns.message import Ede, EdeCode, Edns, RRset
 from topodns.dns.name import Name
 from topodns.dns.rrtype import Rcode
 from topodns.plugins.kubernetes.zone import Origin
-from topodns.topology.claim_trust import Claim
+from topodns.topology.claims import Claim
 from topodns.topology.select import Location, Selection
 
 Facts = tuple[Fact, ...]

@@ -6,7 +6,7 @@ from tests.support.model_builders import endpoint, endpoint_slice, node, packed
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoints import Pool
 from topodns.cluster.model import ZONE_LABEL, Endpoint, EndpointSlice, Node
-from topodns.topology.hints import goes_by_zone, hinted
+from topodns.topology.select import goes_by_zone, hinted
 
 
 def addresses(*texts: str) -> tuple[bytes, ...]:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.model_builders import node, packed, state_of
 from topodns.dns.addresses import NetworkList
-from topodns.topology.claim_trust import ClaimTrust
+from topodns.topology.claims import ClaimTrust
 
 N1 = node("n1", {}, ["192.0.2.1", "2001:db8::1"], ["10.9.1.1"], ["10.1.0.0/16", "fd00:1::/64"])
 N2 = node("n2", {}, ["192.0.2.2"], pod_cidrs=["10.2.0.0/16"])

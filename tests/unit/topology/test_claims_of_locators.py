@@ -18,8 +18,8 @@ from tests.support.model_builders import (
 from topodns.cluster.model import ClusterObject, Deleted, Kind, Node, ObjectKey, Pod, PodLocator, Replaced, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.dependency import EVERYTHING, address_fact
+from topodns.topology.claims import verdicts
 from topodns.topology.client_locator import ClientLocator, Method
-from topodns.topology.locator_claims import verdicts
 
 BOTH = (Method.NODELOCATOR, Method.PODLOCATOR)
 NODE_KINDS: tuple[Kind, ...] = ("NodeLocator", "PodLocator", "Node", "Pod", "EndpointSlice")

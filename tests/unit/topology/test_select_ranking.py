@@ -10,8 +10,16 @@ from tests.support.model_builders import endpoint, endpoint_slice, node
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoints import Pool
 from topodns.cluster.model import ANY_KEY, Endpoint, KeySource, Node, Policy
-from topodns.topology.ranking import is_ranked, rank_all, ranked
-from topodns.topology.select import Location, Reason, UnknownClient, select, select_while_denied
+from topodns.topology.select import (
+    Location,
+    Reason,
+    UnknownClient,
+    is_ranked,
+    rank_all,
+    ranked,
+    select,
+    select_while_denied,
+)
 
 H = "kubernetes.io/hostname"
 Z = "topology.kubernetes.io/zone"
