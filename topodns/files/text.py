@@ -5,6 +5,7 @@ its own (surrogateescape, PEP 383), and the reader of a format, who knows what i
 """
 
 import re
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -44,3 +45,16 @@ def foreign_octet(text: str) -> ForeignOctet | None:
         return None
     octet = ord(found[0]) - _ESCAPED
     return ForeignOctet(found.start(), f"found the octet 0x{octet:02x}, which is no UTF-8")
+
+
+MAX_LINE: Final = 1 << 16  # octets; CoreDNS stops reading a hosts or weight file at a longer line (bufio.Scanner)
+
+
+def numbered_lines(content: bytes) -> Iterator[tuple[int, bytes | None]]:
+    """(number from 1 on, line without newline) of each line; None as the line if it has more than MAX_LINE octets."""
+    at, number = 0, 1
+    while at < len(content):
+        end = content.find(b"\n", at)
+        end = len(content) if end < 0 else end
+        yield number, content[at:end] if end - at <= MAX_LINE else None
+        at, number = end + 1, number + 1

@@ -13,8 +13,7 @@ from topodns.app.load import load_settings, settings_from_text
 from topodns.cli.coredns_check import examine
 from topodns.corefile import errors
 from topodns.corefile.errors import ConfigError, shown_word
-from topodns.corefile.files import load_corefile, unreadable
-from topodns.corefile.resolv_conf import load_nameservers
+from topodns.corefile.files import load_corefile, load_nameservers, unreadable
 from topodns.plugins.order import ORDER
 
 SECRETS = {

@@ -5,7 +5,8 @@ import pytest
 from tests.support.cluster_dig import expected
 from topodns.dns.dnslib_text import record_lines
 from topodns.dns.name import parse_name
-from topodns.dns.zonefile import MAX_ENTRY, MAX_WORDS, STEP, BadZone, parse_zone
+from topodns.dns.text_fields import BadRecord
+from topodns.dns.zonefile import MAX_ENTRY, MAX_LINES, MAX_WORDS, STEP, BadZone, generated, parse_zone
 
 SOA = "@ 300 IN SOA ns host 1 7200 1800 86400 30\n"
 
@@ -278,3 +279,38 @@ def test_the_largest_txt_record_that_one_message_can_hold_is_read() -> None:
     assert len(text) <= MAX_ENTRY
     (record,) = filter(None, parse_zone(text, parse_name("example.org")))
     assert len(record.rdatas[0]) == 258 * 251
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("1-3 a$ A 192.0.2.$", ["a1 A 192.0.2.1", "a2 A 192.0.2.2", "a3 A 192.0.2.3"]),
+        ("0-5/5\t$ PTR h$", ["0 PTR h0", "5 PTR h5"]),
+        ("7-7 h${-7} TXT ${1,4,d}${0,0,x}${8,3,o}${3,2,X}", ["h0 TXT 000870170A"]),
+        (r"1-1 \$ TXT $$ \\x$", [r"$ TXT $ \\x1"]),
+    ],
+)
+def test_each_dollar_sign_is_the_number(text: str, lines: list[str]) -> None:
+    assert list(generated(text, 100)) == lines
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "1-2",
+        "2-1 a$ A 192.0.2.1",
+        "1-2/0 a$ A 192.0.2.1",
+        "one-two a$ A 192.0.2.1",
+        "0-2147483648 a$ A 192.0.2.1",
+        f"0-{MAX_LINES} a$ A 192.0.2.1",
+        "1-2 a${-2} A 192.0.2.1",
+        "1-2 a${0,1,q} A 192.0.2.1",
+        "1-2 a${0,256,d} A 192.0.2.1",
+        "1-2 a${} A 192.0.2.1",
+        "1-2 a$ TXT " + "x" * 100,
+    ],
+)
+def test_other_text_is_refused(text: str) -> None:
+    with pytest.raises(BadRecord):
+        list(generated(text, 100))

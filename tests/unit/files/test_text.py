@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from tests.support.node_cache_template import ENVIRONMENT, node_flags
 from topodns.app.load import load_settings
 from topodns.corefile.errors import ConfigError
-from topodns.corefile.resolv_conf import load_nameservers, load_search_list
+from topodns.corefile.files import load_nameservers, load_search_list
 from topodns.dns.name import ROOT
-from topodns.files.text import BadText, decoded, foreign_octet
+from topodns.files.text import MAX_LINE, BadText, decoded, foreign_octet, numbered_lines
 from topodns.kube.client.contract import ApiError
 from topodns.kube.client.kubeconfig import Kubeconfig
 from topodns.kube.manifests.source import ManifestSource
@@ -184,3 +184,15 @@ def test_a_file_in_utf_16_says_so(tmp_path: Path, kind: str, caplog: pytest.LogC
     else:
         said = caplog.messages
     assert any("found UTF-16 or UTF-32, expected UTF-8" in line for line in said)
+
+
+def test_lines_are_numbered_and_have_no_newline() -> None:
+    assert list(numbered_lines(b"a\n\nb\r\nc")) == [(1, b"a"), (2, b""), (3, b"b\r"), (4, b"c")]
+    assert list(numbered_lines(b"a\n")) == [(1, b"a")]
+    assert list(numbered_lines(b"")) == []
+
+
+def test_a_line_longer_than_its_limit_is_none() -> None:
+    most = b"a" * MAX_LINE
+    assert list(numbered_lines(most + b"\n" + most + b"a\nb")) == [(1, most), (2, None), (3, b"b")]
+    assert list(numbered_lines(most + b"a")) == [(1, None)]

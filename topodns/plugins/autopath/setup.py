@@ -6,8 +6,8 @@ from typing import Final
 
 from topodns.corefile.arguments import some_args
 from topodns.corefile.errors import ConfigError, shown
+from topodns.corefile.files import load_search_list
 from topodns.corefile.parser import Directive
-from topodns.corefile.resolv_conf import load_search_list
 from topodns.corefile.zones import parse_origins
 from topodns.dns.name import Name
 from topodns.metrics.registry import Published, Reading

@@ -12,8 +12,8 @@ from typing import Final
 
 from topodns.corefile.arguments import MAX_PORT
 from topodns.corefile.errors import shown
+from topodns.corefile.files import load_nameservers
 from topodns.corefile.parser import Directive
-from topodns.corefile.resolv_conf import load_nameservers
 from topodns.dns.name import BadName, parse_name
 from topodns.plugins.context import Context
 from topodns.plugins.forward.settings import UpstreamAddress, UpstreamTransport

@@ -6,10 +6,9 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Final
 
 from topodns.dependency import Fact
-from topodns.files.lines import MAX_LINE, numbered_lines
 from topodns.files.poller import FilePoller
 from topodns.files.regular import read_regular
-from topodns.files.text import without_mark
+from topodns.files.text import MAX_LINE, numbered_lines, without_mark
 from topodns.plugins.hosts.handler import hosts_fact
 from topodns.plugins.hosts.settings import Hosts
 from topodns.plugins.hosts.table import (

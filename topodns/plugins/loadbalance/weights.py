@@ -5,8 +5,7 @@ from typing import Final
 
 from topodns.dns.addresses import packed_address
 from topodns.dns.name import BadName, name_wire, parse_name
-from topodns.files.lines import MAX_LINE, numbered_lines
-from topodns.files.text import BadText
+from topodns.files.text import MAX_LINE, BadText, numbered_lines
 
 LINES_AT_ONCE: Final = 10  # lines per step, about 0.1 ms
 

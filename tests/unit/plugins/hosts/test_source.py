@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from topodns.dns.name import ROOT, name_wire, parse_name
-from topodns.files.lines import MAX_LINE
+from topodns.files.text import MAX_LINE
 from topodns.plugins.hosts import source as hosts_source
 from topodns.plugins.hosts import table as hosts_table
 from topodns.plugins.hosts.settings import Hosts

@@ -5,7 +5,7 @@ import pytest
 
 from tests.support.weights import parse_weights
 from topodns.dns.name import name_wire, parse_name
-from topodns.files.lines import MAX_LINE
+from topodns.files.text import MAX_LINE
 from topodns.plugins.loadbalance import weights as weight_file
 from topodns.plugins.loadbalance.weights import LINES_AT_ONCE, BadWeights
 
