@@ -11,8 +11,9 @@ from topodns.dns.addresses import unmapped
 from topodns.dns.message import Query
 from topodns.inspect.model import Steps
 from topodns.inspect.top import node_name_of, query_of
-from topodns.plugins.kubernetes.answer import ServiceName, parse
+from topodns.plugins.kubernetes.answer import parse
 from topodns.plugins.kubernetes.clusters import Cluster
+from topodns.plugins.kubernetes.question import ServiceName
 from topodns.plugins.kubernetes.zone import Origins
 from topodns.query.query_sample import QuerySample
 
