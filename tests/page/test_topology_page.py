@@ -1,6 +1,7 @@
 """The topology page as its users use it: with a mouse, with a keyboard, with a screen reader, in light and dark."""
 
 import asyncio
+import json
 import re
 import shutil
 from collections.abc import Awaitable, Callable, Iterator
@@ -69,11 +70,11 @@ def server(tmp_path: Path) -> Iterator[Server]:
         yield server
 
 
-def use(browser: int, server: Server, user: Callable[[Tab], Awaitable[None]]) -> None:
-    """Open the page, let the user use it, and see that nothing went wrong in it."""
+def use(browser: int, server: Server, user: Callable[[Tab], Awaitable[None]], shown: str = "") -> None:
+    """Open the page, perhaps with a state in the URL, let the user use it, and see that nothing went wrong in it."""
 
     async def story() -> None:
-        async with opened(browser, f"http://{server.address}:{PAGE}/topology") as tab:
+        async with opened(browser, f"http://{server.address}:{PAGE}/topology{shown}") as tab:
             await tab.until(LIVE)
             await user(tab)
             assert tab.errors == []
@@ -93,7 +94,8 @@ def test_a_user_sees_services_by_zone_and_nothing_is_loaded_from_elsewhere(brows
             "shop/cache in eu-1c: 0 endpoints, clients on 3 of 3 nodes get one, some from anywhere"
         )
         assert (
-            await tab.text("#summary") == "5 Services with topology keys, 9 nodes; 4 with clients that get no endpoint."
+            await tab.text("#summary")
+            == "✕ On some nodes clients of 4 of 5 Services with topology keys get no endpoint; 9 nodes."
         )
         assert {path.partition(str(PAGE))[2].partition("?")[0] for path in tab.requests if "://" in path} == {
             "/topology",
@@ -167,15 +169,16 @@ def test_the_picture_shows_where_queries_of_each_zone_go(browser: int, server: S
     async def user(tab: Tab) -> None:
         await tab.until("document.querySelectorAll('#flows path').length")
         assert await tab.text("#picture-title") == "Where queries for shop/kiosk go"  # the worst
-        assert "Of queries 22 % to the own node, 22 % to the own zone, 56 % nowhere." in await tab.text(
-            "#picture-about"
+        assert await tab.text("#picture-shares") == (
+            "By nodes, since few queries were seen: 56 % nowhere, 22 % to the own zone, 22 % to the own node."
         )
+        assert await tab.js("document.getElementById('unit').hidden")  # there is nothing to choose
         await tab.click(f"{CACHE} th button")
         await tab.until("document.querySelectorAll('#flows path.farther').length")
         assert await tab.text("#picture-title") == "Where queries for shop/cache go"
         third = "#nodes .zone:nth-child(3)"
         assert (await tab.text(f"{third} .shares")).split("\n") == ["3 nodes ask:", "3 farther"]
-        assert await tab.text(f"{third} .alike p") == "3 endpoints by *"
+        assert await tab.text(f"{third} .alike p") == "○ 3 endpoints by *"
         assert (await tab.text("#destinations")).split("\n\n") == [
             "2 endpoints in eu-1a, asked from 5 nodes",
             "1 endpoint in eu-1b, asked from 4 nodes",
@@ -184,6 +187,88 @@ def test_the_picture_shows_where_queries_of_each_zone_go(browser: int, server: S
         assert await tab.js("document.querySelectorAll('#flows path.nowhere').length") == 0
 
     use(browser, server, user)
+
+
+CACHE_DETAILS = "/topology/service?service=shop/cache"
+
+
+def ask_for_cache(server: Server) -> None:
+    """Queries from zones eu-1a and eu-1c and from no node, until the page's server has enough of each in its sample."""
+
+    def has_all() -> bool:
+        for source in ("127.10.1.100", "127.10.7.100", "127.99.0.1"):
+            server.ask("cache.shop.svc.cluster.local A", source)
+        found = json.loads(server.get(CACHE_DETAILS, PAGE)[1])["queries"]
+        return found is not None and found["unlocated"] > 0 and [bool(flow["all"]) for flow in found["flows"]] == SEEN
+
+    until(has_all, "a sample of queries from two zones and from outside")
+
+
+SEEN = [True, False, True]  # of the zones eu-1a, eu-1b and eu-1c
+
+
+def test_the_picture_counts_queries_once_enough_were_seen_and_nodes_on_request(browser: int, server: Server) -> None:
+    ask_for_cache(server)
+    number = r"[\d,]+"
+
+    async def user(tab: Tab) -> None:
+        await tab.click(f"{CACHE} th button")
+        await tab.until("document.getElementById('picture-shares').textContent.startsWith('Of about')")
+        shares = await tab.text("#picture-shares")
+        assert re.fullmatch(
+            rf"Of about {number} queries in the last 5 minutes: \d+ % farther, \d+ % to the own node, "
+            r"\d+ % from clients without a node\.",
+            shares,
+        )
+        assert 99 <= sum(map(int, re.findall(r"(\d+) %", shares))) <= 101
+        first, second, third = (f"#nodes .zone:nth-child({at}) .shares" for at in (1, 2, 3))
+        assert re.fullmatch(rf"about ({number}) queries:\n\1 to the own node", await tab.text(first))
+        assert await tab.text(second) == "no queries from 3 nodes"
+        assert re.fullmatch(rf"about ({number}) queries:\n\1 farther", await tab.text(third))
+        assert re.match(rf"2 endpoints in eu-1a, about {number} queries\n", await tab.text("#destinations"))
+        assert await tab.js("document.querySelectorAll('#flows path').length") == 3  # eu-1c asks two zones
+        drawn = await tab.js("document.getElementById('flows').innerHTML")
+        await tab.js("document.querySelector('#unit input:checked').focus()")
+        await tab.press("ArrowRight")
+        assert (await tab.text("#picture-shares")).startswith("By nodes: 33 % farther, 33 % to the own zone, 33 % to")
+        assert await tab.js("location.hash") == "#service=shop%2Fcache&by=nodes"
+        assert (await tab.text(second)).startswith("3 nodes ask:")
+        assert await tab.js("document.getElementById('flows').innerHTML") != drawn
+        assert ("radio", "nodes") in await tab.controls()
+        await tab.press("ArrowLeft")
+        assert await tab.js("location.hash") == "#service=shop%2Fcache"
+        await tab.click("#nodes button[aria-label='node-a1: as if down']")  # with its clients
+        await tab.until(f"document.querySelector('{first}').textContent === 'no queries from 2 nodes'")
+        assert re.search(r": \d+ % farther, \d+ % from clients without a node\.", await tab.text("#picture-shares"))
+
+    async def another(tab: Tab) -> None:
+        await tab.until("document.getElementById('picture-shares').textContent.startsWith('By nodes: ')")
+        assert await tab.js("document.querySelector('#unit input:checked').value") == "nodes"
+
+    use(browser, server, user)
+    use(browser, server, another, "#service=shop%2Fcache&by=nodes")
+
+
+def test_many_queries_are_told_in_three_digits(browser: int, server: Server) -> None:
+    ask_for_cache(server)
+
+    async def user(tab: Tab) -> None:
+        await tab.until("document.getElementById('picture-shares').textContent.startsWith('Of about')")
+        await tab.js(
+            "const zone = {zone: 'eu-1a', nodes: 3, all: 12345, nowhere: 11000, own_node: 1345, to: [['eu-1a', 1345]]};"
+            "page.detail.queries = {minutes: 5, all: 12345, unlocated: 7, flows: [zone]}; drawPicture();"
+        )
+        assert await tab.text("#picture-shares") == (
+            "Of about 12,400 queries in the last 5 minutes: "
+            "89 % nowhere, 11 % to the own node, under 1 % from clients without a node."
+        )
+        assert (await tab.text("#nodes .shares")).split("\n") == [
+            "about 12,300 queries:",
+            "11,000 nowhere",
+            "1,350 to the own node",
+        ]
+
+    use(browser, server, user, "#service=shop%2Fcache")
 
 
 def test_without_any_node_everything_is_lost(browser: int, server: Server) -> None:
@@ -195,10 +280,10 @@ def test_without_any_node_everything_is_lost(browser: int, server: Server) -> No
         ):
             await tab.click(f"#nodes button[aria-label='zone {zone}: as if down']")
             await tab.until(f"document.getElementById('what-if-result').textContent.startsWith('{result}')")
-            await tab.until(f"document.querySelectorAll('#nodes .shares').length === {asking}")
+            await tab.until(f"document.querySelectorAll('#nodes .shares:not(.faint)').length === {asking}")
         assert await tab.text("#what-if-result") == "No node is left: everything is lost. 20 of 20 endpoints are lost."
         assert len((await tab.text("#what-if-worse")).splitlines()) == 5
-        await tab.until("document.getElementById('picture-about').textContent.includes('No node is left.')")
+        await tab.until("document.getElementById('picture-shares').textContent === 'No node is left.'")
         assert await tab.js("document.querySelectorAll('#nodes [aria-pressed=true]').length") == 3
 
     use(browser, server, user)
@@ -361,16 +446,67 @@ def test_any_name_is_explained_for_any_client_where_the_page_may_show_queries(br
         asyncio.run(asyncio.wait_for(story(server), 2 * PATIENCE))
 
 
-def test_zones_may_have_any_name(browser: int, server: Server, tmp_path: Path) -> None:
+LONG = ".".join(["n" * 62] * 4) + "xx"  # 253 octets
+ODD = {
+    "eu-1a": "constructor", "eu-1b": "__proto__", "eu-1c": "<b>zone</b>",
+    "node-a1": "toString", "node-b1": LONG, "node-c1": "<b>node</b>",
+}  # fmt: skip
+ODD_CACHE = "#body tr[data-service='shop/cache'] td[data-zone='<b>zone</b>'] button"
+WIDE = """
+[...document.querySelectorAll("body *")].filter((each) => !each.closest("#table-frame, #picture-frame, pre") &&
+  each.getBoundingClientRect().right > window.innerWidth).map((each) => each.outerHTML.slice(0, 80))
+"""
+
+
+def rename_oddly(cluster: Path) -> None:
+    """Zones and Nodes get the names of ODD, one Node an empty zone, and one Service keys that are no labels."""
+    for file in cluster.iterdir():
+        text = file.read_text().replace(
+            "kubernetes.io/hostname,topology", "k\u00f6nig/\u043a\u043b\u044e\u0447,topology"
+        )
+        if file.name == "nodes.yaml":
+            text = '""'.join(text.rsplit("eu-1c", 1))  # node-c3
+        for name, odd in ODD.items():
+            text = text.replace(name, f'"{odd}"')
+        file.write_text(text)
+
+
+def test_zones_and_nodes_may_have_any_name(browser: int, server: Server, tmp_path: Path) -> None:
+    shown: list[str] = []  # what the URL has
+
     async def user(tab: Tab) -> None:
-        await tab.js(f'document.querySelector("{CACHE_IN_C}").focus()')
-        nodes = tmp_path / "cluster/nodes.yaml"
-        nodes.write_text(nodes.read_text().replace("eu-1a", "constructor"))
+        rename_oddly(tmp_path / "cluster")
         await tab.until("document.getElementById('head').textContent.includes('constructor')")
         await tab.until("document.querySelectorAll('#body tr').length === 5")
-        assert "shop/cache in eu-1c" in await tab.js("document.activeElement.innerText")
+        heads = (await tab.text("#head")).split("\t")
+        assert heads[1:5] == ["no zone", "<b>zone</b>", "__proto__", "constructor"]
+        await tab.click(ODD_CACHE)
+        await tab.until("document.getElementById('explanation').textContent.includes('on node node-c2')")
+        await tab.fill("#explain-node", "<b>node</b>")
+        await tab.press("Enter")
+        await tab.until("document.getElementById('explanation').textContent.includes('on node <b>node</b>')")
+        await tab.until("document.getElementById('picture-about').textContent.startsWith('Keys: none')")
+        assert "k\u00f6nig/\u043a\u043b\u044e\u0447" in await tab.text("#details-facts")
+        assert await tab.js("document.querySelectorAll('b').length") == 0
+        for width in (1280, 390):
+            await tab.resize(width, 800)
+            assert await tab.js(WIDE) == []
+        for change, left in (
+            *(("toString", 8), ("<b>node</b>", 7), (LONG, 6)),
+            *(("zone constructor", 4), ("zone __proto__", 2), ("zone <b>zone</b>", 1)),
+        ):
+            await tab.click(f"#nodes button[aria-label='{change}: as if down']")
+            await tab.until(f"page.detail && page.detail.flows.reduce((sum, flow) => sum + flow.nodes, 0) === {left}")
+        await tab.until("document.getElementById('what-if-result').textContent.startsWith('1 node left.')")
+        assert await tab.js("document.querySelectorAll('b').length") == 0
+        shown.append(await tab.js("location.hash"))
+
+    async def another(tab: Tab) -> None:
+        await tab.until("document.getElementById('what-if-result').textContent.startsWith('1 node left.')")
+        assert await tab.text("#details-title") == "shop/cache in <b>zone</b>"
 
     use(browser, server, user)
+    use(browser, server, another, shown.pop())
 
 
 def test_what_is_not_known_is_shown_until_it_is(browser: int, tmp_path: Path) -> None:
@@ -433,7 +569,7 @@ def test_of_very_many_zones_those_with_the_most_nodes_have_columns(
         clients = await tab.text("#clients")
         assert ("far-47" in clients, "far-59" in clients, "far-46" in clients) == (True, True, False)
         assert await tab.text("#summary") == (
-            "5 Services with topology keys, 69 nodes; 4 with clients that get no endpoint."
+            "✕ On some nodes clients of 4 of 5 Services with topology keys get no endpoint; 69 nodes."
         )
 
     use(browser, server, user)
@@ -446,7 +582,7 @@ def test_of_very_many_services_few_are_drawn_at_once_and_all_are_counted(browser
             "for (let at = 0; at < 300; at++) page.rows.set(`z/${at}`, {...cache, id: `z/${at}`});"
             "page.summary.left_out = 7; renderAll()"
         )
-        assert (await tab.text("#summary")).startswith("312 Services with topology keys, 9 nodes; ")
+        assert " of 4 of 312 Services with topology keys get no endpoint; 9 nodes." in await tab.text("#summary")
         assert await tab.text("#left-out") == "7 Services with better coverage are not shown."
         assert await tab.js("document.querySelectorAll('#body tr').length") == 200
         await tab.click("#more")
@@ -490,10 +626,7 @@ def test_on_a_narrow_screen_only_the_table_scrolls_sideways(browser: int, server
         await tab.resize(390, 800)
         await tab.click(f"{CACHE} th button")
         await tab.until("document.getElementById('endpoints').textContent.includes('127.10.4.30')")
-        wide = "[...document.querySelectorAll('body *')].filter((each) => "
-        wide += "!each.closest('#table-frame, #picture-frame, pre') && "
-        wide += "each.getBoundingClientRect().right > window.innerWidth).map((each) => each.outerHTML.slice(0, 80))"
-        assert await tab.js(wide) == []
+        assert await tab.js(WIDE) == []
         assert await tab.js("document.documentElement.scrollWidth <= window.innerWidth")
 
     use(browser, server, user)

@@ -98,7 +98,7 @@ function toggle(text, change, label) {
   return button(text, () => {
     page.changes = page.changes.includes(change) ? page.changes.filter((other) => other !== change) : [...page.changes, change];
     suppose();
-  }, {"aria-label": label, "aria-pressed": page.changes.includes(change)});
+  }, {title: label, "aria-label": label, "aria-pressed": page.changes.includes(change)});
 }
 
 async function suppose() {
@@ -153,6 +153,7 @@ function remember() {
   if (page.cluster) shown.set("cluster", page.cluster);
   if (page.chosen) shown.set("service", page.chosen.id);
   if (page.chosen && page.chosen.zone !== null && page.chosen.zone !== OTHERS) shown.set("zone", page.chosen.zone);
+  if (page.by !== "queries") shown.set("by", page.by);
   for (const text of page.changes) shown.append("change", text);
   if (at("find").value) shown.set("find", at("find").value);
   if (at("show").value !== "all") shown.set("show", at("show").value);
@@ -165,6 +166,7 @@ function recall() {
   page.cluster = Number(shown.get("cluster")) || 0;
   at("find").value = shown.get("find") || "";
   if (shown.get("show") === "gaps") at("show").value = "gaps";
+  if (shown.get("by") === "nodes") page.by = "nodes";
   page.changes = shown.getAll("change");
   connect();
 }
@@ -212,6 +214,7 @@ at("explain-down").addEventListener("click", () => {
 at("what-if-clear").addEventListener("click", () => { page.changes = []; suppose(); });
 at("find").addEventListener("input", () => { remember(); renderRows(); });
 at("show").addEventListener("change", () => { remember(); renderRows(); });
+at("unit").addEventListener("change", (event) => { page.by = event.target.value; remember(); drawPicture(); });
 at("more").addEventListener("click", () => { page.screens += 1; renderRows(); });
 at("cluster").addEventListener("change", () => {
   page.cluster = Number(at("cluster").value);

@@ -3,7 +3,6 @@
 
 const PAGE_ROWS = 200; // Services shown before "Show more", and as many more each time: fewer of many zones
 const PAGE_CELLS = 5000;
-const PAGE_NODES = 200; // nodes of one zone
 const POLL = 10000; // milliseconds, where there is no live connection
 const AGAIN = 2000; // milliseconds between two what-ifs that the cluster's changes cause
 const LAST = ["Endpoints", "Misses in 5 min", "Keys"]; // behind the zones
@@ -16,7 +15,7 @@ const at = (id) => document.getElementById(id);
 const page = {
   cluster: 0, revision: -1, about: {queries: false, clusters: []}, summary: {misses: {}, prefixes: {}, unknown: [], zones: []},
   nodes: [], rows: new Map(), lines: new Map(), zones: [], screens: 1, chosen: null, pictured: null, detail: null,
-  problem: "", changes: [], supposed: new Map(), source: null, poll: 0, waiting: 0, fetching: false, stale: false, news: null, recalled: null,
+  problem: "", drawn: [], by: "queries", changes: [], supposed: new Map(), source: null, poll: 0, waiting: 0, fetching: false, stale: false, news: null, recalled: null,
 };
 
 // Makes an element: text and elements are its children.
@@ -35,7 +34,8 @@ function made(tag, properties, ...children) {
 const breakable = (text) => text.split(/(?<=\/)/).flatMap((part, at) => (at ? [made("wbr"), part] : [part]));
 
 const button = (text, click, properties) => made("button", {type: "button", click, ...properties}, text);
-const count = (number, one, many) => `${number} ${number === 1 ? one : many || one + "s"}`;
+const digits = (number) => number.toLocaleString("en");
+const count = (number, one, many) => `${digits(number)} ${number === 1 ? one : many || one + "s"}`;
 const OTHERS = "\0"; // in place of a name, which has no such character: all zones without a column
 const zoneText = (name) => (name === OTHERS ? "other zones" : name || "no zone");
 const isIn = (name, zone) => zone === null || (zone === OTHERS ? !page.zones.includes(name) : name === zone);
@@ -193,8 +193,10 @@ function renderRows() {
     "all others share the last one.";
   const gaps = all.filter(isUncovered).length;
   const others = page.summary.misses.others;
-  say("summary", `${count(all.length + (page.summary.left_out || 0), "Service")} with topology keys, ${count(page.summary.nodes, "node")}; ` +
-    `${gaps} with clients that get no endpoint.` +
+  const services = count(all.length + (page.summary.left_out || 0), "Service");
+  at("summary").className = gaps ? "bad" : "";
+  say("summary", (gaps ? `${MARKS.none} On some nodes clients of ${digits(gaps)} of ${services} with topology keys get no endpoint`
+    : `${services} with topology keys, whose clients all get endpoints`) + `; ${count(page.summary.nodes, "node")}.` +
     (others ? ` ${count(others, "miss", "misses")} of further Services.` : ""));
 }
 
@@ -208,7 +210,7 @@ function renderRow(given) {
   if (!known) {
     known = {line: made("tr"), head: button("", () => choose(given.id, null)), keys: made("td", {class: "keys"}),
       endpoints: made("td"), misses: made("td"), cells: new Map(), written: ""};
-    known.head.textContent = given.id;
+    known.head.append(...breakable(given.id));
     known.line.dataset.service = given.id;
     known.line.append(made("th", {scope: "row"}, known.head));
     for (const name of page.zones) {
@@ -226,8 +228,10 @@ function renderRow(given) {
   if (written === known.written) return known.line;
   known.written = written;
   known.keys.replaceChildren(...breakable(row.keys.join(", ")), ...row.problems.map((text) => made("span", {class: "problem"}, text)));
-  known.endpoints.textContent = row.endpoints;
-  known.misses.textContent = misses;
+  known.endpoints.textContent = digits(row.endpoints);
+  known.endpoints.className = row.endpoints ? "number" : "number none";
+  known.misses.textContent = digits(misses);
+  known.misses.className = misses ? "number none" : "number";
   for (const [name, cell] of known.cells) renderCell(given, row, name, cell);
   return known.line;
 }

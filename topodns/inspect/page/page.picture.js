@@ -1,5 +1,6 @@
-// The picture: zones as columns, and the flow of queries between them for one Service.
+// The picture: zones as columns, and the flow of queries between them for one Service, by queries or by nodes.
 
+const REFRESH = 10000; // milliseconds between two readings of the queries
 const DRAWN_NODES = 12; // names of a group of equal nodes that are drawn at once
 const WIDE = 1000; // units of the drawing, whose width is that of all columns
 const INSIDE = 0.8; // of a column's width that flows take at most
@@ -7,12 +8,14 @@ const INSIDE = 0.8; // of a column's width that flows take at most
 // Fetch the Service of the picture, as if the changes were made, and draw it, and its details if they are open.
 async function showService() {
   const id = page.pictured, asked = page.changes.join("\n");
+  let known = null;
   if (id === null || (page.detail && page.detail.id !== id)) page.detail = null;
   if (!page.detail) drawPicture(); // the nodes, until more is known
   if (id === null) return;
   try {
     const detail = await ask("service", ["service", id], ...page.changes.map((text) => ["change", text]));
     if (page.pictured !== id || page.changes.join("\n") !== asked) return;
+    known = page.detail;
     page.detail = detail;
     page.problem = "";
   } catch (problem) {
@@ -21,8 +24,15 @@ async function showService() {
     page.problem = problem.message;
   }
   drawPicture();
-  if (page.chosen) showDetails();
+  if (page.chosen && !(known && withoutFlows(known) === withoutFlows(page.detail))) showDetails();
 }
+
+const withoutFlows = (detail) => JSON.stringify({...detail, flows: null, queries: null});
+
+// The queries change while the cluster stays as it is.
+setInterval(() => {
+  if (page.detail && !document.hidden && !document.body.classList.contains("dimmed")) showService();
+}, REFRESH);
 
 // The worst Service is drawn until the user chooses one.
 function keepPictured() {
@@ -34,23 +44,37 @@ function keepPictured() {
 }
 
 function drawPicture() {
-  const detail = page.detail, flows = new Map((detail ? detail.flows : []).map((flow) => [flow.zone, flow]));
-  const zones = pictureZones(detail);
-  at("picture-title").textContent = page.pictured === null ? "Nodes" : `Where queries for ${page.pictured} go`;
-  say("picture-about", !detail ? page.problem || (page.pictured === null ? "No Service has topology keys." : "")
-    : `By ${detail.keys.join(", ") || "no valid keys"}; ${count(detail.endpoints, "ready endpoint")}${page.changes.length ? ", as if" : ""}. ` +
-      flowText(total(detail.flows)));
+  const detail = page.detail, zones = pictureZones(detail);
+  const measured = detail ? measure(detail) : {flows: []};
+  const flows = new Map(measured.flows.map((flow) => [flow.zone, flow]));
+  at("picture-title").replaceChildren(...breakable(page.pictured === null ? "Nodes" : `Where queries for ${page.pictured} go`));
+  at("picture-about").replaceChildren(...breakable(!detail ? page.problem || (page.pictured === null ? "No Service has topology keys." : "")
+    : `Keys: ${detail.keys.join(", ") || "none that are valid"}; ${count(detail.endpoints, "ready endpoint")}${page.changes.length ? ", as if" : ""}.`));
+  at("picture-shares").replaceChildren(...(detail ? sharesText(detail, measured) : []));
+  at("picture-unit").textContent = !detail ? "" : measured.byQueries
+    ? "Estimated from a sample of queries, each divided evenly among the endpoints of its answer."
+    : "One client on each node, divided evenly among the endpoints of its answer.";
+  at("unit").hidden = !detail || !detail.queries;
+  for (const choice of at("unit").elements) choice.checked = choice.value === (measured.byQueries ? "queries" : "nodes");
   const focused = GRIDS.nodes.focus && GRIDS.nodes.focus.getAttribute("aria-label");
   const hadFocus = at("nodes").contains(document.activeElement);
-  at("nodes").replaceChildren(...zones.map((zone) => zoneColumn(zone, flows.get(zone), detail)));
+  redraw(zones.map((zone) => zoneColumn(zone, flows.get(zone), detail, measured)));
   GRIDS.nodes.focus = GRIDS.nodes.lines().flat().find((each) => each.getAttribute("aria-label") === focused) || null;
   keepTabStop("nodes");
   if (hadFocus && GRIDS.nodes.focus) GRIDS.nodes.focus.focus();
-  at("destinations").replaceChildren(...zones.map((zone) => destination(zone, detail)));
+  at("destinations").replaceChildren(...zones.map((zone) => destination(zone, detail, measured)));
   at("flows").replaceChildren(...bands(zones, flows));
   for (const id of ["nodes", "destinations"]) at(id).style.setProperty("--columns", zones.length || 1);
   at("flows").style.setProperty("--columns", zones.length || 1);
   at("node-names").replaceChildren(...page.nodes.map(([name]) => made("option", {value: name})));
+}
+
+// Buttons that look the same are kept, as a user may be about to release one.
+function redraw(elements) {
+  const drawn = elements.map((each) => each.cloneNode(true));
+  const same = drawn.length === page.drawn.length && drawn.every((each, number) => each.isEqualNode(page.drawn[number]));
+  if (!same) at("nodes").replaceChildren(...elements);
+  page.drawn = drawn;
 }
 
 // The zones of nodes and endpoints that have a column, then null for all others: also those that a flow names.
@@ -70,41 +94,53 @@ const parts = (flow) => {
   return {"own-node": ownNode, "own-zone": Math.max(0, own - ownNode), farther: Math.max(0, all - Math.max(own, ownNode)), nowhere: flow.nowhere};
 };
 
-function total(flows) {
-  const sums = {"own-node": 0, "own-zone": 0, farther: 0, nowhere: 0, nodes: 0};
-  for (const flow of flows) {
-    for (const [kind, share] of Object.entries(parts(flow))) sums[kind] += share;
-    sums.nodes += flow.nodes;
-  }
-  return sums;
+// The flows that are drawn. By queries where enough are known, unless the user wants nodes.
+function measure(detail) {
+  const byQueries = detail.queries !== null && page.by === "queries";
+  const {flows, unlocated} = byQueries ? detail.queries : {flows: detail.flows, unlocated: 0};
+  const sums = {nowhere: 0, farther: 0, "own-zone": 0, "own-node": 0, unlocated};
+  for (const flow of flows) for (const [kind, share] of Object.entries(parts(flow))) sums[kind] += share;
+  return {byQueries, flows, sums, all: unlocated + flows.reduce((sum, flow) => sum + flow.all, 0), least: byQueries ? 0.5 : 0.005};
 }
 
-const WORDS = {"own-node": "to the own node", "own-zone": "to the own zone", farther: "farther", nowhere: "nowhere"};
+const WORDS = { // the worst first
+  nowhere: "nowhere", farther: "farther", "own-zone": "to the own zone", "own-node": "to the own node",
+  unlocated: "from clients without a node",
+};
 
-function flowText(sums) {
-  if (!sums.nodes) return "No node is left.";
-  const shares = Object.entries(WORDS).filter(([kind]) => sums[kind] > 0.004)
-    .map(([kind, words]) => `${Math.round((100 * sums[kind]) / sums.nodes) || "under 1"} % ${words}`);
-  return `Of queries ${shares.join(", ")}.`;
+// Estimates have three digits.
+const rounded = (number) => digits(number < 1000 ? Math.round(number) : Number(number.toPrecision(3)));
+const queryCount = (number) => `about ${rounded(number)} ${Math.round(number) === 1 ? "query" : "queries"}`;
+
+// A sentence, which is the legend too: each share has its colour.
+function sharesText(detail, {byQueries, flows, sums, all, least}) {
+  if (!flows.length) return ["No node is left."];
+  const of = byQueries ? `Of ${queryCount(all)} in the last ${detail.queries.minutes} minutes` :
+    detail.queries ? "By nodes" : "By nodes, since few queries were seen";
+  const shares = Object.entries(WORDS).filter(([kind]) => sums[kind] >= least).map(([kind, words]) =>
+    made("span", {class: `share ${kind}`}, `${Math.round((100 * sums[kind]) / all) || "under 1"} % ${words}`));
+  return [`${of}: `, ...shares.flatMap((share, at) => (at ? [", ", share] : [share])), "."];
 }
 
-function zoneColumn(zone, flow, detail) {
+function zoneColumn(zone, flow, detail, measured) {
   const title = zone === null ? "other zones" : zoneText(zone);
   const text = `zone=${zone}:down`, isDown = page.changes.includes(text);
   const head = zone ? toggle(title, text, `zone ${zone}: as if down`) : made("strong", {}, title);
   const names = page.nodes.filter(([, of]) => (zone === null ? !page.summary.zones.includes(of) : of === zone)).map(([name]) => name);
   const column = made("div", {class: `zone${isDown ? " down" : ""}`}, made("h3", {}, head));
-  if (flow) column.append(made("p", {class: "shares"}, ...shareLines(flow)));
-  else if (detail) column.append(made("p", {class: "faint"}, names.length ? "no node left" : "no nodes"));
+  if (flow) column.append(made("p", {class: "shares"}, ...shareLines(flow, measured)));
+  else if (detail) column.append(made("p", {class: "shares faint"}, names.length ? "no node left" : "no nodes"));
   column.append(...nodeGroups(zone, names, detail));
   return column;
 }
 
-function shareLines(flow) {
-  const rounded = (share) => (share < 10 ? `${Math.round(share * 10) / 10}` : `${Math.round(share)}`);
-  const lines = Object.entries(parts(flow)).filter(([, share]) => share > 0.004)
-    .map(([kind, share]) => made("span", {class: `share ${kind}`}, `${rounded(share)} ${WORDS[kind]}`));
-  return [`${count(flow.nodes, "node")} ask${flow.nodes === 1 ? "s" : ""}: `, ...lines];
+function shareLines(flow, {byQueries, least}) {
+  if (byQueries && !flow.all) return [`no queries from ${count(flow.nodes, "node")}`];
+  const number = (share) => (byQueries || share >= 10 ? rounded(share) : `${Math.round(share * 10) / 10}`);
+  const found = parts(flow);
+  const lines = Object.entries(WORDS).filter(([kind]) => found[kind] >= least)
+    .map(([kind, words]) => made("span", {class: `share ${kind}`}, `${number(found[kind])} ${words}`));
+  return [byQueries ? `${queryCount(flow.all)}: ` : `${count(flow.nodes, "node")} ask${flow.nodes === 1 ? "s" : ""}: `, ...lines];
 }
 
 // The nodes of a zone, those together whose clients get the same.
@@ -115,19 +151,20 @@ function nodeGroups(zone, names, detail) {
     const own = group.nodes.filter((name) => left.has(name));
     if (!own.length) continue;
     own.forEach((name) => left.delete(name));
-    groups.push([answerText(group), own, group.size - group.nodes.length]);
+    const kind = group.covered ? (group.near ? "near" : "far") : "none";
+    groups.push([kind, `${MARKS[kind]} ${answerText(group)}`, own, group.size - group.nodes.length]);
   }
   const down = [...left].filter((name) => page.changes.includes(`node=${name}:down`) || page.changes.includes(`zone=${zone}:down`));
   down.forEach((name) => left.delete(name));
-  if (left.size) groups.push(["", [...left], 0]);
-  if (down.length) groups.push(["as if down", down, 0]);
+  if (left.size) groups.push(["", "", [...left], 0]);
+  if (down.length) groups.push(["idle", "as if down", down, 0]);
   const merged = new Map();
-  for (const [text, own, more] of groups) {
-    const [before, unnamed] = merged.get(text) || [[], 0];
-    merged.set(text, [[...before, ...own], unnamed + more]);
+  for (const [kind, text, own, more] of groups) {
+    const [, before, unnamed] = merged.get(text) || [kind, [], 0];
+    merged.set(text, [kind, [...before, ...own], unnamed + more]);
   }
-  return [...merged].map(([text, [own, more]]) => made("div", {class: "alike"}, ...(text ? [made("p", {}, ...breakable(text))] : []),
-    chips(own.sort().slice(0, DRAWN_NODES)), ...(own.length + more > DRAWN_NODES ? [made("p", {class: "faint"}, `and ${own.length + more - DRAWN_NODES} more`)] : [])));
+  return [...merged].map(([text, [kind, own, more]]) => made("div", {class: `alike ${kind}`}, ...(text ? [made("p", {}, ...breakable(text))] : []),
+    chips(own.sort().slice(0, DRAWN_NODES)), ...(own.length + more > DRAWN_NODES ? [made("p", {}, `and ${digits(own.length + more - DRAWN_NODES)} more`)] : [])));
 }
 
 function answerText(group) {
@@ -140,19 +177,25 @@ function answerText(group) {
   return texts.size === 1 || families.size < 2 ? [...texts].join("; ") || "no endpoint is ready" : clientText(group);
 }
 
-function destination(zone, detail) {
-  const here = detail ? detail.flows.reduce((sum, flow) => sum + flow.to.filter(([to]) => to === zone).reduce((part, [, share]) => part + share, 0), 0) : 0;
-  const cell = detail && (zone === null ? detail.others : Object.hasOwn(detail.zones, zone) && detail.zones[zone]);
-  return made("p", {}, detail ? `${count(cell ? cell[0] : 0, "endpoint")} in ${zone === null ? "other zones" : zoneText(zone)}` +
-    `${here > 0.004 ? `, asked from ${Math.round(here * 10) / 10} nodes` : ""}` : "");
+function destination(zone, detail, {byQueries, flows, least}) {
+  if (!detail) return made("p");
+  const here = arrivingIn(flows).get(zone) || 0;
+  const cell = zone === null ? detail.others : Object.hasOwn(detail.zones, zone) && detail.zones[zone];
+  const asked = here < least ? "" : byQueries ? `, ${queryCount(here)}` : `, asked from ${digits(Math.round(here * 10) / 10)} nodes`;
+  return made("p", {}, `${count(cell ? cell[0] : 0, "endpoint")} in ${zone === null ? "other zones" : zoneText(zone)}${asked}`);
+}
+
+function arrivingIn(flows) {
+  const arriving = new Map();
+  for (const flow of flows) for (const [to, share] of flow.to) arriving.set(to, (arriving.get(to) || 0) + share);
+  return arriving;
 }
 
 // --- the drawing: areas from the zone of the clients, above, to that of the endpoints, below
 
 function bands(zones, flows) {
-  const width = WIDE / Math.max(1, zones.length), arriving = new Map();
-  for (const flow of flows.values()) for (const [to, share] of flow.to) arriving.set(to, (arriving.get(to) || 0) + share);
-  const most = Math.max(1, ...[...flows.values()].map((flow) => flow.nodes), ...arriving.values());
+  const width = WIDE / Math.max(1, zones.length), leaving = [...flows.values()].map((flow) => flow.all);
+  const most = Math.max(1, ...leaving, ...arrivingIn(flows.values()).values());
   const unit = (INSIDE * width) / most;
   const begin = (zone) => zones.indexOf(zone) * width + ((1 - INSIDE) / 2) * width;
   const used = new Map(zones.map((zone) => [zone, 0]));
