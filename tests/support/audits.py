@@ -7,7 +7,7 @@ from topodns.cluster.state import ClusterState
 from topodns.inspect.audit import AuditReport, audit_steps
 from topodns.inspect.coverage import coverage_steps
 from topodns.inspect.model import Coverage, FamilyAnswer, NodeGroups, ServiceView
-from topodns.inspect.what_if import Scenario, WhatIf
+from topodns.inspect.what_if import WhatIf, scenario_of_steps
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.time_slices import do_at_once
 from topodns.topology.select import OnInvalid, UnknownClient
@@ -40,5 +40,5 @@ def apply(
     changes: Sequence[WhatIf], services: Sequence[ServiceView], nodes: Mapping[str, Node]
 ) -> tuple[list[ServiceView], Mapping[str, Node]]:
     """The views and Nodes with the changes."""
-    scenario = Scenario(changes, nodes, {view.key for view in services})
-    return [scenario.view(view) for view in services], scenario.nodes
+    scenario = do_at_once(scenario_of_steps(changes, nodes, {view.key for view in services}))
+    return [do_at_once(scenario.view_steps(view)) for view in services], scenario.nodes

@@ -16,7 +16,7 @@ from topodns.cluster.findings.finding import CLUSTER, Finding, Severity
 from topodns.cluster.model import ANY_KEY, InvalidPolicy, ObjectKey, Policy
 from topodns.cluster.state import ClusterState
 from topodns.dns.name import name_text
-from topodns.inspect.coverage import free_steps, use_coverage_steps
+from topodns.inspect.coverage import use_coverage_steps
 from topodns.inspect.documents import (
     VERSION,
     AuditedServiceObject,
@@ -34,11 +34,12 @@ from topodns.inspect.model import (
     Steps,
     T,
     ZoneCoverage,
+    free_steps,
     gather_steps,
     policy_text,
     service_view,
 )
-from topodns.inspect.what_if import WhatIf, parse_changes, scenario_steps
+from topodns.inspect.what_if import WhatIf, parse_change_steps, scenario_steps
 from topodns.kube.manifests.source import ManifestSource
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.topology.settings import TopologySettings
@@ -135,7 +136,7 @@ def document_steps(clusters: Sequence[AuditSubject], changes: Sequence[str]) -> 
 
     Of several clusters, a what-if is of those that have all its names. Raises Refused.
     """
-    parsed = parse_changes(changes)
+    parsed = yield from parse_change_steps(changes)
     room = _Room(MAX_OCTETS)
     documents: list[bytes] = []
     refused: Refused | None = None
@@ -238,7 +239,7 @@ def audit_steps(
         yield
         before.add((yield from _service_steps(view, nodes, topology)))
         if scenario is not None:
-            after.add((yield from _service_steps(scenario.view(view), after_nodes, topology)))
+            after.add((yield from _service_steps((yield from scenario.view_steps(view)), after_nodes, topology)))
     hard = topology.unknown_client is not UnknownClient.ALL and any(map(_is_hard, state.policies.values()))
     unlocated = unlocated_finding_steps(state, topology.locate, hard)
     others = yield from gather_steps(chain(state_findings(state), unlocated))

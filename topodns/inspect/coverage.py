@@ -25,6 +25,7 @@ from topodns.inspect.model import (
     Steps,
     T,
     ZoneCoverage,
+    free_steps,
 )
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.select import Location, Selection, UnknownClient, select
@@ -35,7 +36,6 @@ Node's for each one, time and memory would grow with their square.
 """
 STEP: Final = 500  # endpoints indexed or counted in one step, about 0.5 ms
 SELECTIONS: Final = 25  # in one step
-FREED: Final = 250  # objects with all that they alone refer to, in one step
 
 _node_name: Final[Callable[[Endpoint], str]] = attrgetter("node_name")
 _node_hints: Final[Callable[[Endpoint], tuple[str, ...]]] = attrgetter("node_hints")
@@ -102,13 +102,6 @@ def coverage_steps(
         endpoints=max((len(pool.everyone.endpoints) for pool in pools.values()), default=0),
         skew=skew,
     )
-
-
-def free_steps(parts: list[object]) -> Iterator[None]:
-    """Free these objects in steps: to free thousands at once takes milliseconds."""
-    while parts:
-        del parts[-FREED:]
-        yield
 
 
 class _Tally:
@@ -191,21 +184,22 @@ def _apart_steps(
     policy: Policy | InvalidPolicy | None, labels: frozenset[str], pools: Collection[Pool], nodes: NodeGroups
 ) -> Steps[dict[str, Node]]:
     """The Nodes, by name, for which `select` goes by the name or the hostname and may find an endpoint by it."""
-    names: set[str] = set()
+    apart: dict[str, Node] = {}
     by_hints = isinstance(policy, Policy) and policy.source is KeySource.HINTS
     by_name = isinstance(policy, Policy) and HOSTNAME_LABEL in (*policy.keys, *(policy.keys_if_unlabelled or ()))
     for pool in pools if by_hints or HOSTNAME_LABEL in labels else ():
-        endpoints = pool.everyone.endpoints
-        if not (by_hints or by_name) and len(endpoints) > MAX_OTHERS:
+        if not (by_hints or by_name) and len(pool.everyone.endpoints) > MAX_OTHERS:
             continue
-        for at in range(0, len(endpoints), STEP):
-            some = endpoints[at : at + STEP]
-            names.update(chain.from_iterable(map(_node_hints, some)) if by_hints else map(_node_name, some))
+        for segment in pool.segments:
+            some = segment.endpoints
+            names = set(chain.from_iterable(map(_node_hints, some)) if by_hints else map(_node_name, some))
             yield
-        if not by_hints:
-            names |= nodes.with_hostnames(pool.counts(HOSTNAME_LABEL).keys())
+            if not by_hints:
+                names |= nodes.with_hostnames(Pool((segment,), nodes.nodes.get).counts(HOSTNAME_LABEL).keys())
+                yield
+            apart.update((name, node) for name in names if (node := nodes.nodes.get(name)) is not None)
             yield
-    return {name: nodes.nodes[name] for name in names.intersection(nodes.nodes)}
+    return apart
 
 
 def _client_groups(grouping: NodeGrouping, apart: Mapping[str, Node]) -> Iterator[tuple[NodeGroup, frozenset[str]]]:

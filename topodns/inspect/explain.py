@@ -21,7 +21,7 @@ from topodns.dns.rrtype import Rcode, RRClass, parse_qtype, rcode_text, type_tex
 from topodns.dns.wire_format import MAX_MESSAGE
 from topodns.inspect.documents import VERSION, EndpointObject, ExplainDocument, TriedKeyObject
 from topodns.inspect.errors import Refused
-from topodns.inspect.model import Steps, gather_steps, policy_text
+from topodns.inspect.model import Steps, free_steps, gather_steps, policy_text
 from topodns.inspect.reasons import (
     answer_reason,
     missing_object,
@@ -139,15 +139,21 @@ def explanation_json_steps(
     `with_text`: it also has a member `text`, for readers, with at most SHOWN records.
     """
     explanation = yield from explanation_steps(clusters, parse_question(arguments))
-    document: Mapping[str, object] = replace(explanation, endpoints=()).as_dict()
+    document: Mapping[str, object] = replace(explanation, answer=(), endpoints=()).as_dict()
     if with_text:
         document = {"text": explanation_text(_shortened(explanation)), **document}
         yield
-    endpoints = []
-    for endpoint in explanation.endpoints:  # thousands, and each takes 10 us
-        endpoints.append(json.dumps(endpoint))
-        yield
-    return f"{json.dumps(document).removesuffix('[]}')}[{', '.join(endpoints)}]}}".encode()
+    written = [json.dumps(document).removesuffix('[], "endpoints": []}'), "["]
+    for members, end in ((explanation.answer, '], "endpoints": ['), (explanation.endpoints, "]}")):
+        for member in members:  # thousands, and each takes 10 us
+            written += json.dumps(member), ", "
+            yield
+        written[-1:] = (end,) if members else (written[-1], end)
+    reply = "".join(written)
+    parts: list[object] = [*written, *explanation.endpoints]
+    del explanation, members, written
+    yield from free_steps(parts)
+    return reply.encode()
 
 
 def _shortened(explanation: Explanation) -> Mapping[str, object]:
@@ -180,7 +186,11 @@ def explanation_steps(clusters: Collection[Cluster], question: ExplainQuestion) 
         endpoints = yield from verdict_steps(cluster, kubernetes, query, location, ranks)
     findings = yield from gather_steps(_findings(cluster, resolution))
     texts = tuple(found.text for found in findings)
-    return _explanation(cluster, query, client, location, resolution, tuple(answer), endpoints, texts)
+    explanation = _explanation(cluster, query, client, location, resolution, tuple(answer), endpoints, texts)
+    records: list[object] = [*resolution.response.answer, *resolution.response.additional]
+    del resolution
+    yield from free_steps(records)
+    return explanation
 
 
 def _location(resolution: Resolution, client: Client | None, locator: ClientLocator | None) -> Location:

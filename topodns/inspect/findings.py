@@ -4,6 +4,7 @@ located. They change with every rollout, so they are in an audit only; all other
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from heapq import nsmallest
 from ipaddress import ip_address
 from itertools import chain
 from typing import Final
@@ -22,6 +23,7 @@ from topodns.inspect.model import (
     PodKey,
     ServiceView,
     Steps,
+    free_steps,
     gather_steps,
     pod_key,
 )
@@ -67,14 +69,16 @@ def coverage_finding_steps(found: Coverage, nodes: NodeGroups) -> Iterator[Findi
             yield None
     for (family, severity), lost in judged.without.items():
         yield _without_endpoints(found, lost, family, severity)
-    for alone, served in judged.served.items():
-        several = {sole.address: count for sole in served.values() if (count := max(sole.nodes.values())) > 1}
+    for alone, several in judged.several.items():
         if several:
             yield _single_point(found, several, alone)
     yield None
     if found.skew > MAX_SKEW:
         yield _skewed(found)
     yield from _ineffective(found, policy, nodes, judged.winners)
+    soles: list[object] = [sole for served in judged.served.values() for sole in served.values()]
+    judged.served.clear()
+    yield from free_steps(soles)
 
 
 def state_findings(state: ClusterState) -> Findings:
@@ -105,6 +109,7 @@ class _Judged:
     def __init__(self) -> None:
         self.without: dict[tuple[int, Severity], list[ClientGroup]] = {}  # by family (0: both): get no endpoint
         self.served: dict[bool, dict[PodKey, _Sole]] = {True: {}, False: {}}  # by FamilyAnswer.alone
+        self.several: dict[bool, dict[bytes, int]] = {True: {}, False: {}}  # the same by address: Nodes if several
         self.winners: set[str] = set()  # keys
 
     def add(self, one: ClientGroup) -> None:
@@ -120,6 +125,8 @@ class _Judged:
                 pod = pod_key(endpoints[0])
                 sole = self.served[answer.alone].setdefault(pod, _Sole(endpoints[0].address))
                 sole.nodes[answer.family] += one.size
+                if (nodes := max(sole.nodes.values())) > 1:
+                    self.several[answer.alone][sole.address] = nodes
 
 
 def _without_endpoints(found: Coverage, groups: Sequence[ClientGroup], family: int, severity: Severity) -> Finding:
@@ -146,7 +153,7 @@ def _nodes_of(groups: Sequence[ClientGroup]) -> tuple[int, tuple[str, ...]]:
 
 
 def _single_point(found: Coverage, several: Mapping[bytes, int], alone: bool) -> Finding:
-    most = sorted(several.items(), key=lambda each: (-each[1], each[0]))[:MAX_NAMED]
+    most = nsmallest(MAX_NAMED, several.items(), key=lambda each: (-each[1], each[0]))
     addresses = [str(ip_address(address)) for address, _ in most]
     left = "no endpoint" if alone else "those of a later key"
     if len(several) == 1:

@@ -76,7 +76,8 @@ def explanation_text(explained: Mapping[str, object]) -> str:
 
 def _endpoint_texts(endpoints: Sequence[Mapping[str, object]]) -> Iterator[str]:
     """The first ENDPOINTS of these with their verdicts; those with a fault come before others."""
-    ordered = sorted(endpoints, key=lambda each: each["fault"] is None)
+    faulty = [each for each in endpoints if each["fault"] is not None]
+    ordered = [*faulty, *(each for each in endpoints if each["fault"] is None)]
     for each in ordered[:ENDPOINTS]:
         why = "; ".join(str(each[part]) for part in ("fault", "because") if each[part])
         verdict = "yes" if each["answered"] else "no"

@@ -6,9 +6,10 @@ A change is text on a command line or in a URL: `node=NAME:down`, `zone=NAME:dow
 
 import re
 from bisect import bisect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from heapq import heapify, heapreplace
+from itertools import chain
 from typing import Final
 
 from topodns.cluster.model import (
@@ -24,11 +25,12 @@ from topodns.cluster.model import (
 )
 from topodns.cluster.state import ClusterState
 from topodns.inspect.errors import Refused
-from topodns.inspect.model import PodKey, ServiceView, Steps, parse_service, pod_key
+from topodns.inspect.model import FAMILIES, PodKey, ServiceView, Steps, parse_service, pod_key
 from topodns.topology.keys import policy_of
 
 MAX_CHANGES: Final = 64  # of one what-if
-STEP: Final = 1000  # Services looked at in one step
+STEP: Final = 1000  # Services or Nodes looked at in one step
+ENDPOINTS: Final = 500  # looked at in one step
 MAX_TEXT: Final = 2000  # characters of one change: 16 keys of 316
 
 _FORMS: Final = ("node=NAME:down", "zone=NAME:down", "scale=NAMESPACE/NAME:-N", "keys=NAMESPACE/NAME:KEY,KEY")
@@ -77,9 +79,23 @@ WhatIf = NodeDown | ZoneDown | ScaledDown | Rekeyed
 
 def parse_changes(texts: Sequence[str]) -> tuple[WhatIf, ...]:
     """The changes, in order. Raises Refused, also for more than MAX_CHANGES."""
+    _check_number(texts)
+    return tuple(map(parse_change, texts))
+
+
+def parse_change_steps(texts: Sequence[str]) -> Steps[tuple[WhatIf, ...]]:
+    """The result of `parse_changes`, a change in each step: one with many keys takes 0.1 ms."""
+    _check_number(texts)
+    changes = []
+    for text in texts:
+        changes.append(parse_change(text))
+        yield
+    return tuple(changes)
+
+
+def _check_number(texts: Sequence[str]) -> None:
     if len(texts) > MAX_CHANGES:
         raise Refused(f"found {len(texts)} changes, expected at most {MAX_CHANGES}")
-    return tuple(map(parse_change, texts))
 
 
 def parse_change(text: str) -> WhatIf:
@@ -95,49 +111,35 @@ def parse_change(text: str) -> WhatIf:
     return _PARSERS[what](text, name, value)
 
 
+@dataclass(frozen=True, slots=True)
 class Scenario:
-    """Changes, checked against the Nodes and Services of a cluster. Raises Refused for a name that does not exist.
+    """Changes, checked against the Nodes and Services of a cluster: see `scenario_of_steps`.
 
-    `services`: those that have a ServiceView, with or without keys. Nodes and zones are taken down first, then Services
-    are scaled down and get their keys, in the order of the changes.
+    Nodes and zones are taken down first, then Services are scaled down and get their keys, in the order of the changes.
     """
 
+    changes: Sequence[WhatIf]
+    all_nodes: Mapping[str, Node]
+    zones: Set[str]  # that are down
+    down: Set[str]  # names of Nodes
     nodes: Mapping[str, Node]  # those that are left
-
-    def __init__(self, changes: Sequence[WhatIf], nodes: Mapping[str, Node], services: Collection[ObjectKey]) -> None:
-        self._changes = changes
-        self._all_nodes = nodes
-        names = {change.name for change in changes if isinstance(change, NodeDown)}
-        self._zones = {change.topology_zone for change in changes if isinstance(change, ZoneDown)}
-        for name in names - nodes.keys():
-            raise Refused(_unknown("Node", name, nodes))
-        zones = {node.labels.get(ZONE_LABEL, "") for node in nodes.values()} - {""}
-        for name in self._zones - zones:
-            raise Refused(_unknown("zone", name, zones))
-        for key in self.services.difference(services):
-            raise Refused(_unknown("headless Service", str(key), set(map(str, services))))
-        self._down = names | {each.name for each in nodes.values() if each.labels.get(ZONE_LABEL) in self._zones}
-        self.nodes = {name: node for name, node in nodes.items() if name not in self._down}
 
     @property
     def services(self) -> frozenset[ObjectKey]:
         """The Services that the changes name."""
-        return frozenset(change.service for change in self._changes if isinstance(change, ScaledDown | Rekeyed))
+        return _services(self.changes)
 
-    def view(self, service: ServiceView) -> ServiceView:
-        """The view of a Service with the changes. Raises Refused if it has fewer Pods than it is scaled down by.
-
-        Takes about 0.2 us for each endpoint.
-        """
-        if self._down:
-            service = _only(service, lambda each: not self._is_lost(each))
+    def view_steps(self, service: ServiceView) -> Steps[ServiceView]:
+        """The view of a Service with the changes. Raises Refused if it has fewer Pods than it is scaled down by."""
+        if self.down:
+            service = yield from _only_steps(service, lambda each: not self._is_lost(each))
         named = [
-            each for each in self._changes if isinstance(each, ScaledDown | Rekeyed) and each.service == service.key
+            each for each in self.changes if isinstance(each, ScaledDown | Rekeyed) and each.service == service.key
         ]
         # At once: 64 changes of one Service would each look at all its endpoints.
         by = sum(change.by for change in named if isinstance(change, ScaledDown))
         if by:
-            service = _scaled_down(service, by)
+            service = yield from _scaled_down_steps(service, by)
         for change in named:
             if isinstance(change, Rekeyed):
                 service = replace(service, policy=change.policy)
@@ -145,14 +147,45 @@ class Scenario:
 
     def _is_lost(self, endpoint: Endpoint) -> bool:
         """Whether an endpoint is on a Node that is down, or, without a Node object, in such a zone by its slice."""
-        if endpoint.node_name in self._all_nodes:
-            return endpoint.node_name in self._down
-        return endpoint.topology_zone in self._zones
+        if endpoint.node_name in self.all_nodes:
+            return endpoint.node_name in self.down
+        return endpoint.topology_zone in self.zones
+
+
+def _services(changes: Sequence[WhatIf]) -> frozenset[ObjectKey]:
+    return frozenset(change.service for change in changes if isinstance(change, ScaledDown | Rekeyed))
+
+
+def scenario_of_steps(
+    changes: Sequence[WhatIf], nodes: Mapping[str, Node], services: Collection[ObjectKey]
+) -> Steps[Scenario]:
+    """The scenario of these changes, in steps. Raises Refused for a name that does not exist.
+
+    `services`: those that have a ServiceView, with or without keys.
+    """
+    names = {change.name for change in changes if isinstance(change, NodeDown)}
+    zones = {change.topology_zone for change in changes if isinstance(change, ZoneDown)}
+    for name in names - nodes.keys():
+        raise Refused(_unknown("Node", name, nodes))
+    known: set[str] = set()
+    left: dict[str, Node] = {}
+    for at, node in enumerate(nodes.values(), 1):
+        topology_zone = node.labels.get(ZONE_LABEL, "")
+        known.add(topology_zone)
+        if topology_zone not in zones and node.name not in names:
+            left[node.name] = node
+        if at % STEP == 0:
+            yield
+    for name in zones - known:
+        raise Refused(_unknown("zone", name, known - {""}))
+    for key in _services(changes).difference(services):
+        raise Refused(_unknown("headless Service", str(key), set(map(str, services))))
+    return Scenario(changes, nodes, zones, nodes.keys() - left.keys(), left)
 
 
 def scenario_steps(state: ClusterState, nodes: Mapping[str, Node], changes: Sequence[WhatIf]) -> Steps[Scenario]:
     """The scenario of these changes for the Services of a cluster and these Nodes, in steps. Raises Refused."""
-    named = {change.service for change in changes if isinstance(change, ScaledDown | Rekeyed)}
+    named = _services(changes)
     found = {key: service for key in named if (service := state.service(key)) is not None}
     for name, one in found.items():
         if not one.headless:
@@ -164,7 +197,7 @@ def scenario_steps(state: ClusterState, nodes: Mapping[str, Node], changes: Sequ
                 known.add(ObjectKey(*key))
             if at % STEP == 0:
                 yield
-    return Scenario(changes, nodes, known)
+    return (yield from scenario_of_steps(changes, nodes, known))
 
 
 def _node_down(text: str, name: str, value: str) -> WhatIf:
@@ -209,26 +242,39 @@ def _service(text: str, name: str) -> ObjectKey:
     return key
 
 
-def _only(service: ServiceView, stays: Callable[[Endpoint], bool]) -> ServiceView:
-    return replace(service, ipv4=tuple(filter(stays, service.ipv4)), ipv6=tuple(filter(stays, service.ipv6)))
+def _only_steps(service: ServiceView, stays: Callable[[Endpoint], bool]) -> Steps[ServiceView]:
+    left: dict[int, list[Endpoint]] = {family: [] for family in FAMILIES}
+    for family, endpoints in service.families:
+        for at in range(0, len(endpoints), ENDPOINTS):
+            left[family] += filter(stays, endpoints[at : at + ENDPOINTS])
+            yield
+    return replace(service, ipv4=tuple(left[4]), ipv6=tuple(left[6]))
 
 
-def _scaled_down(service: ServiceView, by: int) -> ServiceView:
+def _scaled_down_steps(service: ServiceView, by: int) -> Steps[ServiceView]:
     """The view without `by` Pods. The endpoints of a Pod, of both families, go together."""
-    pods = dict.fromkeys(pod_key(each) for _, some in service.families for each in some)
+    pods: set[PodKey] = set()
+    on_node: dict[str, list[PodKey]] = {}
+    for at, endpoint in enumerate(chain.from_iterable(some for _, some in service.families), 1):
+        pod = pod_key(endpoint)
+        if pod not in pods:
+            pods.add(pod)
+            on_node.setdefault(pod[0], []).append(pod)
+        if at % ENDPOINTS == 0:
+            yield
     if by > len(pods):
         raise Refused(f"{service.key} has {len(pods)} ready Pods, fewer than the {by} that scale takes away")
-    on_node: dict[str, list[PodKey]] = {}
-    for pod in pods:
-        on_node.setdefault(pod[0], []).append(pod)
     fullest = [(-len(some), name) for name, some in on_node.items()]
+    yield
     heapify(fullest)
     lost = set()
-    for _ in range(by):
+    for done in range(by):
         size, name = fullest[0]
         lost.add(on_node[name].pop())
         heapreplace(fullest, (size + 1, name))
-    return _only(service, lambda each: pod_key(each) not in lost)
+        if done % ENDPOINTS == 0:
+            yield
+    return (yield from _only_steps(service, lambda each: pod_key(each) not in lost))
 
 
 def _shown(text: str) -> str:

@@ -8,15 +8,20 @@ from topodns.cluster.model import Endpoint, KeySource, Node, ObjectKey, Policy
 from topodns.inspect.errors import Refused
 from topodns.inspect.model import ServiceView
 from topodns.inspect.what_if import (
+    ENDPOINTS,
     MAX_CHANGES,
+    STEP,
     NodeDown,
     Rekeyed,
     ScaledDown,
     WhatIf,
     ZoneDown,
     parse_change,
+    parse_change_steps,
     parse_changes,
+    scenario_of_steps,
 )
+from topodns.time_slices import do_at_once
 
 Z = "topology.kubernetes.io/zone"
 DB = ObjectKey("data", "db")
@@ -177,3 +182,20 @@ def test_other_services_stay_as_they_are() -> None:
         parse_changes(["keys=data/db:none", "scale=data/db:-1"]), [db(endpoint("10.0.0.1")), other], NODES
     )
     assert after == other
+
+
+def test_each_change_is_read_in_a_step_of_its_own() -> None:
+    texts = [f"keys=data/db:{Z}"] * MAX_CHANGES
+    assert len(list(parse_change_steps(texts))) == MAX_CHANGES
+    assert do_at_once(parse_change_steps(texts)) == parse_changes(texts)
+
+
+def test_no_step_looks_at_more_than_some_nodes_or_endpoints() -> None:
+    nodes = {f"n{at}": node(f"n{at}", {Z: "a"}) for at in range(3 * STEP)}
+    view = db(*(endpoint(f"10.0.{at // 200}.{at % 200}", f"n{at}") for at in range(4 * ENDPOINTS)))
+    changes = parse_changes(["node=n0:down", f"scale=data/db:-{2 * ENDPOINTS}"])
+    assert len(list(scenario_of_steps(changes, nodes, {DB}))) == 3
+    scenario = do_at_once(scenario_of_steps(changes, nodes, {DB}))
+    looked_at = [len(list(scenario.view_steps(view)))]
+    assert looked_at[0] >= 4 + 3 + 2 + 4  # those that are down, the Pods, the scaling, those that are left
+    assert len(do_at_once(scenario.view_steps(view)).ipv4) == 2 * ENDPOINTS - 1

@@ -20,6 +20,7 @@ from topodns.inspect.model import (
     ServiceView,
     Steps,
     ZoneCoverage,
+    free_steps,
     gather_steps,
     policy_text,
 )
@@ -173,13 +174,15 @@ def _cell(zone_coverage: ZoneCoverage) -> Cell:
 
 def _client_steps(found: Coverage) -> Steps[list[str]]:
     """The groups of clients as JSON."""
-    ordered = []
+    first: list[tuple[bool, str, int, int, ClientGroup]] = []
     for at, group in enumerate(found.clients, 1):
-        ordered.append((group.covered, group.topology_zone, -group.size, at, group))
-        if at % STEP == 0:
+        first.append((group.covered, group.topology_zone, -group.size, at, group))
+        if at % MAX_GROUPS == 0:
+            yield
+            first = sorted(first)[:MAX_GROUPS]
             yield
     clients = []
-    for at, (*_, group) in enumerate(nsmallest(MAX_GROUPS, ordered), 1):
+    for at, (*_, group) in enumerate(sorted(first)[:MAX_GROUPS], 1):
         clients.append(json.dumps(_group(group)))
         if at % STEP == 0:
             yield
@@ -284,6 +287,9 @@ def _flow_steps(found: Coverage, scope: RowScope, weight: Callable[[str], float]
         for here, size in clients_by_zone.items():
             for to, count in of_group.items():
                 flows[here].to[to] += size * count * share
+    parts: list[object] = list(askers.values())
+    askers.clear()
+    yield from free_steps(parts)
     return [flows[each].json(each) for each in sorted(flows, key=lambda name: (name is None, name))]
 
 

@@ -27,7 +27,7 @@ from topodns.inspect.page.service import (
     service_detail_steps,
     service_row_steps,
 )
-from topodns.inspect.what_if import parse_changes, scenario_steps
+from topodns.inspect.what_if import parse_change_steps, scenario_steps
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.query_sample import QuerySample
@@ -127,7 +127,7 @@ class SnapshotMaker:
 
         Raises Refused if no headless Service has this key, and for nonsense.
         """
-        changes = parse_changes(texts)
+        changes = yield from parse_change_steps(texts)
         state, scope = self.cluster.state, self.scope()
         yield
         view = service_view(state, key)
@@ -135,7 +135,7 @@ class SnapshotMaker:
             raise Refused(f"no headless Service {key.name!r} in namespace {key.namespace!r}", 404)
         if changes:
             scenario = yield from scenario_steps(state, scope.groups.nodes, changes)
-            view, scope = scenario.view(view), replace(scope, groups=NodeGroups(scenario.nodes))
+            view, scope = (yield from scenario.view_steps(view)), replace(scope, groups=NodeGroups(scenario.nodes))
             yield
         notices = yield from notice_steps(state)
         askers = yield from self._askers.steps()

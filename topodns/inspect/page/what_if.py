@@ -10,7 +10,7 @@ from topodns.inspect.findings import notice_steps
 from topodns.inspect.model import NodeGroups, Steps, ZoneCoverage, service_view
 from topodns.inspect.page.service import MAX_ROWS, ServiceRow, service_row_steps
 from topodns.inspect.page.snapshot import SnapshotMaker
-from topodns.inspect.what_if import parse_changes, scenario_steps
+from topodns.inspect.what_if import parse_change_steps, scenario_steps
 
 _NO_ZONE: Final = ZoneCoverage(0, 0, 0, 0)
 
@@ -25,7 +25,7 @@ def what_if_steps(maker: SnapshotMaker, texts: Sequence[str]) -> Steps[bytes]:
     that of the Nodes that are left, `endpoints` the ready ones of all Services of the page before and after. Raises
     Refused for nonsense.
     """
-    changes = parse_changes(texts)
+    changes = yield from parse_change_steps(texts)
     if not changes:
         raise Refused("found no change, expected change=node=NAME:down or another")
     state, scope = maker.cluster.state, maker.scope()
@@ -41,7 +41,7 @@ def what_if_steps(maker: SnapshotMaker, texts: Sequence[str]) -> Steps[bytes]:
         if view is None:
             continue
         problems = notices.get(key, ())
-        then = scenario.view(view)
+        then = yield from scenario.view_steps(view)
         yield
         before = maker.kept_row(key, view, problems, scope)
         if before is None or not before.zones:

@@ -7,10 +7,10 @@ import pytest
 from tests.support.model_builders import endpoint, endpoint_slice, service
 from tests.unit.cluster.findings.scene import SOURCES, findings, misannotated
 from topodns.cluster.annotations import SUPEREDGE, TOPOLOGY_KEYS, TTL, BadAnnotation
-from topodns.cluster.model import (
-    KeySource,
-    Service,
-)
+from topodns.cluster.findings.annotations import SERVICES, annotation_findings
+from topodns.cluster.model import ClusterObject, KeySource, Service, Upserted
+from topodns.cluster.state import ClusterState
+from topodns.topology.keys import key_reader
 
 MISPLACED = "Service default/web: topology keys have no effect here: the Service is not headless"
 
@@ -91,6 +91,19 @@ def test_annotations_of_pods_are_reported_once_for_each_headless_service_of_thei
     line = f"{effect}: put 'topodns.io/topology-keys' on the Service"
     assert findings(service("db"), web, *slices, *pods) == [("annotation", f"Service default/db: {line}")]
     assert findings(web, *slices, *pods) == [("annotation", f"Service default/web: {line}")]
+
+
+def test_a_pod_of_very_many_services_is_judged_in_steps() -> None:
+    some = [f"s{at:03}" for at in range(4 * SERVICES)]
+    slices = [endpoint_slice(name, endpoint("10.0.0.1", "n1")) for name in some]
+    state = ClusterState(frozenset(), key_reader(SOURCES))
+    objects: list[ClusterObject] = [*map(service, some), *slices, misannotated("db", "10.0.0.1")]
+    for each in objects:
+        state.apply(Upserted(each), 0)
+    steps = list(annotation_findings(state))
+    named = [found.service.name for found in steps if found is not None]
+    assert named == some
+    assert len(steps) - len(named) >= 4 + 4  # to look at the Services, and to write the findings
 
 
 def test_annotations_of_pods_without_a_service_are_reported_once_for_a_namespace() -> None:
