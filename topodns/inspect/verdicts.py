@@ -3,7 +3,7 @@
 For operators only: the selections of an answer are made again, and each endpoint is compared with them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from ipaddress import ip_address
 from itertools import islice
 from typing import Final, NamedTuple
@@ -25,6 +25,7 @@ from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.topology.select import Location, Reason, Selection, rank_all, ranked
 
 MAX_POOLS: Final = 32  # sets of endpoints with the same ports that are compared, of one family each
+STEP: Final = 1000  # endpoints of a selection identified in one step, about 0.3 ms
 
 
 def tried_keys(cluster: Cluster, location: Location, selection: Selection | None) -> tuple[TriedKeyObject, ...]:
@@ -59,7 +60,7 @@ def verdict_steps(
     policy = kubernetes.state.policies.get(key) if key is not None and kubernetes.topology is not None else None
     found: dict[Identity, EndpointObject] = {}
     for pool in pools:
-        choice = _choice(kubernetes, policy, pool, location, ranks)
+        choice = yield from _choice_steps(kubernetes, policy, pool, location, ranks)
         for endpoint in pool.everyone.endpoints:
             unknown = (yield from _unknown_steps(cluster.state, endpoint.node_name)) if choice.keys else ""
             verdict = choice.verdict(kubernetes, endpoint, unknown)
@@ -94,8 +95,8 @@ class _Choice(NamedTuple):
 
     keys: tuple[str, ...]  # whose values were compared, or would be for a client with a known Node; without `*`
     reason: Reason
-    chosen: frozenset[Identity]
-    by_key: Mapping[str, frozenset[Identity]]  # the endpoints that a key chose; with priorities, in their order
+    chosen: Set[Identity]
+    by_key: Mapping[str, Set[Identity]]  # the endpoints that a key chose; with priorities, in their order
 
     def verdict(self, kubernetes: KubernetesZone, endpoint: Endpoint, unknown: str) -> EndpointObject:
         """`unknown`: why the endpoint's Node is unknown; "" if it is known."""
@@ -130,22 +131,29 @@ class _Choice(NamedTuple):
             yield from (f"{name} = {value}{source}" for name, value in values.items())
 
 
-def _choice(
+def _choice_steps(
     kubernetes: KubernetesZone, policy: Policy | InvalidPolicy | None, pool: Pool, location: Location, ranks: bool
-) -> _Choice:
+) -> Steps[_Choice]:
     selection = selection_of(kubernetes, policy, pool, location)
-    chosen = _identities(selection.group)
+    chosen = yield from _identity_steps(selection.group)
     by_key = {selection.key: chosen} if selection.key else {}
     if ranks and isinstance(policy, Policy):
         selection = rank_all(selection, pool, policy, location)
-        by_key = {key: _identities(ranked(pool, policy, location, at)) for at, key in enumerate(policy.keys)}
-        chosen = _identities(selection.group)
+        by_key = {}
+        for at, key in enumerate(policy.keys):
+            by_key[key] = yield from _identity_steps(ranked(pool, policy, location, at))
+        chosen = yield from _identity_steps(selection.group)
     tried = [key for key, _ in selection.tried] or (policy.keys if isinstance(policy, Policy) else ())
     return _Choice(tuple(key for key in tried if key != ANY_KEY), selection.reason, chosen, by_key)
 
 
-def _identities(group: Group) -> frozenset[Identity]:
-    return frozenset(map(identity_of, group.endpoints))
+def _identity_steps(group: Group) -> Steps[Set[Identity]]:
+    found: set[Identity] = set()
+    for at in range(0, len(group.endpoints), STEP):
+        if at:
+            yield
+        found.update(map(identity_of, group.endpoints[at : at + STEP]))
+    return found
 
 
 def _hints(endpoint: Endpoint) -> str:

@@ -239,3 +239,12 @@ NODES = [(1, "one"), (2, "two"), (3, "far"), (4, "none")]
 def of(cluster: Cluster, service: str, node: str) -> Explanation:
     question = parse_question({"name": f"{service}.shop.svc.cluster.local", "node": node})
     return do_at_once(explanation_steps([cluster], question))
+
+
+def test_a_selection_is_identified_in_steps(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(directory, "*", *(f"{{addresses: [10.2.0.{at}], nodeName: one}}" for at in range(1, 6)))
+    (cluster,) = manifest_clusters(with_topology(directory))
+    question = parse_question({"name": "mixed.shop.svc.cluster.local", "node": "one"})
+    whole = len(list(explanation_steps([cluster], question)))
+    monkeypatch.setattr(verdicts, "STEP", 2)
+    assert len(list(explanation_steps([cluster], question))) == whole + 2  # two, two and one
