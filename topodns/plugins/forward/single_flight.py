@@ -260,7 +260,7 @@ class SingleFlight:
 
 
 class SharedFlight(Flight):
-    """A flight with the queries that wait for its answer; `table` has it until it ends."""
+    """A flight with the queries that wait for its answer. It is in `table.flights` from its beginning to its end."""
 
     __slots__ = ("_table", "waiters")
 
