@@ -5,7 +5,7 @@ The kinds of the API have no other field so near to one that is read.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from typing import Any, Final, get_args
 
@@ -21,38 +21,50 @@ _API_VERSIONS: Final = frozenset(version for rule in RULES.values() for version 
 _WITHOUT_SEPARATORS: Final = str.maketrans("", "", SEPARATORS)
 
 
-def misspellings(kind: str, document: Mapping[str, Any]) -> Iterator[str]:
+def misspellings(kind: str, document: Mapping[str, Any]) -> list[str]:
     """A clause for each misspelt word of a parsed document of this kind, with the word that may be meant."""
     rule, version = RULES.get(kind), document.get("apiVersion") or ""
+    found: list[str] = []
     if rule is None:
         meant = nearest(kind, _KINDS)
         if meant and (not version or version in RULES[meant].api_versions):
-            yield f"kind {kind!r} is unknown and the object ignored, did you mean {meant!r}?"
+            found.append(f"kind {kind!r} is unknown and the object ignored, did you mean {meant!r}?")
     elif not version or version in rule.api_versions:
-        yield from _fields(document, rule.reader.struct, "")
+        _search(document, rule.reader.struct, (), found)
     elif isinstance(version, str) and (version in _API_VERSIONS or nearest(version, sorted(rule.api_versions))):
         expected = " or ".join(sorted(rule.api_versions))
-        yield f"the object is ignored: {kind} has apiVersion {version!r}, expected {expected}"
+        found.append(f"the object is ignored: {kind} has apiVersion {version!r}, expected {expected}")
+    return found
 
 
-def _fields(value: Mapping[str, Any], struct: type[ApiStruct], place: str) -> Iterator[str]:
+def _search(value: Mapping[str, Any], struct: type[ApiStruct], place: tuple[str, ...], found: list[str]) -> None:
+    """Add the misspelt fields of an object, of which there may be thousands in one document, at this place in it."""
     known = _known(struct)
-    for name, inner in value.items():
-        if name not in known:
-            meant = nearest(name, known) or ("" if place else _of_metadata(name))
-            if meant:
-                yield f"unknown field {place}{name}, did you mean {place}{meant}?"
-        elif (within := known[name]) is not None:
-            several = isinstance(inner, list)
-            for at, one in enumerate(inner if isinstance(inner, list) else [inner]):
+    if not value.keys() <= known.keys():
+        for name in value:
+            if name not in known and (meant := _meant(name, struct, not place)):
+                path = "".join(place)
+                found.append(f"unknown field {path}{name}, did you mean {path}{meant}?")
+    for name, within in known.items():
+        inner = value.get(name) if within is not None else None
+        if within is None or inner is None:
+            continue
+        if isinstance(inner, dict):
+            _search(inner, within, (*place, name, "."), found)
+        elif isinstance(inner, list):
+            for at, one in enumerate(inner):
                 if isinstance(one, dict):
-                    yield from _fields(one, within, f"{place}{name}[{at}]." if several else f"{place}{name}.")
+                    _search(one, within, (*place, name, f"[{at}]."), found)
 
 
-def _of_metadata(name: str) -> str:
-    """The field of `metadata` that was meant by one beside it; "" for none."""
-    meant = nearest(name, _known(ApiMetadata))
-    return meant and f"metadata.{meant}"
+@lru_cache(1000)
+def _meant(name: str, struct: type[ApiStruct], outermost: bool) -> str:
+    """The field that is meant by one that is unknown; "" for none. One beside `metadata` may be meant to be in it."""
+    meant = nearest(name, _known(struct))
+    if outermost and not meant:
+        meant = nearest(name, _known(ApiMetadata))
+        return meant and f"metadata.{meant}"
+    return meant
 
 
 @cache

@@ -167,13 +167,13 @@ def _decoded(document: Document, selector: Selector | None) -> tuple[str, Decode
 def _misspelt(document: Document) -> str:
     """A remark about the misspelt words of a document; "" for none."""
     kind = document.object.get("kind")
-    first, *others = [*misspellings(kind, document.object), ""] if isinstance(kind, str) else [""]
-    if not first:
+    words = misspellings(kind, document.object) if isinstance(kind, str) else []
+    if not words:
         return ""
     metadata = document.object.get("metadata")
     name = metadata.get("name") if isinstance(metadata, dict) else ""
-    more = f"; and {len(others) - 1} more" if len(others) > 1 else ""
-    return f"{kind} {name if isinstance(name, str) else ''}: {first}{more}"
+    more = f"; and {len(words) - 1} more" if len(words) > 1 else ""
+    return f"{kind} {name if isinstance(name, str) else '(unnamed)'}: {words[0]}{more}"
 
 
 def _of_one_family(decoded: Decoded[ClusterObject]) -> Decoded[ClusterObject]:
