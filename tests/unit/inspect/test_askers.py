@@ -61,24 +61,24 @@ def test_an_ipv4_address_mapped_into_ipv6_is_that_address(asked: Asked) -> None:
     assert asked.askers() == Askers(1, 1, Counter({"node-a1": 1}))
 
 
-@pytest.mark.parametrize(
-    "message",
-    [
-        query("www.example.org A"),
-        query("cluster.local NS"),
-        query("shop.svc.cluster.local A"),
-        query("cache-0.cache.shop.svc.cluster.local A"),
-        query("1.0.10.127.in-addr.arpa PTR"),
-        query("cache.shop.svc.cluster.local A", flags=0x8000),
-        query("cache.shop.svc.cluster.local A", flags=0x2000),
-        query("cache.shop.svc.cluster.local A")[:-1],
-        query("cache.shop.svc.cluster.local A", Opt(options=[(NODE_IDENTITY, b"\xff")]))[:-2],
-        b"",
-        b"idfl",
-    ],
-)
-def test_a_message_that_asks_for_no_service_counts_for_none(asked: Asked, message: bytes) -> None:
-    asked.receive(message)
+OTHER_MESSAGES: Final = {
+    "another zone": query("www.example.org A"),
+    "the apex": query("cluster.local NS"),
+    "a namespace": query("shop.svc.cluster.local A"),
+    "an endpoint": query("cache-0.cache.shop.svc.cluster.local A"),
+    "an address": query("1.0.10.127.in-addr.arpa PTR"),
+    "a response": query("cache.shop.svc.cluster.local A", flags=0x8000),
+    "a notification": query("cache.shop.svc.cluster.local A", flags=0x2000),
+    "a question cut off": query("cache.shop.svc.cluster.local A")[:-1],
+    "an option cut off": query("cache.shop.svc.cluster.local A", Opt(options=[(NODE_IDENTITY, b"\xff")]))[:-2],
+    "nothing": b"",
+    "a piece of a header": b"idfl",
+}
+
+
+@pytest.mark.parametrize("name", OTHER_MESSAGES)
+def test_a_message_that_asks_for_no_service_counts_for_none(asked: Asked, name: str) -> None:
+    asked.receive(OTHER_MESSAGES[name])
     assert do_at_once(asked.recent.steps()) == {}
 
 

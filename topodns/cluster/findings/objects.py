@@ -38,7 +38,7 @@ def object_findings(state: ClusterState) -> Findings:
 def _missing_findings(state: ClusterState, key: ObjectKey) -> Iterator[Finding]:
     known = state.known
     if "Namespace" in known and ("", key.namespace) not in state.namespaces:
-        yield Finding(key, "no_namespace", f"{no_namespace(key.namespace)}: its names are NXDOMAIN", Severity.ERROR)
+        yield Finding(key, "no_namespace", f"{no_namespace(key.namespace)}: its names are NXDOMAIN")
     if "EndpointSlice" in known and not state.slice_table.owned.counted(SliceOwner(key)):
         yield Finding(key, "no_slice", f"it has {no_slice(key.name)}")
 
