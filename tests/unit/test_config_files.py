@@ -8,7 +8,7 @@ from tests.support import distribution_corefiles
 from tests.support.generation_builder import assembly, read_whole
 from topodns.app.load import load_settings, settings_from_text
 from topodns.cluster.findings.finding import Severity
-from topodns.cluster.findings.of_cluster import policy_findings
+from topodns.cluster.findings.objects import policy_findings
 from topodns.cluster.model import Change, Replaced
 from topodns.kube.client.contract import ApiSettings
 from topodns.kube.manifests.source import SUFFIXES, ManifestSource

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from topodns.cluster.findings.finding import Finding
-from topodns.cluster.findings.of_cluster import service_findings
+from topodns.cluster.findings.objects import service_findings
 from topodns.cluster.model import ObjectKey
 from topodns.cluster.state import ClusterState
 from topodns.dns.addresses import packed_address

@@ -9,11 +9,9 @@ from ipaddress import ip_address
 from itertools import chain
 from typing import Final
 
-from topodns.cluster.findings.annotations import annotation_findings
 from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Severity
-from topodns.cluster.findings.key_labels import absent_keys, shadowed_keys
-from topodns.cluster.findings.key_lists import key_findings, partial_findings
-from topodns.cluster.findings.objects import left_out_findings, object_findings
+from topodns.cluster.findings.key_lists import absent_keys, key_findings, partial_findings, shadowed_keys
+from topodns.cluster.findings.objects import annotation_findings, left_out_findings, object_findings
 from topodns.cluster.model import ANY_KEY, Kind, ObjectKey, Pod, Policy
 from topodns.cluster.state import ClusterState
 from topodns.inspect.model import (

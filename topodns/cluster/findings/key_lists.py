@@ -1,17 +1,21 @@
-"""Findings about the key list of a Service: invalid, ineffective, harmful, or partly without effect."""
+"""Findings about the key list of a Service: invalid, without effect, or harmful; with the label that may be meant."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from topodns.cluster.findings.finding import MAX_NAMED, Finding, Severity, first_names
-from topodns.cluster.findings.key_labels import (
-    absent_keys,
-    nearest_label,
-    nodes_without,
-    partial_keys,
-    shadowed_keys,
+from topodns.cluster.model import (
+    ANY_KEY,
+    HOSTNAME_LABEL,
+    OTHER,
+    ZONE_LABEL,
+    InvalidPolicy,
+    Node,
+    ObjectKey,
+    Policy,
+    label_name,
 )
-from topodns.cluster.model import ANY_KEY, InvalidPolicy, Node, ObjectKey, Policy
 from topodns.cluster.node_labels import NodeLabels
 
 _GOVERNING: Final = (
@@ -46,9 +50,10 @@ def key_findings(
 
 def _label_findings(key: ObjectKey, policy: Policy, labels: NodeLabels) -> Iterator[Finding]:
     for each in absent_keys(policy.keys, labels):
-        nearest = nearest_label(each, labels.names)
+        label = label_name(each)
+        nearest = nearest_label(label, labels.names)
         meant = f"; did you mean {nearest}?" if nearest else ""
-        text = f"no Node has the label {each}, which therefore never matches{meant}"
+        text = f"no Node has the label {label}, which therefore never matches{meant}"
         yield Finding(key, "ineffective", text, keys=(each,))
     for each, before in shadowed_keys(policy.keys, labels):
         text = f"the key {each} never decides, since {before} before it always matches; put {each} first"
@@ -70,3 +75,90 @@ def lacking(label: str, without: Sequence[str], labels: NodeLabels) -> str:
     """The sentence about the Nodes `without` this label."""
     names = first_names(without)
     return f"{len(without)} of {labels.nodes} Nodes lack the label {label}, so it matches nothing there: {names}"
+
+
+_RANKS: Final[Mapping[str, int]] = {
+    "topology.kubernetes.io/region": 1,
+    "failure-domain.beta.kubernetes.io/region": 1,
+    ZONE_LABEL: 2,
+    "failure-domain.beta.kubernetes.io/zone": 2,
+    HOSTNAME_LABEL: 3,
+}
+"""Labels whose domains lie within each other: of each value of a later rank all Nodes have one value of an earlier."""
+
+MAX_NEAREST: Final = 256  # wrong keys whose nearest label is looked for while the labels of Nodes stay
+_LIKE: Final = 0.75  # difflib's ratio of two names from which on one may be meant by the other
+_COMPARED: Final = 100  # characters of a label: difflib is quadratic
+
+
+def absent_keys(keys: Sequence[str], labels: NodeLabels) -> tuple[str, ...]:
+    """The keys whose label no Node has."""
+    return tuple(key for key in keys if key != ANY_KEY and not labels.with_label(label_name(key)))
+
+
+def partial_keys(policy: Policy, labels: NodeLabels) -> tuple[str, ...]:
+    """The labels of keys that some Nodes have, and others do not; none where the policy has other keys for those."""
+    if policy.keys_if_unlabelled is not None:
+        return ()
+    return tuple(label for label in policy.labels if 0 < labels.with_label(label) < labels.nodes)
+
+
+def nodes_without(label: str, nodes: Iterable[Node]) -> list[str]:
+    """The names of the ready Nodes without this label, in order: a new Node gets its zone a moment after its object."""
+    return sorted(node.name for node in nodes if node.ready and label not in node.labels)
+
+
+def shadowed_keys(keys: Sequence[str], labels: NodeLabels) -> Iterator[tuple[str, str]]:
+    """(key, an earlier key) where the key never decides: whatever it matches, the earlier one matches too.
+
+    That is so where the domains of the later key lie within those of the earlier one, which all Nodes have.
+    """
+    for at, key in enumerate(keys):
+        earlier = (each for each in keys[:at] if _contains(each, key) and _on_all(each, labels))
+        if (before := next(earlier, None)) is not None:
+            yield key, before
+
+
+def _on_all(key: str, labels: NodeLabels) -> bool:
+    return labels.with_label(label_name(key)) == labels.nodes
+
+
+def _contains(wider: str, key: str) -> bool:
+    """Whether the matches of a key are among those of another one, for a client whose Node has both labels."""
+    if key.startswith(OTHER) or wider.startswith(OTHER):  # what is in another zone is on another Node, too
+        return key.startswith(OTHER) and wider.startswith(OTHER) and _contains(label_name(key), label_name(wider))
+    if key == HOSTNAME_LABEL:  # a Node alone has one value of any label
+        return wider not in (ANY_KEY, HOSTNAME_LABEL)
+    return 0 < _RANKS.get(wider, 0) < _RANKS.get(key, 0)
+
+
+def nearest_label(key: str, names: Sequence[str]) -> str:
+    """The label most like this key among `names`, a tuple; "" for none, or after MAX_NEAREST other keys.
+
+    The part behind the domain counts first: by `zone` and `failure-domain.beta.kubernetes.io/zone` the same is meant.
+    """
+    found = _found(names)
+    if key not in found and len(found) < MAX_NEAREST:
+        found[key] = _nearest(key, names)
+    return found.get(key, "")
+
+
+@lru_cache(4)
+def _found(names: Sequence[str]) -> dict[str, str]:
+    """The nearest labels found so far, by key: tenants may have 100,000 wrong keys."""
+    return {}
+
+
+def _nearest(key: str, names: Sequence[str]) -> str:
+    from difflib import SequenceMatcher, get_close_matches  # here: only mistakes need it
+
+    by_word: dict[str, list[str]] = {}
+    for name in names:
+        by_word.setdefault(_word(name), []).append(name)
+    words = get_close_matches(_word(key), by_word, n=1, cutoff=_LIKE)
+    like = by_word[words[0]] if words else []
+    return max(like, key=lambda name: SequenceMatcher(None, key[:_COMPARED], name[:_COMPARED]).ratio(), default="")
+
+
+def _word(label: str) -> str:
+    return label.rpartition("/")[2].lower()

@@ -1,17 +1,119 @@
-"""Findings about objects that do not fit together: Services without a namespace or EndpointSlices, endpoints on Nodes
-that do not exist, addresses that several Nodes have; and about objects that are left out.
+"""Findings about the objects of a cluster, all or those about one Service: key lists, annotations, objects that do not
+fit together (Services without a namespace or EndpointSlices, endpoints on Nodes that do not exist, addresses that
+several Nodes have), and objects that are left out.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from itertools import islice
 from typing import Final
 
 from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Severity, first_names
-from topodns.cluster.model import EndpointSlice, ObjectKey, Policy
+from topodns.cluster.findings.key_lists import key_findings, lacking, nodes_without, partial_keys
+from topodns.cluster.model import EndpointSlice, MisannotatedPod, Notice, ObjectKey, Policy
 from topodns.cluster.namespace_budget import FURTHER
+from topodns.cluster.node_labels import NodeLabels
 from topodns.cluster.slices import SliceOwner
 from topodns.cluster.state import ClusterState
+
+
+def policy_findings(state: ClusterState, ignored: bool) -> Findings:
+    """The findings about key lists, annotations and objects, in no particular order; None after each Service with a
+    list. A Service is taken as it was at the first step.
+
+    `ignored` as of `key_findings`. Of labels that only some Nodes have there is a finding for each label, not for each
+    Service.
+    """
+    partial: dict[str, list[ObjectKey]] = {}
+    for key, policy in tuple(state.policies.items()):
+        yield from key_findings(key, policy, state.governs(key), ignored, _labels_of(state))
+        for label in partial_keys(policy, _labels_of(state)) if isinstance(policy, Policy) else ():
+            partial.setdefault(label, []).append(key)
+        yield None
+    for label, services in partial.items():
+        if without := nodes_without(label, state.all_nodes().values()):
+            first, more = services[0], f" and {len(services) - 1} more" if len(services) > 1 else ""
+            text = f"{lacking(label, without, state.node_labels)}; it is a topology key of {first}{more}"
+            yield Finding(CLUSTER, "partial", text, Severity.INFO, len(without), tuple(without[:MAX_NAMED]))
+        yield None
+    yield from annotation_findings(state)
+    yield from object_findings(state)
+
+
+def service_findings(state: ClusterState, key: ObjectKey, ignored: bool) -> Findings:
+    """The findings about the keys and annotations of one Service, in steps; `ignored` as of `key_findings`.
+
+    Without labels that only some Nodes have, and without missing objects: an explanation names those of the client,
+    of each endpoint and of the name.
+    """
+    yield from key_findings(key, state.policies.get(key), state.governs(key), ignored, _labels_of(state))
+    yield from noted(key, state.notices.get(key, ()))
+    for found in pod_findings(state):
+        yield found if found is not None and found.service == key else None
+
+
+def _labels_of(state: ClusterState) -> NodeLabels:
+    """The labels of the Nodes once these are listed; before, of none."""
+    return state.node_labels if state.synced else NodeLabels()
+
+
+SERVICES: Final = 25  # with an annotated Pod as endpoint, looked at in one step
+
+
+def annotation_findings(state: ClusterState) -> Findings:
+    """The findings about annotations: of unknown names, without effect, or where another annotation wins."""
+    for key, notices in tuple(state.notices.items()):
+        yield from noted(key, notices)
+    yield from pod_findings(state)
+
+
+def noted(key: ObjectKey, notices: Iterable[Notice]) -> Iterator[Finding]:
+    """The findings of the notices about a Service's annotations."""
+    return (Finding(key, notice.kind, notice.text, Severity(notice.severity)) for notice in notices)
+
+
+def pod_findings(state: ClusterState) -> Findings:
+    """The findings about annotations of Pods that only a Service can have: one for each Service, not for each Pod.
+
+    The text of a finding does not change while Pods come and go.
+    """
+    found: dict[Finding, None] = {}
+    for pod in tuple(state.misannotated_pods.values()):
+        services = yield from _own_services(state, pod)
+        headless = [key for key, is_headless in services.items() if is_headless]
+        for bad in pod.bad:
+            yield None
+            text = (
+                f"its Pods have the annotation {bad.name!r}, which has no effect on a Pod: "
+                f"put {bad.meant!r} on the Service"
+            )
+            for at, key in enumerate(headless or services, 1):
+                found[Finding(key, "annotation", text)] = None
+                if at % SERVICES == 0:
+                    yield None
+            if not services:
+                text = (
+                    f"Pods of namespace {pod.namespace!r} that no Service has as endpoints have the annotation "
+                    f"{bad.name!r}, which has no effect on a Pod: put {bad.meant!r} on a headless Service"
+                )
+                found[Finding(CLUSTER, "annotation_of_pods", text)] = None
+    yield from found
+
+
+def _own_services(state: ClusterState, pod: MisannotatedPod) -> Generator[None, None, Mapping[ObjectKey, bool]]:
+    """The Services with this Pod as an endpoint, in order, and whether they are headless; in steps."""
+    found: dict[ObjectKey, bool] = {}
+    for address in pod.ips:
+        for at, (key, _) in enumerate(tuple(state.endpoints_with_address(address))):
+            if at % SERVICES == 0:
+                yield
+            if key.namespace != pod.namespace or key in found:  # a slice may list any address
+                continue
+            service = state.service(key)
+            if service is not None:
+                found[key] = service.headless
+    return dict(sorted(found.items()))
+
 
 MAX_LEFT_OUT: Final = 100  # Services of which objects are left out; there is a finding for each namespace, too
 MAX_SHARED: Final = 100  # addresses, and pod CIDRs, that several Nodes have

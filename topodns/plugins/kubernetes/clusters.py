@@ -15,8 +15,7 @@ from random import Random
 from typing import Final
 
 from topodns.cluster.findings.finding import Finding
-from topodns.cluster.findings.objects import left_out_findings
-from topodns.cluster.findings.of_cluster import policy_findings
+from topodns.cluster.findings.objects import left_out_findings, policy_findings
 from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION, KeySource, Kind
 from topodns.cluster.namespace_budget import UNLIMITED, NamespaceBudget

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tests.support.model_builders import node, packed
 from topodns.cluster.annotations import TOPOLOGY_KEYS, BadAnnotation
-from topodns.cluster.findings.of_cluster import policy_findings
+from topodns.cluster.findings.objects import policy_findings
 from topodns.cluster.model import (
     HOSTNAME_LABEL,
     ZONE_LABEL,

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.model_builders import endpoint, endpoint_slice, node, service, stateful_set
 from tests.unit.cluster.findings.scene import NODES, SOURCES, findings
-from topodns.cluster.findings.of_cluster import policy_findings
+from topodns.cluster.findings.objects import policy_findings
 from topodns.cluster.model import (
     HOSTNAME_LABEL,
     ZONE_LABEL,

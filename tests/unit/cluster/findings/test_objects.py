@@ -54,9 +54,9 @@ def test_a_service_without_any_slice_is_named_with_the_label_that_one_would_have
     assert lines(HERE, *NODES, DB, endpoint_slice("db")) == [], "one without endpoints is there"
 
 
-def test_a_service_in_a_namespace_that_does_not_exist_is_an_error() -> None:
+def test_a_service_in_a_namespace_that_does_not_exist_is_named() -> None:
     (one,) = found(state_of(*NODES, DB, SLICE))
-    assert one.severity is Severity.ERROR
+    assert one.severity is Severity.WARNING
     assert str(one) == "Service default/db: no namespace 'default': its names are NXDOMAIN"
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests.support.model_builders import endpoint, endpoint_slice, service, stateful_set
 from tests.unit.cluster.findings.scene import NODES, SOURCES, findings, misannotated
 from topodns.cluster.annotations import TOPOLOGY_KEYS, BadAnnotation
-from topodns.cluster.findings.of_cluster import policy_findings, service_findings
+from topodns.cluster.findings.objects import policy_findings, service_findings
 from topodns.cluster.model import (
     ZONE_LABEL,
     ClusterObject,

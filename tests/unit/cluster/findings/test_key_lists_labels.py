@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from tests.support.model_builders import node
-from topodns.cluster.findings import key_labels
-from topodns.cluster.findings.key_labels import (
+from topodns.cluster.findings import key_lists
+from topodns.cluster.findings.key_lists import (
     MAX_NEAREST,
     absent_keys,
     nearest_label,
@@ -103,13 +103,13 @@ def test_the_nearest_label_is_that_of_a_like_name_in_any_domain(key: str, neares
 def test_a_flood_of_wrong_keys_takes_no_comparison_each(monkeypatch: pytest.MonkeyPatch) -> None:
     """10,000 Services with 16 keys each would keep the loop at work for minutes, and again after each change."""
     compared: list[str] = []
-    nearest = key_labels._nearest
+    nearest = key_lists._nearest
 
     def counted(key: str, names: Sequence[str]) -> str:
         compared.append(key)
         return nearest(key, names)
 
-    monkeypatch.setattr(key_labels, "_nearest", counted)
+    monkeypatch.setattr(key_lists, "_nearest", counted)
     names = labels_of({RACK: "1"}, EVERYWHERE).names
     for _ in range(2):
         found = {nearest_label(f"example.com/rac{at}", names) for at in range(MAX_NEAREST + 10)}

@@ -7,7 +7,7 @@ import pytest
 from tests.support.model_builders import endpoint, endpoint_slice, service
 from tests.unit.cluster.findings.scene import SOURCES, findings, misannotated
 from topodns.cluster.annotations import SUPEREDGE, TOPOLOGY_KEYS, TTL, BadAnnotation
-from topodns.cluster.findings.annotations import SERVICES, annotation_findings
+from topodns.cluster.findings.objects import SERVICES, annotation_findings
 from topodns.cluster.model import ClusterObject, KeySource, Service, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.topology.keys import key_reader
