@@ -267,6 +267,11 @@ def test_many_queries_are_told_in_three_digits(browser: int, server: Server) -> 
             "11,000 nowhere",
             "1,350 to the own node",
         ]
+        await tab.js(
+            "Object.assign(page.detail.queries.flows[0], {all: 0, nowhere: 0, own_node: 0, to: []});"
+            "page.detail.queries.unlocated = 0; drawPicture();"
+        )
+        assert await tab.text("#picture-shares") == "No query came from the nodes that are left."
 
     use(browser, server, user, "#service=shop%2Fcache")
 

@@ -115,6 +115,7 @@ const queryCount = (number) => `about ${rounded(number)} ${Math.round(number) ==
 // A sentence, which is the legend too: each share has its colour.
 function sharesText(detail, {byQueries, flows, sums, all, least}) {
   if (!flows.length) return ["No node is left."];
+  if (!all) return ["No query came from the nodes that are left."];
   const of = byQueries ? `Of ${queryCount(all)} in the last ${detail.queries.minutes} minutes` :
     detail.queries ? "By nodes" : "By nodes, since few queries were seen";
   const shares = Object.entries(WORDS).filter(([kind]) => sums[kind] >= least).map(([kind, words]) =>
