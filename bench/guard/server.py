@@ -16,7 +16,7 @@ from topodns.dnsserver.packet_cache.lookup import answer_batch
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.net.tcp import TcpListener
 from topodns.net.tcp_connection import TcpConnection
-from topodns.net.tcp_scheduler import TcpSchedule
+from topodns.net.tcp_limits import TcpSchedule
 from topodns.net.udp import UdpListener
 from topodns.plugins.block import Settings
 from topodns.plugins.kubernetes.clusters import load_manifests

@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, Protocol, Setup
 from tests.support.reconciler_on_node import ADDRESSES, asked, becomes, kept, network, on_node, renewed
-from topodns.hostnet.firewall import Firewall
+from topodns.hostnet.rules import Firewall
 
 FIREWALLS = pytest.mark.parametrize("firewall", [Firewall.NFTABLES, Firewall.IPTABLES])
 PROTOCOLS: tuple[Protocol, ...] = ("udp", "tcp")

@@ -14,11 +14,10 @@ from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, Setup
 from tests.support.reconciler_on_node import ADDRESSES, asked, becomes, kept, network, on_node, renewed
 from topodns.hostnet import reconciler as reconciler_module
 from topodns.hostnet.commands import ErrorKind, HostNetworkError
-from topodns.hostnet.firewall import Firewall
 from topodns.hostnet.iptables_ruleset import parse_save
 from topodns.hostnet.nftables import read_table
 from topodns.hostnet.reconciler import HostNetworkReconciler
-from topodns.hostnet.rules import SKIP_CONNTRACK
+from topodns.hostnet.rules import SKIP_CONNTRACK, Firewall
 
 XTABLES_LOCK = "/run/xtables.lock"
 

@@ -13,9 +13,8 @@ from tests.support.reconciler_on_node import ADDRESSES, asked, becomes, kept, ne
 from tests.support.reconciler_process import SILENT, keeping
 from tests.support.server_process import ROOT, until
 from topodns.hostnet.commands import ErrorKind, HostNetworkError
-from topodns.hostnet.firewall import Firewall
 from topodns.hostnet.reconciler import HostNetworkReconciler
-from topodns.hostnet.rules import REDIRECT_SECONDS
+from topodns.hostnet.rules import REDIRECT_SECONDS, Firewall
 
 FIREWALLS = pytest.mark.parametrize("firewall", [Firewall.NFTABLES, Firewall.IPTABLES])
 MOST = REDIRECT_SECONDS + 0.5  # seconds: what is promised, and the time of the question that finds it out
@@ -159,7 +158,7 @@ def test_n10_the_old_instance_leaves_everything_to_the_new_one(scene: Setup, fir
 ATTEMPT = """
 import asyncio
 from topodns.hostnet.commands import HostNetworkError
-from topodns.hostnet.firewall import Firewall
+from topodns.hostnet.rules import Firewall
 from topodns.hostnet.reconciler import HostNetworkReconciler
 from tests.support.host_network_builder import host_network
 

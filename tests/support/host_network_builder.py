@@ -2,8 +2,7 @@
 
 from ipaddress import ip_address
 
-from topodns.hostnet.firewall import Firewall
-from topodns.hostnet.rules import HostNetwork
+from topodns.hostnet.rules import Firewall, HostNetwork
 
 
 def host_network(addresses: str, firewall: Firewall = Firewall.AUTO) -> HostNetwork:

@@ -10,9 +10,8 @@ import uvloop
 from tests.support.event_loops import PATIENCE
 from tests.support.host_network_builder import host_network
 from tests.support.namespaced_node import CLUSTER_DNS, LINK_LOCAL, Setup, ask
-from topodns.hostnet.firewall import Firewall
 from topodns.hostnet.reconciler import HostNetworkReconciler
-from topodns.hostnet.rules import RENEWAL_INTERVAL, HostNetwork
+from topodns.hostnet.rules import RENEWAL_INTERVAL, Firewall, HostNetwork
 
 ADDRESSES = (*LINK_LOCAL.values(), *CLUSTER_DNS.values())
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from tests.support.namespaced_node import Setup
 from tests.support.reconciler_on_node import kept, network, renewed
 from tests.support.server_process import ROOT
-from topodns.hostnet.firewall import Firewall
+from topodns.hostnet.rules import Firewall
 from topodns.hostnet.watchdog_launch import heartbeat_fd, run_under_watchdog
 
 MODULE = "tests.support.reconciler_process"

@@ -31,7 +31,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "hostnet.commands": "runs programs of the host: tests/node/test_repair.py, tests/node/test_switch.py",
     "hostnet.iptables": "changes a host's rules: tests/node/test_repair.py",
     "hostnet.link": "changes a host's links: tests/node/test_repair.py",
-    "hostnet.monitor": "receives events from the kernel: tests/node/test_repair.py",
     "hostnet.nftables": "changes a host's rules: tests/node/test_repair.py",
     "hostnet.reconciler": "changes a host's network: tests/node/test_repair.py, tests/node/test_removal.py",
     "hostnet.watchdog_launch": "starts a process: tests/node/test_switch.py",
@@ -44,7 +43,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "locator.refusals": "asks the API server: tests/stories/test_locator_faults.py",
     "net.http_server.connection": "reads and writes sockets: tests/stories/test_admin_http.py",
     "net.http_server.messages": "values without code",
-    "net.http_server.scheduler": "shares the event loop among connections: tests/stories/test_admin_http.py",
     "net.http_server.server": "listens: tests/stories/test_admin_http.py",
     "net.socket_memory": "asks the kernel: tests/stories/test_tcp.py",
     "net.tcp_connection": "reads and writes sockets: tests/stories/test_tcp.py",
@@ -60,7 +58,6 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
 """Modules without tests of their name, and where they are tested or why there is nothing to test."""
 
 SHORT_WITH_ONE_IMPORTER: Mapping[str, str] = {
-    "memory.cgroup": "reads files: the I/O of a limit is apart from what is done with it, in `memory.budget`",
     "plugins.loadbalance.source": "reads a file: the I/O of a plugin is a module of its own, as in `file` and `hosts`",
 }
 """Modules of fewer than SHORT_MODULE lines with one importer, and why each is a module."""

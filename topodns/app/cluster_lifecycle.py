@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from topodns.app.generation import Generation
 from topodns.dependency import EVERYTHING, Fact
-from topodns.memory.budget import cluster_octets
-from topodns.memory.cgroup import memory_limit
+from topodns.memory.budget import cluster_octets, memory_limit
 from topodns.plugins.multisocket import process_count
 from topodns.time_slices import in_slices
 

@@ -25,8 +25,7 @@ from topodns.net.mmsg import DatagramCounts, open_batch
 from topodns.net.reuseport import SETTLE, Binding, Instance, Sharing, leave_group, share
 from topodns.net.sockets import ListenError, open_tcp, open_udp
 from topodns.net.tcp import TcpListener
-from topodns.net.tcp_limits import TcpCounts, TcpLimits
-from topodns.net.tcp_scheduler import TcpSchedule
+from topodns.net.tcp_limits import TcpCounts, TcpLimits, TcpSchedule
 from topodns.net.udp import UdpListener
 from topodns.plugins.block import Settings
 from topodns.plugins.setup import Shared

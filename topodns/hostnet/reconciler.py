@@ -19,14 +19,13 @@ from dataclasses import dataclass, field
 from typing import Final, Never, TypeVar
 
 from topodns.hostnet.commands import HostNetworkError
-from topodns.hostnet.firewall import Firewall
 from topodns.hostnet.instances import InstanceRegistry
 from topodns.hostnet.link import ensure_link, remove_link
 from topodns.hostnet.monitor import link_monitor, rule_monitor
 from topodns.hostnet.node_checks import check_node
 from topodns.hostnet.port_watch import PortWatch
 from topodns.hostnet.redirect import NoRedirect, Redirect, find_firewall, make_redirect
-from topodns.hostnet.rules import REDIRECT_SECONDS, HostNetwork
+from topodns.hostnet.rules import REDIRECT_SECONDS, Firewall, HostNetwork
 
 log = logging.getLogger(__name__)
 

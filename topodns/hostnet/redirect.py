@@ -17,9 +17,8 @@ from typing import Protocol
 
 from topodns.hostnet import iptables, nftables
 from topodns.hostnet.commands import HostNetworkError, find_program
-from topodns.hostnet.firewall import Firewall, choose_firewall
 from topodns.hostnet.nftables import RuleKeepalive
-from topodns.hostnet.rules import HostNetwork
+from topodns.hostnet.rules import Firewall, HostNetwork, choose_firewall
 from topodns.hostnet.watchdog import EXPIRE, KEEPALIVE_TIMEOUT, LEAVE, RENEW
 
 log = logging.getLogger(__name__)

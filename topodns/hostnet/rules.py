@@ -1,16 +1,49 @@
-"""The desired state of a node's network, as values. Pure.
+"""The desired state of a node's network, as values, and the choice between nftables, iptables and none. Pure.
 
 The rules are those of NodeLocal DNSCache: twelve for each listen address. If kube-proxy serves the same address,
 NOTRACK decides between the two: an untracked packet passes no NAT, so it is delivered here.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from topodns.hostnet.firewall import Firewall
+from topodns.hostnet.commands import ErrorKind, HostNetworkError
 from topodns.netlink.route import IPAddress
+
+
+class Firewall(StrEnum):
+    """The program that keeps packets out of conntrack; the values are those of `-firewall`."""
+
+    AUTO = "auto"  # nftables where `nft` works, else iptables
+    NFTABLES = "nftables"
+    IPTABLES = "iptables"
+    NONE = "none"  # also what -setupiptables=false means
+
+
+def choose_firewall(
+    requested: Firewall, nftables_works: Callable[[], bool], iptables_works: Callable[[], bool]
+) -> Firewall:
+    """The firewall to use for the value of `-firewall`: NFTABLES, IPTABLES or NONE.
+
+    The checks are called only if the choice depends on them. Raises HostNetworkError if the requested firewall (of
+    AUTO: either) does not work, and whatever the checks raise.
+    """
+    match requested:
+        case Firewall.AUTO:
+            if nftables_works():
+                return Firewall.NFTABLES
+            if iptables_works():
+                return Firewall.IPTABLES
+            problem = "neither nft nor iptables can set rules here (-firewall none does without)"
+            raise HostNetworkError(ErrorKind.FIREWALL, problem)
+        case Firewall.NFTABLES if not nftables_works():
+            raise HostNetworkError(ErrorKind.NFTABLES, "-firewall nftables: nft cannot set rules here")
+        case Firewall.IPTABLES if not iptables_works():
+            raise HostNetworkError(ErrorKind.IPTABLES, "-firewall iptables: iptables cannot set rules here")
+    return requested
+
 
 REDIRECT_SECONDS: Final = 1.8  # lifetime of the redirect without renewal, so that a Pod gets its reply within 2 seconds
 RENEWAL_INTERVAL: Final = 0.5  # seconds between renewals, one after each successful self-probe

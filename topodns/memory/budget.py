@@ -1,11 +1,13 @@
-"""Memory that several share: caches (`Budget`), clients (`FairShares`), and all parts of a process.
+"""Memory that several share: caches (`Budget`), clients (`FairShares`), all parts of a process; its limit, by cgroup.
 
 A table may use the octets of a `Budget` that another one does not need. It compares its size with a limit of its own,
 and asks for another portion only at that limit, so sharing adds no cost to an insertion.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import attrgetter
+from pathlib import Path
 from typing import Final, Protocol
 from weakref import WeakSet
 
@@ -152,3 +154,36 @@ def cluster_octets(limit: int | None, processes: int) -> int:
     whole = DEFAULT_LIMIT if limit is None else limit
     left = int(whole * _SHARE) - _ITSELF - _WORKER * (processes - 1)
     return max(left, whole // _LEAST) // processes
+
+
+_MOUNT: Final = "/sys/fs/cgroup"
+_UNLIMITED: Final = 1 << 60  # octets; version 1 has 2**63 - 4096 for none
+
+
+def memory_limit(own: str = "/proc/self/cgroup", mount: str = _MOUNT) -> int | None:
+    """The least memory limit of the cgroup of this process and those above it, in octets; None: there is none.
+
+    In a container the path of the cgroup may be the host's, which is not mounted there: its own is the root then.
+    """
+    limits = []
+    with suppress(OSError):
+        for line in Path(own).read_text(encoding="utf-8").splitlines():
+            _, controllers, path = line.split(":", 2)
+            if not controllers:
+                limits += _limits(Path(mount), path, "memory.max")
+            elif "memory" in controllers.split(","):
+                limits += _limits(Path(mount) / "memory", path, "memory.limit_in_bytes")
+    return min(limits, default=None)
+
+
+def _limits(root: Path, path: str, name: str) -> list[int]:
+    found = []
+    at = root / path.lstrip("/")
+    for directory in (at, *at.parents):
+        if directory != root and root not in directory.parents:
+            break
+        with suppress(OSError, ValueError):  # ValueError: "max"
+            limit = int((directory / name).read_text(encoding="ascii"))
+            if limit < _UNLIMITED:
+                found.append(limit)
+    return found

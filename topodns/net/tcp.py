@@ -7,8 +7,7 @@ from typing import Final
 
 from topodns.net.socket_memory import bound_buffers
 from topodns.net.tcp_connection import Answer, TcpClients, TcpConnection
-from topodns.net.tcp_limits import TcpCounts, TcpLimits
-from topodns.net.tcp_scheduler import TcpSchedule
+from topodns.net.tcp_limits import TcpCounts, TcpLimits, TcpSchedule
 from topodns.query.query_sample import QuerySample
 from topodns.query.session import OpenSession
 

@@ -14,8 +14,7 @@ from topodns.dns.addresses import packed_address
 from topodns.dns.tcp_framing import frame
 from topodns.dns.wire_format import HEADER_SIZE
 from topodns.net.socket_memory import Socket, give_up_after, kernel_memory, octets_to_read, reset_on_close
-from topodns.net.tcp_limits import Admission, ConnectionDeadline, TcpCounts, TcpIntake, TcpLimits
-from topodns.net.tcp_scheduler import TcpSchedule
+from topodns.net.tcp_limits import Admission, ConnectionDeadline, TcpCounts, TcpIntake, TcpLimits, TcpSchedule
 from topodns.query.deferred import DeferredReply
 from topodns.query.query_sample import QuerySample
 from topodns.query.session import OpenSession, StatefulSession

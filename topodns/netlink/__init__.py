@@ -1,1 +1,1 @@
-"""Netlink: messages and sockets, rtnetlink (links and addresses), nfnetlink (nftables) and sock_diag (sockets)."""
+"""Netlink: messages and sockets, and rtnetlink (links and addresses)."""

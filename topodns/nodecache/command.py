@@ -12,14 +12,12 @@ from topodns.app.banner import plugins_text, print_banner, print_nothing, versio
 from topodns.app.self_forwarding import refuse_self_forwarding
 from topodns.corefile.errors import ConfigError
 from topodns.hostnet.commands import HostNetworkError
-from topodns.hostnet.firewall import Firewall
-from topodns.hostnet.rules import HostNetwork
+from topodns.hostnet.rules import Firewall, HostNetwork
 from topodns.hostnet.watchdog_launch import heartbeat_fd, run_under_watchdog
 from topodns.logs import start_logging
 from topodns.netlink.route import own_addresses
 from topodns.nodecache.corefile import NodeCorefile
-from topodns.nodecache.flags import parse_flags, usage
-from topodns.nodecache.go_flags import WrongUsage
+from topodns.nodecache.flags import WrongUsage, parse_flags, usage
 from topodns.nodecache.network import NodeNetwork, host_network
 from topodns.nodecache.settings import NodeCacheAction, NodeCacheFlags
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from topodns.corefile.arguments import Address
-from topodns.hostnet.firewall import Firewall
+from topodns.hostnet.rules import Firewall
 from topodns.memory.budget import MemoryLimits
 from topodns.netlink.route import IPAddress
 

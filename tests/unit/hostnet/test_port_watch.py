@@ -1,5 +1,7 @@
 """The owners of sockets that take DNS at the listen addresses, and the log lines about them."""
 
+import socket
+import struct
 from ipaddress import ip_address
 from types import SimpleNamespace
 from typing import Any
@@ -8,8 +10,7 @@ import pytest
 
 from tests.support.host_network_builder import host_network
 from topodns.hostnet import port_watch
-from topodns.hostnet.port_watch import PortWatch
-from topodns.netlink.sock_diag import BoundSocket
+from topodns.hostnet.port_watch import BoundSocket, PortWatch, write_request
 
 ADDRESS = "169.254.20.10"
 OWN, INSTANCE, FOREIGN = (BoundSocket("udp", ip_address(ADDRESS), 0, inode) for inode in (1, 2, 3))
@@ -72,3 +73,27 @@ def test_a_port_is_taken_where_a_socket_is_not_our_own_and_in_doubt(
     watch: PortWatch, found: list[BoundSocket] | None, taken: bool
 ) -> None:
     assert watch.is_taken(found) is taken
+
+
+@pytest.mark.parametrize(
+    ("family", "protocol", "address", "condition"),
+    [
+        (socket.AF_INET, "udp", "169.254.20.10", "07 10 14 00  02 20 00 00  35 00 00 00  a9 fe 14 0a"),
+        (socket.AF_INET6, "tcp", "169.254.20.10", "07 10 14 00  02 20 00 00  35 00 00 00  a9 fe 14 0a"),
+        (
+            socket.AF_INET6,
+            "tcp",
+            "fd00:20::10",
+            "07 1c 20 00  0a 80 00 00  35 00 00 00  fd 00 00 20 00 00 00 00  00 00 00 00 00 00 00 10",
+        ),
+    ],
+)
+def test_the_kernel_is_asked_for_one_address_and_port_alone(
+    family: socket.AddressFamily, protocol: str, address: str, condition: str
+) -> None:
+    request = write_request(family, protocol, ip_address(address), 53)
+    asked_family, number, _, states = struct.unpack_from("=BBBxI", request)
+    assert asked_family == family
+    assert (number, states) == {"udp": (17, 1 << 7), "tcp": (6, 1 << 10)}[protocol]
+    code = bytes.fromhex(condition)
+    assert request[56:] == struct.pack("=HH", 4 + len(code), 1) + code

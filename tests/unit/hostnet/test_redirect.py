@@ -10,9 +10,9 @@ from tests.support.host_network_builder import host_network
 from topodns.hostnet import commands as programs
 from topodns.hostnet import iptables
 from topodns.hostnet.commands import ErrorKind, HostNetworkError
-from topodns.hostnet.firewall import Firewall
 from topodns.hostnet.nftables import read_table
 from topodns.hostnet.redirect import IptablesRedirect, find_firewall
+from topodns.hostnet.rules import Firewall
 from topodns.hostnet.watchdog import LEAVE
 
 

@@ -2,8 +2,10 @@
 
 from ipaddress import ip_address
 
-from topodns.hostnet.commands import ErrorKind
-from topodns.hostnet.rules import FirewallRule, HostNetwork, IptablesTable, rules
+import pytest
+
+from topodns.hostnet.commands import ErrorKind, HostNetworkError
+from topodns.hostnet.rules import Firewall, FirewallRule, HostNetwork, IptablesTable, choose_firewall, rules
 
 IPV4, IPV6 = ip_address("169.254.20.10"), ip_address("fd00::10")
 
@@ -40,3 +42,47 @@ def test_both_families_have_rules_and_ports_follow_the_flags() -> None:
 
 def test_kinds_of_errors_hold_the_values_that_node_cache_publishes() -> None:
     assert {"iptables", "iptables_lock", "interface_add", "interface_check"} <= set(map(str, ErrorKind))
+
+
+def choose(requested: Firewall, nftables: bool, iptables: bool) -> tuple[Firewall, list[str]]:
+    """The chosen firewall, and the checks that were made."""
+    checks: list[str] = []
+
+    def check(name: str, works: bool) -> bool:
+        checks.append(name)
+        return works
+
+    chosen = choose_firewall(requested, lambda: check("nftables", nftables), lambda: check("iptables", iptables))
+    return chosen, checks
+
+
+@pytest.mark.parametrize(
+    ("requested", "nftables", "iptables", "chosen", "checks"),
+    [
+        (Firewall.AUTO, True, True, Firewall.NFTABLES, ["nftables"]),
+        (Firewall.AUTO, False, True, Firewall.IPTABLES, ["nftables", "iptables"]),
+        (Firewall.NFTABLES, True, True, Firewall.NFTABLES, ["nftables"]),
+        (Firewall.IPTABLES, True, True, Firewall.IPTABLES, ["iptables"]),
+        (Firewall.NONE, False, False, Firewall.NONE, []),
+    ],
+)
+def test_auto_prefers_nftables_and_only_the_checks_that_matter_are_made(
+    requested: Firewall, nftables: bool, iptables: bool, chosen: Firewall, checks: list[str]
+) -> None:
+    assert choose(requested, nftables, iptables) == (chosen, checks)
+
+
+@pytest.mark.parametrize(
+    ("requested", "nftables", "iptables", "kind"),
+    [
+        (Firewall.AUTO, False, False, ErrorKind.FIREWALL),
+        (Firewall.NFTABLES, False, True, ErrorKind.NFTABLES),
+        (Firewall.IPTABLES, True, False, ErrorKind.IPTABLES),
+    ],
+)
+def test_no_other_firewall_replaces_a_requested_one_that_does_not_work(
+    requested: Firewall, nftables: bool, iptables: bool, kind: ErrorKind
+) -> None:
+    with pytest.raises(HostNetworkError) as refused:
+        choose(requested, nftables, iptables)
+    assert refused.value.kind is kind

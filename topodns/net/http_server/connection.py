@@ -8,14 +8,52 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
 import h11
 
 from topodns.net.http_server.messages import AdminLimits, HttpCounts, HttpReply, HttpRequest, HttpStream, Route
-from topodns.net.http_server.scheduler import RoundRobin
 from topodns.net.socket_memory import reset_on_close
+
+
+class HttpTask(Protocol):
+    def step(self) -> None:
+        """Do a bounded amount of work, and `join` again if more is left."""
+
+
+class RoundRobin:
+    """The queue of members with work: each turn of the loop runs one step of the first, round robin."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[HttpTask, None] = {}
+        self._scheduled = False
+
+    def join(self, member: HttpTask) -> None:
+        self._waiting[member] = None
+        self._schedule()
+
+    def leave(self, member: HttpTask) -> None:
+        self._waiting.pop(member, None)
+
+    def has(self, member: HttpTask) -> bool:
+        return member in self._waiting
+
+    def _schedule(self) -> None:
+        if not self._scheduled and self._waiting:
+            self._scheduled = True
+            asyncio.get_running_loop().call_soon(self._turn)
+
+    def _turn(self) -> None:
+        self._scheduled = False
+        member = next(iter(self._waiting), None)
+        if member is not None:
+            del self._waiting[member]
+            try:
+                member.step()
+            finally:
+                self._schedule()
+
 
 log = logging.getLogger(__name__)
 

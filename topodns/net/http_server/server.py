@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from topodns.net.http_server.connection import HttpClients, HttpConnection
+from topodns.net.http_server.connection import HttpClients, HttpConnection, RoundRobin
 from topodns.net.http_server.messages import AdminLimits, HttpCounts, Route
-from topodns.net.http_server.scheduler import RoundRobin
 from topodns.net.socket_memory import bound_buffers
 
 log = logging.getLogger(__name__)

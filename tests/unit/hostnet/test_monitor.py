@@ -4,10 +4,9 @@ import struct
 
 import pytest
 
-from topodns.hostnet.firewall import Firewall
-from topodns.hostnet.monitor import removes_rule
+from topodns.hostnet.monitor import Removed, may_concern, read_removed, removes_rule
+from topodns.hostnet.rules import Firewall
 from topodns.netlink.messages import Message, read_messages
-from topodns.netlink.nftables import Removed, may_concern, read_removed
 
 NEW_RULE, DELETE_TABLE, DELETE_CHAIN, DELETE_RULE = 0xA06, 0xA02, 0xA05, 0xA08
 

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass, field
 
-from topodns.net.tcp_scheduler import BUDGET, TcpSchedule
+from topodns.net.tcp_limits import BUDGET, TcpSchedule
 
 COST = 1.01 * BUDGET / 40  # of a message: 40 of them are more than a turn has
 
