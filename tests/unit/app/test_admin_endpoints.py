@@ -11,7 +11,7 @@ from topodns.app.metrics import Metrics
 from topodns.corefile.arguments import Address
 from topodns.inspect.routes import inspection
 
-INSPECTION = {"/explain", "/who", "/audit"}  # at other addresses a reply that names that of `ready`
+INSPECTION = {"/explain", "/who", "/top", "/audit"}  # at other addresses a reply that names that of `ready`
 ALL = "health 127.0.0.1:1\nready 127.0.0.1:2\nprometheus 127.0.0.1:3"
 
 
@@ -38,8 +38,8 @@ def test_each_directive_serves_its_endpoints_at_its_address(lines: str, expected
 def test_the_endpoints_of_all_blocks_are_served() -> None:
     blocks = "a.org {\nready 127.0.0.1:1\n}\nb.org {\nready 127.0.0.1:2\nprometheus 127.0.0.1:1\n}\n"
     assert served(blocks) == {
-        ("127.0.0.1", 1): {"/ready", "/explain", "/who", "/audit", "/metrics"},
-        ("127.0.0.1", 2): {"/ready", "/explain", "/who", "/audit"},
+        ("127.0.0.1", 1): {"/ready", "/metrics"} | INSPECTION,
+        ("127.0.0.1", 2): {"/ready"} | INSPECTION,
     }
 
 

@@ -90,7 +90,7 @@ def test_other_addresses_of_the_server_say_at_which_one_its_state_is_explained(r
         admin.close()
         for port in (8080, 9153, 8182):
             (routes,) = (each for address, each in by_address.items() if address[1] == port)
-            for path in ("/explain", "/who", "/audit"):
+            for path in ("/explain", "/who", "/top", "/audit"):
                 text = f"{path} is not at this address, but at that of `ready`: {at}\n"
                 assert routes[path](HttpRequest(path, {}, "127.0.0.1")) == HttpReply(404, text.encode())
                 foreign = routes[path](HttpRequest(path, {}, "10.0.0.9"))

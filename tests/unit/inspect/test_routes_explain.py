@@ -1,16 +1,20 @@
-"""The clients that may read /explain and /who, and the status of its replies."""
+"""The clients that may read /explain, /who and /top, and the status of its replies."""
 
 import asyncio
+import time
+from ipaddress import ip_address
 from typing import Any
 
 import pytest
 
 from tests.support.demo import Demo
+from tests.support.dns_messages import query
 from tests.support.virtual_event_loop import run_virtually
 from topodns.inspect import explain
 from topodns.inspect.http import MAX_WAITING
-from topodns.inspect.routes import explain_route, who_route
+from topodns.inspect.routes import explain_route, top_route, who_route
 from topodns.net.http_server.messages import HttpReply, HttpRequest
+from topodns.query.query_sample import QuerySample
 
 QUESTION = {"name": "cache.shop.svc.cluster.local", "node": "node-a1"}
 
@@ -129,6 +133,25 @@ def test_who_locates_an_address_for_loopback_only(demo: Demo) -> None:
         reply = route(refused)
         assert isinstance(reply, HttpReply)
         assert (reply.status, b"node-b2" in reply.body) == (403, False)
+
+
+def test_top_lists_clients_for_loopback_only(demo: Demo) -> None:
+    sample = QuerySample()
+    sample.queries = 1
+    sample.take(time.perf_counter(), query("cache.shop.svc.cluster.local A"), ip_address("127.10.0.5").packed, None)
+
+    async def asked() -> list[tuple[int, bool]]:
+        route = top_route(demo.generation.clusters, sample)
+        found = []
+        page = {"origin": "http://attacker.example"}
+        for peer, headers in (("127.0.0.1", {}), ("10.0.0.9", {}), ("127.0.0.1", page)):
+            made = route(HttpRequest("/top", {"by": "node"}, peer, headers))
+            reply = await made if isinstance(made, asyncio.Future) else made
+            assert isinstance(reply, HttpReply)
+            found.append((reply.status, b"node-b2" in reply.body))
+        return found
+
+    assert asyncio.run(asked()) == [(200, True), (403, False), (403, False)]
 
 
 def test_who_of_a_text_that_is_no_address_is_a_bad_request(demo: Demo) -> None:
