@@ -18,7 +18,7 @@ from bench.questions import Question, write_questions
 from tests.support.node_cache_template import node_template
 from topodns.dns.rrtype import TYPE_NAMES, RRType
 from topodns.net.tcp_limits import TcpLimits
-from topodns.plugins.forward.single_flight import MAX_PER_CLIENT, MAX_TOTAL
+from topodns.plugins.forward.waiting_limit import MAX_PER_CLIENT, MAX_TOTAL
 
 KEPT: Final = 20_000  # answers that are kept, and copies of them
 NODE_OCTETS: Final = (6 << 20, 9 << 20, 12 << 20)

@@ -6,7 +6,7 @@ import yaml
 from tests.support.chart.helm import ROOT, Object, Values, rendered
 from topodns.app.load import settings_from_text
 from topodns.plugins.block import Settings
-from topodns.plugins.kubernetes.clusters import resources
+from topodns.plugins.kubernetes.watched_kinds import resources
 from topodns.topology.client_locator import Method
 
 KUBERNETES = {"name": "kubernetes", "parameters": "cluster.local"}

@@ -11,8 +11,8 @@ from tests.support.virtual_timers import VirtualTimers
 from topodns.dns.message import Query
 from topodns.plugins.forward.handler import Forwarding, Options
 from topodns.plugins.forward.settings import Forward, UpstreamAddress, UpstreamPolicy, UpstreamTransport
-from topodns.plugins.forward.single_flight import InFlight
 from topodns.plugins.forward.upstreams import ForwardCounts
+from topodns.plugins.forward.waiting_limit import InFlight
 from topodns.query.deferred import pursue
 from topodns.query.plugin import Client, Resolution
 

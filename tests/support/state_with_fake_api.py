@@ -20,9 +20,9 @@ from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
 from topodns.dns.name import parse_name
 from topodns.kube.informer.informer import ApiSource
-from topodns.kube.informer.resources import Progress
-from topodns.plugins.kubernetes.clusters import needed_kinds, resources
+from topodns.kube.informer.progress import Progress
 from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
 from topodns.plugins.topology.settings import TopologySettings
 
 Prepare = Callable[[FakeApi], None]

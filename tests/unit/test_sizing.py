@@ -11,7 +11,7 @@ from topodns.dnsserver.packet_cache.table import MAX_STORED
 from topodns.memory.budget import SERVER
 from topodns.net.tcp_limits import TcpLimits
 from topodns.plugins.cache.settings import DEFAULT_CAPACITY
-from topodns.plugins.forward.single_flight import MAX_TOTAL
+from topodns.plugins.forward.waiting_limit import MAX_TOTAL
 from topodns.query.session import PushLimits
 
 SIZING = " ".join(DOCUMENTS["docs/operate/sizing.md"].split())

@@ -20,7 +20,8 @@ from topodns.time_slices import in_slices
 
 if TYPE_CHECKING:
     from topodns.cluster.findings.finding import Finding
-    from topodns.plugins.kubernetes.clusters import Cluster, Feed
+    from topodns.plugins.kubernetes.clusters import Cluster
+    from topodns.plugins.kubernetes.feed import Feed
 
 log = logging.getLogger(__name__)
 

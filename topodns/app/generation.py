@@ -31,7 +31,8 @@ from topodns.query.session import PushedZones
 
 if TYPE_CHECKING:
     from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
-    from topodns.plugins.kubernetes.clusters import ChooseFeed, Cluster, ClusterMaker, Feed
+    from topodns.plugins.kubernetes.clusters import ChooseFeed, Cluster, ClusterMaker
+    from topodns.plugins.kubernetes.feed import Feed
 
 
 log = logging.getLogger(__name__)

@@ -24,7 +24,8 @@ from topodns.plugins.plugin import AnyPlugin
 from topodns.plugins.setup import MetricsSource
 
 if TYPE_CHECKING:
-    from topodns.plugins.kubernetes.clusters import ChooseFeed, Feed
+    from topodns.plugins.kubernetes.clusters import ChooseFeed
+    from topodns.plugins.kubernetes.feed import Feed
 
 log = logging.getLogger(__name__)
 

@@ -14,15 +14,17 @@ from topodns.kube.client.contract import ApiError
 from topodns.kube.client.credentials import package_needed
 from topodns.kube.informer.decode_turns import DecodeTurns
 from topodns.kube.informer.lister import Lister, SharedState
-from topodns.kube.informer.resources import Progress, Reports, Resource
+from topodns.kube.informer.progress import Progress, Reports
+from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import Backoff, RetryGate
 from topodns.kube.informer.state_writer import StateWriter
 from topodns.kube.informer.sync_state import SyncState
 from topodns.kube.manifests.source import ManifestSource
 from topodns.plugins.block import Settings
-from topodns.plugins.kubernetes.clusters import Cluster, load_manifests, needed_kinds, resources
+from topodns.plugins.kubernetes.clusters import Cluster, load_manifests
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.setup import PLUGIN as KUBERNETES
+from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.keys import key_reader
 

@@ -12,7 +12,8 @@ from typing import Final
 from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION
 from topodns.kube.client.contract import ApiError
 from topodns.kube.client.official_client import OfficialClient, read_object
-from topodns.kube.informer.resources import Reports, Resource
+from topodns.kube.informer.progress import Reports
+from topodns.kube.informer.resources import Resource
 from topodns.locator.metrics import LocatorCounts
 from topodns.locator.objects import POD_LOCATORS, LocatorKind
 

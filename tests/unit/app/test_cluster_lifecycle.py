@@ -16,7 +16,8 @@ from tests.support.virtual_event_loop import run_virtually
 from topodns.app.cluster_lifecycle import Feeding, NotKnown, await_sync
 from topodns.dns.name import parse_name
 from topodns.kube.client.contract import ApiError, ApiSettings
-from topodns.plugins.kubernetes.clusters import Cluster, Feed, feed_settings
+from topodns.plugins.kubernetes.clusters import Cluster
+from topodns.plugins.kubernetes.feed import Feed, feed_settings
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 
 SETTINGS: Final = KubernetesSettings((parse_name("cluster.local."),), api=ApiSettings())

@@ -14,7 +14,8 @@ from topodns.app.cluster_lifecycle import CHECK_AFTER, LASTS, ProblemLog
 from topodns.cluster.model import Change, ClusterObject, Deleted, ObjectKey, Replaced, Service, Upserted, kind_of
 from topodns.dns.name import parse_name
 from topodns.kube.client.contract import ApiSettings, KubeApi
-from topodns.plugins.kubernetes.clusters import Cluster, Feed, feed_settings
+from topodns.plugins.kubernetes.clusters import Cluster
+from topodns.plugins.kubernetes.feed import Feed, feed_settings
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.topology.settings import TopologySettings
 

@@ -13,9 +13,9 @@ from topodns.inspect.explain import parse_question
 from topodns.inspect.reasons import SENTENCES
 from topodns.inspect.text import explanation_text
 from topodns.kube.informer.informer import ApiSource
-from topodns.kube.informer.resources import Progress, Trouble
+from topodns.kube.informer.progress import Progress, Trouble
 from topodns.plugins.block import Settings
-from topodns.plugins.kubernetes.clusters import resources
+from topodns.plugins.kubernetes.watched_kinds import resources
 from topodns.topology.select import Reason
 
 _KUBERNETES = "kubernetes {\n manifests cluster.yaml\n }"

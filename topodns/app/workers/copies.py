@@ -33,7 +33,7 @@ from topodns.dependency import Fact
 
 if TYPE_CHECKING:
     from topodns.cluster.state import ClusterState
-    from topodns.plugins.kubernetes.clusters import Feed, FeedSettings
+    from topodns.plugins.kubernetes.feed import Feed, FeedSettings
 
 _NONE: frozenset[Fact] = frozenset()
 _WEIGHT: Final = 64  # objects and endpoints of a snapshot that are packed in one step: about 0.1 ms
@@ -163,7 +163,7 @@ class Copies:
         found = self.feeds.get(number)
         if found is None:
             # Imported here: without clusters, half of the program is not needed.
-            from topodns.plugins.kubernetes.clusters import Feed
+            from topodns.plugins.kubernetes.feed import Feed
 
             found = self.feeds[number] = Feed(settings, self._rng)
         return found

@@ -20,7 +20,7 @@ from topodns.query.counters import QueryCounters
 from topodns.time_slices import SLICE
 
 if TYPE_CHECKING:
-    from topodns.plugins.kubernetes.clusters import Feed
+    from topodns.plugins.kubernetes.feed import Feed
 
 log = logging.getLogger(__name__)
 

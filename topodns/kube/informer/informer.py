@@ -15,8 +15,9 @@ from topodns.cluster.publishing_state import PublishingState
 from topodns.kube.client.contract import ApiError, KubeApi
 from topodns.kube.informer.decode_turns import DecodeTurns
 from topodns.kube.informer.lister import Lister, Pages, SharedState
+from topodns.kube.informer.progress import Progress
 from topodns.kube.informer.reflector import Reflector
-from topodns.kube.informer.resources import Progress, Resource
+from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.retry import RetryGate
 from topodns.kube.informer.state_writer import StateWriter
 from topodns.query.histogram import Histogram

@@ -15,7 +15,8 @@ from topodns.cluster.decode.stream import Event, Listed, Page, Undecodable, Unre
 from topodns.cluster.model import Deleted, Kind, ObjectKey, Upserted
 from topodns.kube.client.contract import ApiError, KubeApi
 from topodns.kube.informer.decode_turns import DecodeTurns, Turn
-from topodns.kube.informer.resources import Progress, Reports, Resource, Verb
+from topodns.kube.informer.progress import Progress, Reports
+from topodns.kube.informer.resources import Resource, Verb
 from topodns.kube.informer.retry import Backoff, RetryGate
 from topodns.kube.informer.store import Listing, Store
 from topodns.kube.informer.sync_state import SyncState

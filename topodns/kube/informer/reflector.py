@@ -16,7 +16,8 @@ from typing import Final
 from topodns.cluster.decode.stream import UnreadableReply, read_group
 from topodns.kube.client.contract import ApiError, KubeApi, read_body
 from topodns.kube.informer.lister import ONE_OBJECT_DEADLINE, ImplausibleList, Lister, NoPage, SharedState
-from topodns.kube.informer.resources import Progress, Resource, Verb
+from topodns.kube.informer.progress import Progress
+from topodns.kube.informer.resources import Resource, Verb
 from topodns.kube.informer.retry import SPACING, Backoff
 from topodns.kube.informer.store import Listing
 from topodns.kube.informer.sync_state import SyncState

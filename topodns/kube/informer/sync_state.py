@@ -11,7 +11,7 @@ from typing import Any
 from topodns.cluster.decode.fields import parse_version
 from topodns.cluster.decode.stream import Bookmark, Event, Undecodable
 from topodns.cluster.model import ObjectKey, Upserted
-from topodns.kube.informer.resources import Progress, lag
+from topodns.kube.informer.progress import Progress, lag
 from topodns.kube.informer.store import Store
 from topodns.logs import one_line
 

@@ -25,8 +25,9 @@ from topodns.dns.wire_format import (
 from topodns.plugins.forward.flight import DEADLINE, FlightContext, HedgeTimer, UpstreamAnswer
 from topodns.plugins.forward.sanitize import PLAIN_RECORDS, wanted_of
 from topodns.plugins.forward.settings import HEDGE_AFTER, Forward
-from topodns.plugins.forward.single_flight import InFlight, SharedFlight, SingleFlight
+from topodns.plugins.forward.single_flight import SharedFlight, SingleFlight
 from topodns.plugins.forward.upstreams import ForwardCounts, UpstreamPool
+from topodns.plugins.forward.waiting_limit import InFlight
 from topodns.query.deferred import Deferred, Outcome, Timers
 from topodns.query.plugin import Client, Dropped, Resolution, Scope, forwarded_options
 from topodns.query.upstream import QUESTION_AT, Upstream

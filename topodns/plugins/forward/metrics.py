@@ -9,8 +9,9 @@ from functools import partial
 from typing import Final
 
 from topodns.metrics.registry import Distribution, Published, Reading
-from topodns.plugins.forward.single_flight import ForwardShared, InFlight
+from topodns.plugins.forward.single_flight import ForwardShared
 from topodns.plugins.forward.upstreams import ForwardCounts
+from topodns.plugins.forward.waiting_limit import InFlight
 from topodns.plugins.setup import MetricsSource
 from topodns.query.histogram import Histogram
 

@@ -9,7 +9,7 @@ from typing import Final
 from topodns.cluster.model import InvalidPolicy
 from topodns.kube.client.contract import RequestCounters
 from topodns.kube.informer.informer import ApiSource
-from topodns.kube.informer.resources import Progress
+from topodns.kube.informer.progress import Progress
 from topodns.kube.informer.state_writer import LATENCY_BUCKETS
 from topodns.kube.manifests.source import ManifestSource
 from topodns.metrics.registry import Distribution, Published, Reading

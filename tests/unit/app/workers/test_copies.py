@@ -37,7 +37,7 @@ from topodns.cluster.model import (
 from topodns.cluster.slices import SliceOwner
 from topodns.cluster.state import ClusterState
 from topodns.dependency import EVERYTHING, Fact, service_fact
-from topodns.plugins.kubernetes.clusters import FeedSettings, feed_settings
+from topodns.plugins.kubernetes.feed import FeedSettings, feed_settings
 from topodns.topology.keys import key_reader
 
 DB = ObjectKey("shop", "db")

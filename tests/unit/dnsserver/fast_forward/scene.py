@@ -17,8 +17,8 @@ from topodns.dnsserver.packet_cache.table import PacketCache, block_variants
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.forward.handler import Forwarding, Options
-from topodns.plugins.forward.single_flight import InFlight
 from topodns.plugins.forward.upstreams import ForwardCounts
+from topodns.plugins.forward.waiting_limit import InFlight
 from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.plugins.loop import LoopCounts, LoopGuard
 from topodns.query.counters import QueryCounters

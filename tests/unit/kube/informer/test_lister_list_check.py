@@ -7,7 +7,8 @@ from topodns.cluster.model import Replaced
 from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.state import ClusterState
 from topodns.kube.informer.lister import ListCheck
-from topodns.kube.informer.resources import Progress, Resource
+from topodns.kube.informer.progress import Progress
+from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.state_writer import StateWriter
 from topodns.kube.informer.sync_state import SyncState
 

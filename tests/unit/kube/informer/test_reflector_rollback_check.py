@@ -5,7 +5,7 @@ import pytest
 from tests.support.reflector_with_scripted_api import SERVICES, Setup, added, after, listed, streamed
 from tests.support.scripted_api import FORBIDDEN, REFUSED, Body, Request, error, page, watch
 from topodns.kube.client.contract import ApiError
-from topodns.kube.informer.resources import Trouble
+from topodns.kube.informer.progress import Trouble
 
 BEGUN = watch(*streamed("a", version=100), 2.0, ends=True)
 RESTORED = listed("b", version=50)

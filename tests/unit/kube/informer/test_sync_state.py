@@ -5,7 +5,8 @@ from topodns.cluster.decode.stream import Bookmark, Event
 from topodns.cluster.model import Upserted
 from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.state import ClusterState
-from topodns.kube.informer.resources import Progress, Resource
+from topodns.kube.informer.progress import Progress
+from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.state_writer import StateWriter
 from topodns.kube.informer.sync_state import SyncState
 

@@ -4,7 +4,8 @@ import pytest
 
 from topodns.cluster.decode.stream import Undecodable
 from topodns.cluster.model import ObjectKey
-from topodns.kube.informer.resources import Progress, Resource
+from topodns.kube.informer.progress import Progress
+from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.sync_state import UndecodableObjects
 
 SERVICES = Resource("Service", "services", ("/api/v1/services",))

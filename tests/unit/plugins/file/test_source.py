@@ -12,7 +12,7 @@ from tests.support.virtual_event_loop import run_virtually
 from topodns.dependency import Fact
 from topodns.dns.name import parse_name
 from topodns.dns.zonefile import BadZone
-from topodns.plugins.file.handler import look_up
+from topodns.plugins.file.lookup import look_up
 from topodns.plugins.file.settings import ZoneFile
 from topodns.plugins.file.source import MAX_OCTETS, ZoneFileSource
 from topodns.plugins.file.zone import file_fact

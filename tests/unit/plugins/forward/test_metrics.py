@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from tests.support import plugin_metrics
 from topodns.dns.rrtype import Rcode
-from topodns.plugins.forward.single_flight import ForwardShared, InFlight
+from topodns.plugins.forward.single_flight import ForwardShared
+from topodns.plugins.forward.waiting_limit import InFlight
 from topodns.plugins.setup import Shared
 from topodns.query.upstream import Transport
 

@@ -17,7 +17,8 @@ from topodns.dns.message import Edns, Flag, Option, Query
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.forward.flight import DEADLINE, UpstreamAnswer
 from topodns.plugins.forward.settings import HEDGE_AFTER, UpstreamPolicy
-from topodns.plugins.forward.single_flight import AT_ONCE, InFlight, LoneFlight
+from topodns.plugins.forward.single_flight import AT_ONCE, LoneFlight
+from topodns.plugins.forward.waiting_limit import InFlight
 from topodns.query.plugin import Client
 from topodns.query.upstream import QUESTION_AT
 

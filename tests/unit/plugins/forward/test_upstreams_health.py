@@ -12,8 +12,8 @@ from topodns.dns.message import Ede, EdeCode
 from topodns.dns.rrtype import Rcode
 from topodns.plugins.forward.handler import Forwarding
 from topodns.plugins.forward.settings import Forward, HealthCheck, UpstreamAddress, UpstreamPolicy
-from topodns.plugins.forward.single_flight import InFlight
 from topodns.plugins.forward.upstreams import ForwardCounts, UpstreamCounts
+from topodns.plugins.forward.waiting_limit import InFlight
 from topodns.query.counters import DURATION_BUCKETS
 from topodns.query.upstream import Transport
 

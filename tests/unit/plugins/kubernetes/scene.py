@@ -6,6 +6,7 @@ from topodns.cluster.model import ClusterObject
 
 NS = "testns"
 SERVICES = ZoneText("testns.svc.cluster.local.", "cluster.local. 5")
+API, TOPOLOGY = "endpoint http://127.0.0.1:9", "keys annotation field"
 OWN_ADDRESSES = ("10.1.2.3", "fd00::9")
 
 
@@ -62,3 +63,9 @@ def coredns_services() -> list[ClusterObject]:
         endpoint_slice("anyport", endpoint("172.0.0.21"), namespace=NS, ports=["http:", "dns:53/UDP"]),
         endpoint_slice("notready", endpoint("172.0.0.30", ready=False), namespace=NS, ports=["http:80"]),
     ]
+
+
+def corefile(kubernetes: str, topology: str | None = TOPOLOGY, more: str = "") -> str:
+    """A block with these options of `kubernetes` and of `topology`, None for no such directive."""
+    followed = f"topology {{\n{topology}\n}}" if topology is not None else ""
+    return f". {{\n kubernetes cluster.local {{\n{kubernetes}\n}}\n{followed}\n{more}\n}}\n"

@@ -6,8 +6,8 @@ import pytest
 
 from topodns.cluster.label_selector import parse_selector
 from topodns.kube.informer.resources import Resource
-from topodns.plugins.kubernetes.clusters import needed_kinds, resources
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
+from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.client_locator import Method
 

@@ -28,7 +28,8 @@ from topodns.plugins.autopath.search_list import FixedSearch
 from topodns.plugins.autopath.settings import Autopath
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.dns64 import Dns64, Translator
-from topodns.plugins.forward.single_flight import InFlight, LoneFlight
+from topodns.plugins.forward.single_flight import LoneFlight
+from topodns.plugins.forward.waiting_limit import InFlight
 from topodns.query.counters import CacheHit
 from topodns.query.deferred import Outcome, pursue
 from topodns.query.plugin import Answered, Around, Client, Dropped, Resolution, settled

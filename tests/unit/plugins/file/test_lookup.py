@@ -10,7 +10,7 @@ from topodns.dns.message import Flag, Response, RRset
 from topodns.dns.name import name_text, parse_name, wire_labels
 from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType
 from topodns.dns.zonefile import parse_zone
-from topodns.plugins.file.handler import ZoneAnswer, look_up
+from topodns.plugins.file.lookup import ZoneAnswer, look_up
 from topodns.plugins.file.zone import TableBuilder, ZoneTable
 
 DNAME = 39
