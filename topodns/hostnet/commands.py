@@ -35,6 +35,11 @@ class HostNetworkError(Exception):
         self.text = text
 
 
+def not_permitted(what: str) -> HostNetworkError:
+    """The error of an operation that the kernel refuses to this process."""
+    return HostNetworkError(ErrorKind.PERMISSION, f"{what}: CAP_NET_ADMIN is missing")
+
+
 DIRECTORIES: Final = ("/usr/sbin", "/sbin", "/usr/bin", "/bin", "/usr/local/sbin")
 PATIENCE: Final = 2.0  # seconds
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from topodns.hostnet.commands import ErrorKind, HostNetworkError, ProgramResult, find_program, run
+from topodns.hostnet.commands import ErrorKind, HostNetworkError, ProgramResult, find_program, not_permitted, run
 from topodns.hostnet.iptables_ruleset import (
     HOOKS,
     SavedTable,
@@ -223,5 +223,5 @@ def _error(program: str, result: ProgramResult) -> HostNetworkError:
     if any(sign in result.error for sign in _LOCKED):
         return HostNetworkError(ErrorKind.IPTABLES_LOCK, f"{name}: another process holds the lock of iptables")
     if "Permission denied" in result.error or "Operation not permitted" in result.error:
-        return HostNetworkError(ErrorKind.PERMISSION, f"{name}: CAP_NET_ADMIN is missing")
+        return not_permitted(name)
     return HostNetworkError(ErrorKind.IPTABLES, f"{name}: {result.error}")

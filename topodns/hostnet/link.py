@@ -4,7 +4,7 @@ import errno
 from collections.abc import Iterable
 from typing import Final
 
-from topodns.hostnet.commands import ErrorKind, HostNetworkError
+from topodns.hostnet.commands import ErrorKind, HostNetworkError, not_permitted
 from topodns.hostnet.rules import HostNetwork
 from topodns.netlink.messages import CREATE, EXCLUSIVE
 from topodns.netlink.route import (
@@ -106,5 +106,5 @@ def _remove(kernel: Rtnetlink, kind: int, body: bytes) -> None:
 
 def _error(kind: ErrorKind, what: str, problem: OSError) -> HostNetworkError:
     if problem.errno == errno.EPERM:
-        return HostNetworkError(ErrorKind.PERMISSION, f"{what}: CAP_NET_ADMIN is missing")
+        return not_permitted(what)
     return HostNetworkError(kind, f"{what}: {problem.strerror or problem}")

@@ -4,7 +4,7 @@ import errno
 import secrets
 import socket
 
-from topodns.hostnet.commands import ErrorKind, HostNetworkError, ProgramResult, find_program, run
+from topodns.hostnet.commands import ErrorKind, HostNetworkError, ProgramResult, find_program, not_permitted, run
 from topodns.hostnet.nftables_ruleset import (
     FAMILY,
     KEY_LENGTH,
@@ -131,5 +131,5 @@ def _nft() -> str:
 
 def _error(what: str, result: ProgramResult) -> HostNetworkError:
     if _REFUSED in result.error:
-        return HostNetworkError(ErrorKind.PERMISSION, f"{what}: CAP_NET_ADMIN is missing")
+        return not_permitted(what)
     return HostNetworkError(ErrorKind.NFTABLES, f"{what}: {result.error}")
