@@ -87,8 +87,8 @@ async def test_fetch_gives_the_body_for_a_path_and_arguments(loop_name: str) -> 
             r"^not found: 127\.0\.0\.1:[0-9]+ has no /nothing; expected the `ready` address of a topodns, ",
         ),
         ("/bad", "no name is given"),
-        ("/empty", "HTTP Error 503"),
-        pytest.param("/moved", "HTTP Error 302", id="a redirect is not followed"),
+        ("/empty", "does not answer /empty, but 503"),
+        pytest.param("/moved", "does not answer /moved, but 302", id="a redirect is not followed"),
     ],
 )
 async def test_fetch_prints_the_reply_of_a_server_that_refuses(loop_name: str, path: str, problem: str) -> None:

@@ -180,12 +180,19 @@ async def test_an_ipv4_client_of_an_ipv6_socket_is_known_by_its_4_octets(loop_na
 
 
 @pytest.mark.parametrize("questions", [[b"question"], [b"question", b"another", b"third"]])
-async def test_a_question_is_sampled_for_all_that_came_with_it(loop_name: str, questions: list[bytes]) -> None:
+async def test_questions_are_sampled(loop_name: str, questions: list[bytes]) -> None:
     async with serving() as server, client_of(server, source="127.0.0.9") as client:
         await client.ask(*questions)
-        (taken,) = server.sample.recent(0.0)
-        assert (taken.message, taken.address, taken.rcode) == (b"question", bytes([127, 0, 0, 9]), b"noitseuq"[3] & 0xF)
-        assert taken.queries + server.sample.queries == len(questions)
+        taken = list(server.sample.recent(0.0))
+        assert [(each.message, each.rcode) for each in taken] == [(each, each[::-1][3] & 0xF) for each in questions]
+        assert {(each.address, each.queries) for each in taken} == {(bytes([127, 0, 0, 9]), 1)}
+
+
+async def test_a_question_that_is_sampled_stands_for_those_passed_over(loop_name: str) -> None:
+    async with serving() as server, client_of(server) as client:
+        server.sample.left = 3
+        await client.ask(b"question", b"another", b"third", b"fourth")
+        assert [each.message for each in server.sample.recent(0.0)] == [b"third", b"fourth"]
 
 
 async def test_pipelined_questions_are_all_answered(loop_name: str) -> None:

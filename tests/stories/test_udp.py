@@ -133,6 +133,14 @@ async def test_a_query_is_sampled_as_it_came_though_its_reply_overwrites_it(loop
         assert taken.rcode == b"idthe longer reply"[3] & 0xF
 
 
+async def test_of_a_batch_those_are_sampled_whose_turn_it_is(loop_name: str, kind: str) -> None:
+    async with serving(kind) as server:
+        server.sample.left = 2
+        with client_of(server) as sock:
+            await ask(sock, *(b"idquery%d" % at for at in range(5)))
+        assert [each.message for each in server.sample.recent(0.0)] == [b"idquery%d" % at for at in range(1, 5)]
+
+
 async def test_a_miss_gets_the_datagram_and_where_it_came_from(loop_name: str, kind: str) -> None:
     async with serving(kind) as server:
         with client_of(server, source="127.0.0.9") as sock:

@@ -7,6 +7,7 @@ The plugin asks a server only, so that nothing of clusters is imported here.
 import argparse
 import http.client
 import json
+import re
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +30,9 @@ MAX_BODY: Final = 16 << 20  # octets of a reply
 EXPECTED: Final = "expected the `ready` address of a topodns, which has port 8181 unless its Corefile names another"
 _MAX_PORT: Final = 65_535
 _NO_ROUTE: Final = "not found"  # what a topodns replies at its other addresses, such as that of `health`
+_DEFAULT_PORT: Final = 8181
+_LOOPBACK: Final = "127.0.0.1"
+_PORT: Final = re.compile(r":[0-9]*$")
 _PIECE: Final = 1 << 16  # octets read at once
 
 FAIL_ON: Final[Mapping[str, tuple[str, ...]]] = {
@@ -51,7 +55,7 @@ def fetch(server: str, path: str, arguments: Mapping[str, str], timeout: float =
     Raises AdminError.
     """
     try:
-        connection = http.client.HTTPConnection(server)
+        connection = http.client.HTTPConnection(_address(server))
         try:
             if not 1 <= connection.port <= _MAX_PORT:
                 raise ValueError(f"{connection.port} is no port, expected 1 to {_MAX_PORT}")
@@ -69,8 +73,19 @@ def fetch(server: str, path: str, arguments: Mapping[str, str], timeout: float =
         text = body.decode("utf-8", "replace").strip()
         if reply.status == http.client.NOT_FOUND and text == _NO_ROUTE:
             text = f"not found: {server} has no {path}; {EXPECTED}, and it may not be an older one"
-        raise AdminError(one_line(text or f"HTTP Error {reply.status}: {reply.reason}"))
+        if not text or not (reply.getheader("Content-Type") or "").startswith("text/plain"):
+            text = f"{server} does not answer {path}, but {reply.status} {reply.reason}; {EXPECTED}"
+        raise AdminError(one_line(text))
     return body
+
+
+def _address(server: str) -> str:
+    """HOST:PORT of a server, whose host may be left out (loopback) and so may the port. Raises ValueError."""
+    if server.isdecimal():
+        raise ValueError(f"found {server!r}, expected HOST:PORT")
+    if server.startswith(":") and server[1:].isdecimal():
+        return f"{_LOOPBACK}{server}"
+    return server if _PORT.search(server) else f"{server}:{_DEFAULT_PORT}"
 
 
 def _connected(host: str, port: int, end: float) -> socket.socket:

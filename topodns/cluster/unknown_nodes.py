@@ -35,8 +35,10 @@ class UnknownNodes:
         self._similar = {name: similar for name, similar in self._similar.items() if name in names}
 
     def _search_steps(self, name: str) -> Generator[None, None, str]:
-        digits, candidates = _DIGITS.findall(name), []
+        digits, candidates, lower = _DIGITS.findall(name), [], name.lower()  # as names of Nodes are
         for at, each in enumerate(self._known()):
+            if each == lower:
+                return each
             if _DIGITS.findall(each) == digits:
                 candidates.append(each)
             if at % _LOOKED_AT == _LOOKED_AT - 1:

@@ -134,7 +134,8 @@ def _without_endpoints(found: Coverage, groups: Sequence[ClientGroup], family: i
         nodes_by_zone[group.topology_zone] = nodes_by_zone.get(group.topology_zone, 0) + group.size
     zones = sorted(each for each, size in nodes_by_zone.items() if each and size == found.zones[each].nodes)
     what = "no endpoint (NODATA)" if not family else f"no IPv{family} endpoint (NODATA), though one of the other family"
-    in_zones = f", all of zone {named(zones)}" if zones else ""
+    whole = sum(found.zones[name].nodes for name in zones)
+    in_zones = f", {'all' if whole == count else 'among them all'} of zone {named(zones)}" if zones else ""
     text = f"clients on {count} of {found.nodes} Nodes get {what}{in_zones}: {named(names, count)}"
     return Finding(
         found.service.key, "uncovered", text, severity, count, names, zones=tuple(zones[:MAX_NAMED]), family=family

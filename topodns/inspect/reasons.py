@@ -46,7 +46,7 @@ SENTENCES: Final = {
     Reason.UNFILTERED: "no topology keys: every ready endpoint",
     Reason.MATCHED: "the first key that matches an endpoint decides: every endpoint that it matches",
     Reason.ANY: "no key matched before `*`: every ready endpoint",
-    Reason.NO_MATCH: "no endpoint shares any of the keys with the client's node: NODATA for this client",
+    Reason.NO_MATCH: "no key matches a ready endpoint for the client's node: NODATA for this client",
     Reason.NO_ENDPOINTS: "no ready endpoint of this address family: there was nothing to choose from",
     Reason.UNKNOWN_CLIENT: "the client's node is unknown, and the last key is not `*`: NODATA",
     Reason.UNKNOWN_CLIENT_ALL: "the client's node is unknown: every ready endpoint",

@@ -114,7 +114,8 @@ def top_text(document: Mapping[str, object]) -> str:
         f"about {total:,} queries in {document['minutes']} minutes, by a sample of {integer(document['sampled']):,}"
     ]
     if total:
-        lines += ["", _top_row("QUERIES", "SHARE", str(document["by"]).upper())]
+        column = "NAME" if document["by"] == "nxdomain" else str(document["by"]).upper()
+        lines += ["", _top_row("QUERIES", "SHARE", column)]
     rows = [(str(row["value"]), integer(row["queries"])) for row in map(mapping, items(document["rows"]))]
     others = integer(document["others"])
     for value, queries in [*rows, *([("others", others)] if others else [])]:

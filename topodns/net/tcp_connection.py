@@ -163,7 +163,6 @@ class TcpConnection(asyncio.BufferedProtocol):
             self.abort()
             return
         if messages:
-            self._clients.sample.queries += len(messages)
             self._waiting += intake.limited(messages)
             if intake.finishing:
                 self.deadline.fixed = True
@@ -186,8 +185,9 @@ class TcpConnection(asyncio.BufferedProtocol):
         answer = clients.answer if clients.open_session is None else self._answer_or_receive
         reply = answer(message, self.address, self.port)
         sample = clients.sample
-        sample.queries += 1
-        if began >= sample.due:
+        if sample.left > 1:
+            sample.left -= 1
+        else:
             sample.take(began, message, self.address, reply)
         if isinstance(reply, bytes):
             self._write(frame(reply))
@@ -401,7 +401,8 @@ class TcpConnection(asyncio.BufferedProtocol):
         answer = clients.answer if clients.open_session is None else self._answer_or_receive
         replies: list[bytes] = []
         taken, left = 0, self._limits.write_buffer
-        due = (now := clock()) >= clients.sample.due
+        sample = clients.sample
+        passed = sample.left  # queries until the next one that is sampled
         for message in islice(self._waiting, min(most, self._limits.in_flight - self._awaited)):
             taken += 1
             if not message:  # no DNS message is empty: ignore the rest of the stream
@@ -409,9 +410,10 @@ class TcpConnection(asyncio.BufferedProtocol):
                 self._ignore_rest()
                 break
             reply = answer(message, address, port)
-            if due:
-                due = False
-                clients.sample.take(now, message, address, reply)
+            passed -= 1
+            if not passed:
+                sample.take(clock(), message, address, reply)
+                passed = sample.left
             if reply is None:
                 pass
             elif not isinstance(reply, bytes):
@@ -426,6 +428,7 @@ class TcpConnection(asyncio.BufferedProtocol):
                     continue
             if clock() >= until:
                 break
+        sample.left = passed
         del self._waiting[:taken]
         return replies
 

@@ -36,6 +36,9 @@ settings limit UDP payloads to 4,096 octets.
 """
 
 
+_Sampled = tuple[int, int, bytes, bytes]  # slot, for how many queries it stands, datagram, packed client address
+
+
 class Batch(Protocol):
     """The slots of one socket: datagrams are received into them, overwritten with replies, and sent."""
 
@@ -141,8 +144,11 @@ class UdpListener:
             return False
         began = self._clock()
         batch, sample = self._batch, self._sample
-        sample.queries += len(sizes)
-        first = self._first(sizes[0]) if began >= sample.due and sizes[0] else None
+        sampled: list[_Sampled] = []
+        if len(sizes) < sample.left:
+            sample.left -= len(sizes)
+        else:
+            sampled = self._sampled(sizes, began)
         lengths, last_cell = self._lookup(batch.memory, batch.starts, sizes, batch.address_span)
         misses = lengths.count(0)
         hits = len(sizes) - misses
@@ -152,17 +158,25 @@ class UdpListener:
         if misses:
             made = self._answer_misses(sizes, lengths)
             self._batch.send(made)
-            lengths[0] = lengths[0] or made[0]
-        if first is not None:
-            start = batch.starts[0]
-            sample.take(began, *first, batch.memory[start : start + lengths[0]] if lengths[0] else None)
+            lengths = [hit or miss for hit, miss in zip(lengths, made, strict=True)] if sampled else lengths
+        for slot, queries, message, address in sampled:
+            start = batch.starts[slot]
+            sample.add(began, queries, message, address, batch.memory[start : start + lengths[slot]])
         return True
 
-    def _first(self, size: int) -> tuple[bytes, bytes]:
-        """(The datagram in the first slot, its client's address), before a reply overwrites it."""
-        batch = self._batch
-        start, (first, last) = batch.starts[0], batch.address_span
-        return batch.memory[start : start + size], batch.memory[start + first : start + last]
+    def _sampled(self, sizes: list[int], now: float) -> "list[_Sampled]":
+        """The datagrams of this batch that are sampled, before replies overwrite them."""
+        batch, sample = self._batch, self._sample
+        first, last = batch.address_span
+        found: list[_Sampled] = []
+        slot = sample.left - 1
+        while slot < len(sizes):
+            queries, start = sample.advance(now), batch.starts[slot]
+            message = batch.memory[start : start + sizes[slot]]
+            found.append((slot, queries, message, batch.memory[start + first : start + last]))
+            slot += sample.left
+        sample.left = slot - len(sizes) + 1
+        return found
 
     def _answer_misses(self, sizes: list[int], hit_lengths: list[int]) -> list[int]:
         """Write the replies to misses into their slots. Returns the lengths, 0 for none, a deferred reply, or a hit.

@@ -1,19 +1,26 @@
 """A sample of the last minutes' queries, over all sockets of the process, for `topodns top` and the topology page.
 
-One query is taken every INTERVAL at most, and stands for all queries since the one before it. So the cost does not grow
-with the load, and sums of `queries` are estimates of true counts.
+While there are few, all queries are taken, else one after a random number of others, so that a query's place in a burst
+makes no difference. One that is taken stands for those passed over since the one before it: sums are estimates.
+
+The number of queries passed over grows as more are taken than RATE a second allows, as if each query taken cost a
+token, of which there are MOST_TOKENS at rest. So the cost does not grow with the load.
 """
 
 from collections import deque
 from collections.abc import Iterator
 from itertools import dropwhile
+from random import Random
 from typing import Final, NamedTuple
 
 MINUTES: Final = 5
-INTERVAL: Final = 1 / 16  # seconds between two sampled queries, at least
-MAX_SIZE: Final = 512  # octets of a message; a longer one is not taken
+RATE: Final = 16  # queries taken a second, in the long run
+MAX_SIZE: Final = 512  # octets of a message that is kept; a longer one counts only
+MOST_TOKENS: Final = 64.0
+_ALL: Final = 32.0  # tokens from which on every query is taken
+_HALVING: Final = 4.0  # tokens below that which double the number passed over
+_MOST: Final = MINUTES * 60 * RATE + round(MOST_TOKENS)
 _RCODE_AT, _RCODE = 3, 0xF  # its octet in the header, and its bits
-_MOST: Final = round(MINUTES * 60 / INTERVAL)
 
 
 class SampledQuery(NamedTuple):
@@ -27,24 +34,37 @@ class SampledQuery(NamedTuple):
 class QuerySample:
     """The sampled queries.
 
-    A socket adds to `queries` what it receives, and calls `take` for the first one once the clock shows `due`.
+    A socket counts `left` down for each query that it receives, and calls `take` for the one that makes it 0; or
+    `advance`, which sets `left` anew, and `add` once the reply exists.
     """
 
-    __slots__ = ("_taken", "due", "queries")
+    __slots__ = ("_gap", "_rng", "_taken", "_tokens", "_tokens_at", "left")
 
-    def __init__(self) -> None:
-        self.due = 0.0  # seconds
-        self.queries = 0  # since the last one taken
+    def __init__(self, rng: Random | None = None) -> None:
+        self.left = 1  # queries until the next one to take, itself included
+        self._rng = rng or Random()
+        self._gap = 1  # `left` after the last `take`
+        self._tokens, self._tokens_at = MOST_TOKENS, 0.0
         self._taken: deque[SampledQuery] = deque(maxlen=_MOST)
 
     def take(self, now: float, message: bytes, address: bytes, reply: object) -> None:
-        """Take this message, which is among `queries`, for all of them. `reply`: octets, if they exist already."""
+        """Take this message. `reply`: octets, if they exist already."""
+        self.add(now, self.advance(now), message, address, reply)
+
+    def advance(self, now: float) -> int:
+        """Choose the next query to take. Returns for how many the present one stands."""
+        gap, tokens = self._gap, min(MOST_TOKENS, self._tokens + (now - self._tokens_at) * RATE) - 1
+        self._tokens, self._tokens_at = tokens, now
+        mean = 2 ** ((_ALL - tokens) / _HALVING)
+        self.left = self._gap = 1 if mean <= 1 else 1 + int(self._rng.expovariate(1 / mean))
+        return gap
+
+    def add(self, now: float, queries: int, message: bytes, address: bytes, reply: object) -> None:
+        """Keep this message, which stands for so many queries; only their number if it is longer than MAX_SIZE."""
         if len(message) > MAX_SIZE:
-            return
+            message = b""
         rcode = reply[_RCODE_AT] & _RCODE if isinstance(reply, bytes) and len(reply) > _RCODE_AT else None
-        self._taken.append(SampledQuery(now, self.queries, message, address, rcode))
-        self.queries = 0
-        self.due = now + INTERVAL
+        self._taken.append(SampledQuery(now, queries, message, address, rcode))
 
     def recent(self, now: float) -> Iterator[SampledQuery]:
         """The sampled queries of the last MINUTES, the oldest first."""

@@ -1,6 +1,7 @@
 """Replies of a server as objects and as text: foreign text is checked and made printable."""
 
 import json
+import socket
 from collections.abc import Mapping
 
 import pytest
@@ -32,3 +33,32 @@ def test_control_characters_of_a_server_do_not_reach_the_terminal() -> None:
 def test_a_reply_of_another_version_is_said_to_be() -> None:
     with pytest.raises(AdminError, match="the server is of another version: its reply has no 'name'"):
         object_text({}, False, name_of)
+
+
+@pytest.mark.parametrize(
+    ("server", "at"),
+    [
+        ("127.0.0.1:5381", ("127.0.0.1", 5381)),
+        ("127.0.0.1", ("127.0.0.1", 8181)),
+        ("topodns.example", ("topodns.example", 8181)),
+        (":5381", ("127.0.0.1", 5381)),
+        ("[::1]:5381", ("::1", 5381)),
+        ("[::1]", ("::1", 8181)),
+    ],
+)
+def test_host_and_port_may_be_left_out(monkeypatch: pytest.MonkeyPatch, server: str, at: tuple[str, int]) -> None:
+    asked: list[tuple[str, int]] = []
+
+    def connected(host: str, port: int, _end: float) -> socket.socket:
+        asked.append((host, port))
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(admin_client, "_connected", connected)
+    with pytest.raises(AdminError):
+        admin_client.fetch(server, "/who", {})
+    assert asked == [at]
+
+
+def test_a_port_alone_is_no_address() -> None:
+    with pytest.raises(AdminError, match=r"^no answer from 5381: found '5381', expected HOST:PORT; expected the"):
+        admin_client.fetch("5381", "/who", {})

@@ -14,6 +14,10 @@ def test_the_node_that_may_be_meant_is_named() -> None:
     assert clause("wroker-1") == "there is no Node wroker-1 (worker-1?)"
 
 
+def test_a_name_in_capital_letters_is_the_one_in_small_ones() -> None:
+    assert clause("Worker-1") == "there is no Node Worker-1 (worker-1?)"
+
+
 def test_of_numbered_nodes_another_number_is_not_what_was_meant() -> None:
     assert clause("worker-3") == "there is no Node worker-3"
 

@@ -11,7 +11,7 @@ from tests.support.dns_messages import NODE_IDENTITY, Opt, node_identity, query
 from topodns.cluster.model import ObjectKey
 from topodns.dns.addresses import IPV4_MAPPED
 from topodns.inspect.askers import FEWEST, REUSED, Askers, RecentAskers
-from topodns.query.query_sample import INTERVAL, QuerySample
+from topodns.query.query_sample import QuerySample
 from topodns.time_slices import do_at_once
 
 CACHE: Final = ObjectKey("shop", "cache")
@@ -19,7 +19,7 @@ SHELL_A1: Final = "127.10.1.100"
 
 
 class Asked:
-    """Queries that the demo's server receives, one every INTERVAL, so that each is sampled."""
+    """Queries that the demo's server receives, so few that each is sampled."""
 
     def __init__(self) -> None:
         self.now = 1.0
@@ -28,9 +28,8 @@ class Asked:
 
     def receive(self, message: bytes, source: str = SHELL_A1, times: int = 1) -> None:
         for _ in range(times):
-            self.sample.queries += 1
-            self.sample.take(self.now, message, ip_address(source).packed, None)
-            self.now += INTERVAL
+            self.sample.add(self.now, 1, message, ip_address(source).packed, None)
+            self.now += 0.1
 
     def askers(self, key: ObjectKey = CACHE) -> Askers | None:
         return do_at_once(self.recent.steps()).get(key)
@@ -54,10 +53,8 @@ def test_a_query_counts_for_the_node_that_a_trusted_client_names(asked: Asked) -
 
 
 def test_an_ipv4_address_mapped_into_ipv6_is_that_address(asked: Asked) -> None:
-    asked.sample.queries += 1
-    asked.sample.take(
-        asked.now, query("cache.shop.svc.cluster.local A"), IPV4_MAPPED + ip_address(SHELL_A1).packed, None
-    )
+    mapped = IPV4_MAPPED + ip_address(SHELL_A1).packed
+    asked.sample.add(asked.now, 1, query("cache.shop.svc.cluster.local A"), mapped, None)
     assert asked.askers() == Askers(1, 1, Counter({"node-a1": 1}))
 
 

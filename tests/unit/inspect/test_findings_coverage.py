@@ -29,7 +29,7 @@ def test_nodes_without_an_endpoint_under_a_hard_list_are_an_error_and_whole_zone
     assert found[0] == (
         "error",
         "uncovered",
-        "clients on 3 of 4 Nodes get no endpoint (NODATA), all of zone b: b1, b2, n1",
+        "clients on 3 of 4 Nodes get no endpoint (NODATA), among them all of zone b: b1, b2, n1",
     )
 
 

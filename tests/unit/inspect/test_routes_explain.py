@@ -137,7 +137,6 @@ def test_who_locates_an_address_for_loopback_only(demo: Demo) -> None:
 
 def test_top_lists_clients_for_loopback_only(demo: Demo) -> None:
     sample = QuerySample()
-    sample.queries = 1
     sample.take(time.perf_counter(), query("cache.shop.svc.cluster.local A"), ip_address("127.10.0.5").packed, None)
 
     async def asked() -> list[tuple[int, bool]]:

@@ -39,8 +39,7 @@ def sample() -> QuerySample:
             (99, "203.0.113.2", b"no message", None),
         )
     ):
-        made.queries = queries
-        made.take(float(at), message, ip_address(source).packed, reply)
+        made.add(float(at), queries, message, ip_address(source).packed, reply)
     return made
 
 

@@ -1,31 +1,72 @@
 """The sample of the queries of the last minutes."""
 
+from collections import Counter
+from random import Random
+
 import pytest
 
-from topodns.query.query_sample import INTERVAL, MAX_SIZE, MINUTES, QuerySample
+from topodns.query.query_sample import MAX_SIZE, MINUTES, MOST_TOKENS, RATE, QuerySample
 
 CLIENT = bytes([10, 0, 0, 1])
+REPLY = b"id\x80\x83"
 
 
 def received(sample: QuerySample, now: float, message: bytes = b"query") -> None:
     """As a socket does with one query."""
-    sample.queries += 1
-    if now >= sample.due:
-        sample.take(now, message, CLIENT, b"id\x80\x83")
+    if sample.left > 1:
+        sample.left -= 1
+    else:
+        sample.take(now, message, CLIENT, REPLY)
 
 
-def test_a_query_stands_for_all_since_the_one_before_it() -> None:
+def shares(sample: QuerySample) -> Counter[bytes]:
+    """The estimated number of queries by their message."""
+    found = Counter[bytes]()
+    for each in sample.recent(0.0):
+        found[each.message] += each.queries
+    return found
+
+
+def test_of_few_queries_each_is_taken_with_its_client_and_the_rcode_of_its_reply() -> None:
     sample = QuerySample()
-    for at in range(100):
-        received(sample, 1 + at * INTERVAL / 10, b"query %d" % at)
-    taken = list(sample.recent(2.0))
-    assert [(each.message, each.queries) for each in taken[:3]] == [
-        (b"query 0", 1),
-        (b"query 10", 10),
-        (b"query 20", 10),
-    ]
-    assert len(taken) == 10
+    for at in range(1000):
+        received(sample, at / RATE, b"query %d" % at)
+    taken = list(sample.recent(0.0))
+    assert [(each.message, each.queries) for each in taken] == [(b"query %d" % at, 1) for at in range(1000)]
     assert (taken[0].address, taken[0].rcode) == (CLIENT, 3)
+
+
+def test_of_many_queries_some_are_taken_which_stand_for_all() -> None:
+    sample = QuerySample(Random(1))
+    for at in range(200_000):
+        received(sample, at / 10_000)
+    taken = list(sample.recent(0.0))
+    assert len(taken) < MOST_TOKENS + 2 * 20 * RATE  # in 20 s
+    assert sum(each.queries for each in taken) == pytest.approx(200_000, rel=0.05)
+
+
+@pytest.mark.parametrize("pause", [0.1, 0.3, 1.0])
+def test_each_query_of_a_burst_has_its_share(pause: float) -> None:
+    """Resolvers ask for A and AAAA, of each name of a search list, at once."""
+    sample = QuerySample(Random(2))
+    names = [b"a", b"b", b"c", b"d"]
+    for burst in range(round(MINUTES * 60 / pause)):
+        for name in names:
+            for _ in range(2):
+                received(sample, burst * pause, name)
+    found = shares(sample)
+    mean = found.total() / len(names)
+    assert {name: found[name] / mean for name in names} == pytest.approx(dict.fromkeys(names, 1.0), abs=0.15)
+
+
+def test_a_busy_client_behind_a_quiet_one_is_the_busy_one() -> None:
+    sample = QuerySample(Random(3))
+    for burst in range(300):
+        received(sample, burst / 4, b"quiet")
+        for _ in range(10):
+            received(sample, burst / 4, b"busy")
+    found = shares(sample)
+    assert found[b"busy"] / found[b"quiet"] == pytest.approx(10, rel=0.4)
 
 
 def test_queries_older_than_some_minutes_are_left_out() -> None:
@@ -39,13 +80,11 @@ def test_the_number_of_kept_queries_is_bounded() -> None:
     sample = QuerySample()
     for at in range(10_000):
         received(sample, float(at))
-    assert len(list(sample.recent(0.0))) == MINUTES * 60 / INTERVAL
+    assert len(list(sample.recent(0.0))) == MINUTES * 60 * RATE + MOST_TOKENS
 
 
-@pytest.mark.parametrize(("size", "taken"), [(MAX_SIZE, 1), (MAX_SIZE + 1, 0)])
-def test_a_long_message_is_left_to_the_next_query(size: int, taken: int) -> None:
+@pytest.mark.parametrize(("size", "kept"), [(MAX_SIZE, MAX_SIZE), (MAX_SIZE + 1, 0)])
+def test_a_long_message_counts_only(size: int, kept: int) -> None:
     sample = QuerySample()
     received(sample, 1.0, b"q" * size)
-    assert len(list(sample.recent(1.0))) == taken
-    received(sample, 2.0)
-    assert sum(each.queries for each in sample.recent(2.0)) == 2
+    assert [(len(each.message), each.queries) for each in sample.recent(1.0)] == [(kept, 1)]

@@ -3,6 +3,7 @@ fit together (Services without a namespace or EndpointSlices, endpoints on Nodes
 several Nodes have), and objects that are left out.
 """
 
+from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from itertools import islice
@@ -157,11 +158,14 @@ def no_slice(service: str) -> str:
 
 def _unknown_node_findings(state: ClusterState, key: ObjectKey, unknown: set[str]) -> Findings:
     """The findings about the Nodes of ready endpoints; their names are added to `unknown`."""
-    names: set[str] = set()
+    named = Counter[str]()
     for one in state.slice_table.owned.counted(SliceOwner(key)):
-        names.update(each.node_name for each in one.endpoints if each.ready)
+        named.update(each.node_name for each in one.endpoints if each.ready)
         yield None
-    missing = sorted(name for name in names if name and state.node(name) is None)[:MAX_NAMED]
+    if named[""]:
+        text = f"{named['']} of {named.total()} ready endpoints have no nodeName: keys match them at most by their zone"
+        yield Finding(key, "unknown_node", text)
+    missing = sorted(name for name in named if name and state.node(name) is None)[:MAX_NAMED]
     unknown.update(missing)
     for name in missing:
         clause = yield from state.unknown_nodes.clause_steps(name)

@@ -35,6 +35,8 @@ _BASES: Final = {"decimal": 10, "hex": 16, "octal": 8, "binary": 2}
 _MOST_DIGITS: Final = 64  # of an integer of 64 bits, in any base
 _INTEGERS: Final = range(-(2**63), 2**64)
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_QUOTES: Final = "; put a text that begins with !, * or & in quotes"
+_UNQUOTED: Final = ("alphabetic or numeric character", "whitespace or line break")  # libyaml: of an alias, of a tag
 _YAML_TAG: Final = "tag:yaml.org,2002:"
 _SCALAR_TAGS: Final = frozenset(_YAML_TAG + name for name in ("null", "bool", "int", "float"))
 _PLAIN_TAGS: Final = frozenset({None, "!", *(_YAML_TAG + name for name in ("map", "seq", "str")), *_SCALAR_TAGS})
@@ -72,7 +74,7 @@ def read_yaml(text: str, file: str, note: Note, first_line: int = 1) -> Iterator
     except yaml.MarkedYAMLError as error:
         mark, last_line = error.problem_mark or error.context_mark, text.rstrip().count("\n")
         line, column = (min(mark.line, last_line), mark.column) if mark else (0, 0)
-        raise BadManifest(file, first_line + line, error.problem or "not YAML", column) from None
+        raise BadManifest(file, first_line + line, _with_advice(error.problem or "not YAML"), column) from None
 
 
 def _marked(character: re.Match[str]) -> str:
@@ -145,7 +147,9 @@ class _YamlBuilder:
 
     def _scalar(self, event: events.ScalarEvent) -> None:
         if event.tag is not None and event.tag not in _PLAIN_TAGS:
-            self._fail(event, f"tag {event.tag} has no meaning in a manifest")
+            self._fail(
+                event, f"tag {event.tag} has no meaning in a manifest{_QUOTES if event.tag.startswith('!') else ''}"
+            )
         if not event.value.isascii():
             self._refuse_octets(event)
         plain = event.tag in _SCALAR_TAGS or (event.tag is None and event.implicit[0])
@@ -171,7 +175,9 @@ class _YamlBuilder:
 
     def _begin(self, container: dict[str, object] | list[object], event: events.CollectionStartEvent) -> None:
         if event.tag not in _PLAIN_TAGS:
-            self._fail(event, f"tag {event.tag} has no meaning in a manifest")
+            self._fail(
+                event, f"tag {event.tag} has no meaning in a manifest{_QUOTES if event.tag.startswith('!') else ''}"
+            )
         if self._awaits_key():
             self._fail(event, "a key must be text")
         if len(self._open) == MAX_DEPTH:
@@ -224,6 +230,9 @@ class _YamlBuilder:
         if key == "items" and len(self._open) == 1:
             self._items, self._item_lines = value, []
 
+    def _fail_of_tag(self, event: yaml.Event, tag: str) -> NoReturn:
+        self._fail(event, f"tag {tag} has no meaning in a manifest{_QUOTES if tag.startswith('!') else ''}")
+
     def _fail(self, event: yaml.Event, problem: str) -> NoReturn:
         column = event.start_mark.column if event.start_mark else 0
         raise BadManifest(self._file, self._line_of(event), problem, column)
@@ -264,3 +273,8 @@ def _integer(match: re.Match[str]) -> int | None:
         return None
     found = int(match["sign"] + digits, _BASES[match.lastgroup])
     return found if found in _INTEGERS else None
+
+
+def _with_advice(problem: str) -> str:
+    """The problem that libyaml found, with what to do where a text has to be quoted."""
+    return f"{problem}{_QUOTES}" if any(each in problem for each in _UNQUOTED) else problem

@@ -41,9 +41,16 @@ def test_an_endpoint_on_a_node_that_does_not_exist_is_named_with_the_node_that_m
     assert lines(HERE, DB, wrong) == [], "without any Node an audit says that none is known"
 
 
-def test_an_endpoint_that_is_not_ready_or_names_no_node_is_no_mistake() -> None:
-    gone = endpoint_slice("db", endpoint("10.0.0.1", "gone", ready=False), endpoint("10.0.0.2"))
+def test_an_endpoint_that_is_not_ready_is_no_mistake() -> None:
+    gone = endpoint_slice("db", endpoint("10.0.0.1", "gone", ready=False), endpoint("10.0.0.2", "worker-1"))
     assert lines(HERE, *NODES, DB, gone) == []
+
+
+def test_endpoints_without_a_node_are_counted() -> None:
+    some = endpoint_slice("db", endpoint("10.0.0.1", "worker-1"), endpoint("10.0.0.2"), endpoint("10.0.0.3"))
+    assert lines(HERE, *NODES, DB, some) == [
+        "Service default/db: 2 of 3 ready endpoints have no nodeName: keys match them at most by their zone"
+    ]
 
 
 def test_a_service_without_any_slice_is_named_with_the_label_that_one_would_have() -> None:

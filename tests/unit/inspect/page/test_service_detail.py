@@ -95,8 +95,8 @@ def test_flows_are_by_queries_too_where_enough_of_them_are_known(demo: Demo) -> 
     sample = QuerySample()
     for at in range(30):
         source = "127.10.1.100" if at < 20 else "127.10.7.100" if at < 25 else "203.0.113.1"
-        sample.queries += 10
-        sample.take(time.perf_counter(), query("cache.shop.svc.cluster.local A"), ip_address(source).packed, None)
+        asked = query("cache.shop.svc.cluster.local A")
+        sample.add(time.perf_counter(), 10, asked, ip_address(source).packed, None)
     found = detail(demo, "shop/cache", sample=sample)["queries"]
     assert (found["minutes"], found["all"], found["unlocated"]) == (5, 300, 50)
     assert found["flows"] == [

@@ -106,6 +106,19 @@ def test_anchors_aliases_and_merge_keys_are_followed() -> None:
         ("kind: X\n[a]: b\n", "m.yaml:2: a key must be text"),
         ("kind: X\n? {a: b}\n: c\n", "m.yaml:2: a key must be text"),
         ("kind: !!python/name:os.system x\n", "m.yaml:1: tag tag:yaml.org,2002:python/name:os.system has no meaning"),
+        (
+            "kind: X\nkeys: !zone\n",
+            "m.yaml:2: tag !zone has no meaning in a manifest; put a text that begins with !, * or & in quotes",
+        ),
+        (
+            "kind: X\nkeys: *,zone\n",
+            "m.yaml:2: did not find expected alphabetic or numeric character; "
+            "put a text that begins with !, * or & in quotes",
+        ),
+        (
+            "kind: X\nkeys: !zone,*\n",
+            "m.yaml:2: did not find expected whitespace or line break; put a text that begins with !, * or & in quotes",
+        ),
         ("kind: X\nset: !!set {a, b}\n", "m.yaml:2: tag tag:yaml.org,2002:set has no meaning in a manifest"),
         ("kind: X\na: *nowhere\n", "m.yaml:2: alias *nowhere stands for no value that ended before it"),
         ("kind: X\na: &a [*a]\n", "m.yaml:2: alias *a stands for no value that ended before it"),
