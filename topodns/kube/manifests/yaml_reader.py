@@ -147,9 +147,7 @@ class _YamlBuilder:
 
     def _scalar(self, event: events.ScalarEvent) -> None:
         if event.tag is not None and event.tag not in _PLAIN_TAGS:
-            self._fail(
-                event, f"tag {event.tag} has no meaning in a manifest{_QUOTES if event.tag.startswith('!') else ''}"
-            )
+            self._fail_of_tag(event, str(event.tag))
         if not event.value.isascii():
             self._refuse_octets(event)
         plain = event.tag in _SCALAR_TAGS or (event.tag is None and event.implicit[0])
@@ -175,9 +173,7 @@ class _YamlBuilder:
 
     def _begin(self, container: dict[str, object] | list[object], event: events.CollectionStartEvent) -> None:
         if event.tag not in _PLAIN_TAGS:
-            self._fail(
-                event, f"tag {event.tag} has no meaning in a manifest{_QUOTES if event.tag.startswith('!') else ''}"
-            )
+            self._fail_of_tag(event, str(event.tag))
         if self._awaits_key():
             self._fail(event, "a key must be text")
         if len(self._open) == MAX_DEPTH:
