@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from topodns.cluster.findings.finding import MAX_NAMED, Finding, Severity, first_names
@@ -74,7 +75,9 @@ def partial_findings(
 def lacking(label: str, without: Sequence[str], labels: NodeLabels) -> str:
     """The sentence about the Nodes `without` this label."""
     names = first_names(without)
-    return f"{len(without)} of {labels.nodes} Nodes lack the label {label}, so it matches nothing there: {names}"
+    others = (each for each in labels.names if each != label and each.lower() == label.lower())
+    alike = "".join(f" (some have {each})" for each in islice(others, 1))
+    return f"{len(without)} of {labels.nodes} Nodes lack the label {label}{alike}, so it matches nothing there: {names}"
 
 
 _RANKS: Final[Mapping[str, int]] = {

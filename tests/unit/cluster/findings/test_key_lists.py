@@ -87,6 +87,15 @@ def test_a_label_that_some_nodes_lack_is_reported_once_for_all_services() -> Non
     assert findings(*NODES, *lacking, *services) == [("partial", line)]
 
 
+def test_a_label_in_another_case_on_those_nodes_is_named() -> None:
+    shouting = node("n8", {"topology.kubernetes.io/Zone": "a"})
+    [(_, line)] = findings(*NODES, shouting, service("db", annotation=f"{ZONE_LABEL},*"))
+    text = (
+        f"1 of 4 Nodes lack the label {ZONE_LABEL} (some have topology.kubernetes.io/Zone), so it matches nothing there"
+    )
+    assert text in line
+
+
 def test_labels_count_once_all_nodes_are_listed() -> None:
     state = ClusterState(frozenset(("Node",)), key_reader(SOURCES))
     for each in (NODES[0], service("db", annotation="example.com/rack")):
