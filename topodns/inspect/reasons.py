@@ -19,7 +19,6 @@ from topodns.kube.manifests.source import ManifestSource
 from topodns.plugins.kubernetes.answer import answer, name_of, question_of
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.kubernetes.handler import ClusterZone
-from topodns.plugins.kubernetes.headless import MISSES
 from topodns.plugins.kubernetes.other_names import pod_address
 from topodns.plugins.kubernetes.question import (
     Fixed,
@@ -35,7 +34,7 @@ from topodns.plugins.kubernetes.zone import KubernetesZone, Origin
 from topodns.query.plugin import Client, Resolution
 from topodns.topology.claims import verdicts
 from topodns.topology.client_locator import Method
-from topodns.topology.select import Reason
+from topodns.topology.select import MISSES, Reason
 
 _ANY_CLIENT: Final = Client(bytes(4), 0, "udp", limit=512)  # whether a name exists depends on no client
 _TYPES: Final = (RRType.A, RRType.AAAA, RRType.CNAME, RRType.SRV, RRType.PTR, RRType.TXT, RRType.NS, RRType.SOA)

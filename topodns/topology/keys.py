@@ -1,7 +1,7 @@
 """The topology policy of a Service: keys from the first source that has a value, validated as Kubernetes 1.17 did.
 
 Semantics: docs/reference/topology.md; KEP-536, ValidateService of 1.17-1.21. Pure: a Service in, a Policy or
-InvalidPolicy out.
+InvalidPolicy out, with notices about its annotations.
 """
 
 import json
@@ -299,7 +299,8 @@ def _mended(source: KeySource, keys: tuple[str, ...]) -> Policy:
 
 
 def _with_ttl(policy: Policy, text: str | None) -> Policy:
-    """The policy with the seconds of topodns.io/ttl, clamped to 1..300; without a ttl if the text is not a number.
+    """The policy with the seconds of topodns.io/ttl, clamped to 1..300; without one if the text is not a whole number
+    of at most 18 digits.
 
     Either correction adds a warning. `text` None: the policy as it is.
     """

@@ -1,6 +1,6 @@
 """Endpoint selection: the endpoints of a Service that the answer to one client contains.
 
-Pure: works on model values only. `select` first chooses the rule, with every fallback, then one function applies it.
+Pure: works on model values only. `select` handles what needs no key, `_select_by_keys` tries the keys.
 Specification: docs/reference/topology.md (KEP-536, kube-proxy's FilterTopologyEndpoint of 1.17-1.21).
 
 `rank_all` gives every endpoint a priority instead, for SRV answers with the option `srv_priority`, whose clients do
@@ -8,9 +8,8 @@ their own failover (RFC 2782).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum, StrEnum
-from itertools import takewhile
 from typing import Final, NamedTuple
 
 from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
@@ -52,12 +51,18 @@ class Reason(StrEnum):
     NO_MATCH = "no_match"  # no key matched: no endpoint
     NO_ENDPOINTS = "no_endpoints"  # the pool of this family is empty (the other's may not be): no key was tried
     UNKNOWN_CLIENT = "unknown_client"  # client not located, or its Node has no labels: no endpoint
-    UNKNOWN_CLIENT_ALL = "unknown_client_all"  # the same, but `*` last, hints, or unknown_client all
+    UNKNOWN_CLIENT_ALL = "unknown_client_all"  # client not located, and `*` last or hints; or unknown_client all
     INVALID = "invalid"  # policy invalid, on_invalid ignore: all endpoints
     DENIED = "denied"  # policy invalid, on_invalid deny: no endpoint
     NOT_PERMITTED = "not_permitted"  # RBAC denies the objects that give the client's Node or its labels: all endpoints
     HINTED = "hinted"  # by the hints of the slices, which may select all endpoints
     RANKED = "ranked"  # srv_priority: all endpoints, each with the index of the first key it satisfies
+
+
+MISSES: Final = frozenset({Reason.NO_MATCH, Reason.UNKNOWN_CLIENT, Reason.DENIED})
+"""Outcomes without an endpoint, though there are ready ones."""
+
+UNLOCATED_REASONS: Final = frozenset({Reason.UNKNOWN_CLIENT, Reason.UNKNOWN_CLIENT_ALL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +74,7 @@ class Location:
 
     node_name: str = ""
     node: Node | None = None
-    method: str = "unknown"  # identity, ecs, own, unknown, or a `client_locator.Method`
+    method: str = "unknown"  # identity, ecs, own, given, unknown, or a `client_locator.Method`
     prefix_length: int = 0  # SOURCE PREFIX-LENGTH of the ECS used, for SCOPE PREFIX-LENGTH (RFC 7871 7.2.1)
 
 
@@ -117,34 +122,29 @@ def select_while_denied(
     pool: Pool,
     policy: Policy | InvalidPolicy | None,
     location: Location,
-    nodes_denied: bool,
+    labels_denied: bool,
     unknown_client: UnknownClient = UnknownClient.STRICT,
     on_invalid: OnInvalid = OnInvalid.IGNORE,
 ) -> Selection:
-    """The selection while RBAC denies Nodes (`nodes_denied`) or Pods that the policy needs.
+    """The selection while RBAC denies Nodes or Pods that the policy needs.
 
-    The missing permission is the operator's mistake and must not cost clients their answers. So all endpoints go to two
-    kinds of clients: to one that has no location without the denied objects, and, while Nodes are denied, to one whose
-    selection needs a label of its Node. A key other than kubernetes.io/hostname needs one if the keys before it have no
-    match; the hostname is the Node's name. Hints need one if they go by the zone of the client's Node. All other
-    clients get what `select` gives them with the permission.
+    `labels_denied`: the labels of this client's Node are among what is denied. The missing permission is the operator's
+    mistake and must not cost clients their answers. So all endpoints go to two kinds of clients: to one that has no
+    location without the denied objects, and to one whose selection comes to a label that is denied. A key other than
+    kubernetes.io/hostname needs one; the hostname is the Node's name. Hints need one if they go by the zone of the
+    client's Node. All other clients get what `select` gives them with the permission.
     """
     if not isinstance(policy, Policy) or policy.is_empty:
         return select(pool, policy, location, unknown_client, on_invalid)
     if not location.node_name:
         return Selection(pool.everyone, Reason.NOT_PERMITTED)
-    if nodes_denied and not policy.keys and pool.everyone.endpoints and goes_by_zone(pool, location.node_name):
-        return Selection(pool.everyone, Reason.NOT_PERMITTED)
-    readable = tuple(takewhile(lambda key: label_name(key) in (HOSTNAME_LABEL, ANY_KEY), policy.keys))
-    if not nodes_denied or readable == policy.keys:
+    if not labels_denied or not pool.everyone.endpoints:
         return select(pool, policy, location, unknown_client, on_invalid)
-    tried: tuple[tuple[str, int], ...] = ()
-    if readable:
-        selection = select(pool, replace(policy, keys=readable, keys_if_unlabelled=None), location)
-        if selection.reason is not Reason.NO_MATCH:
-            return selection
-        tried = selection.tried
-    return Selection(pool.everyone, Reason.NOT_PERMITTED, tried=tried)
+    if policy.keys:
+        return _select_by_keys(pool, policy, location, unknown_client, labels_denied=True)
+    if goes_by_zone(pool, location.node_name):
+        return Selection(pool.everyone, Reason.NOT_PERMITTED)
+    return select(pool, policy, location, unknown_client, on_invalid)
 
 
 def satisfying(pool: Pool, key: str, node_name: str, labels: Mapping[str, str]) -> Group:
@@ -154,6 +154,7 @@ def satisfying(pool: Pool, key: str, node_name: str, labels: Mapping[str, str]) 
         return pool.same_host(node_name, node_name if value is None else value)
     if value is not None:
         return pool.matching(key, value)
+    # No label begins with OTHER, so a key that does has no value above, and other keys pay nothing for it.
     return _elsewhere(pool, label_name(key), node_name, labels) if key[0] == OTHER else EMPTY_GROUP
 
 
@@ -180,13 +181,18 @@ def _select_unlocated(pool: Pool, policy: Policy, unknown_client: UnknownClient)
     return Selection(EMPTY_GROUP, Reason.UNKNOWN_CLIENT)
 
 
-def _select_by_keys(pool: Pool, policy: Policy, location: Location, unknown_client: UnknownClient) -> Selection:
+def _select_by_keys(
+    pool: Pool, policy: Policy, location: Location, unknown_client: UnknownClient, labels_denied: bool = False
+) -> Selection:
+    """The selection by the keys in order; all endpoints at the first one that needs a label that is denied."""
     labels = location.node.labels if location.node is not None else NO_LABELS
-    keys = policy.keys if policy.keys_if_unlabelled is None else _keys_for(policy, labels)
+    keys = policy.keys if labels_denied or policy.keys_if_unlabelled is None else _keys_for(policy, labels)
     tried: tuple[tuple[str, int], ...] = ()
     for key in keys:
         if key == ANY_KEY:
             return Selection(pool.everyone, _ANY, key, (*tried, (key, len(pool.everyone.endpoints))))
+        if labels_denied and label_name(key) != HOSTNAME_LABEL:
+            return Selection(pool.everyone, Reason.NOT_PERMITTED, tried=tried)
         group = satisfying(pool, key, location.node_name, labels)
         tried = (*tried, (key, len(group.endpoints)))
         if group.endpoints:
@@ -201,9 +207,7 @@ def _keys_for(policy: Policy, labels: Mapping[str, str]) -> tuple[str, ...]:
 
     OpenYurt's keys fall back to the hostname if the Node is in no node pool; an empty pool name counts as none.
     """
-    if policy.keys_if_unlabelled is None or labels.get(policy.keys[0]):
-        return policy.keys
-    return policy.keys_if_unlabelled
+    return policy.keys if labels.get(policy.keys[0]) else policy.keys_if_unlabelled or ()
 
 
 def hinted(pool: Pool, node_name: str, node: Node | None) -> Group:
@@ -241,7 +245,8 @@ def goes_by_zone(pool: Pool, node_name: str) -> bool:
 
 def _ready(pool: Pool) -> bool:
     """Whether the endpoints are ready; either all of them are, or none is."""
-    return all(endpoint.ready for endpoint in pool.everyone.endpoints[:1])
+    endpoints = pool.everyone.endpoints
+    return not endpoints or endpoints[0].ready
 
 
 _BY_KEY: Final = frozenset({Reason.MATCHED, Reason.ANY})

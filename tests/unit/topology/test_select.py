@@ -278,7 +278,7 @@ def test_while_nodes_are_denied_openyurt_s_key_for_unpooled_nodes_gives_every_en
     """OpenYurt's keys for nodes without a pool would leave such a client with nothing."""
     pooled = policy_of(service("db", openyurt="openyurt.io/nodepool"), [KeySource.OPENYURT])
     pool = Backends([endpoint_slice("db", *FIVE)], lambda _: None, False).pools[4]
-    selection = select_while_denied(pool, pooled, Location("far", None, "slices"), nodes_denied=True)
+    selection = select_while_denied(pool, pooled, Location("far", None, "slices"), labels_denied=True)
     assert selection == Selection(pool.everyone, Reason.NOT_PERMITTED)
 
 
@@ -398,13 +398,13 @@ def test_while_nodes_are_denied_answers_that_hints_for_zones_would_narrow_are_no
 ) -> None:
     wish = policy_of(service("db"), [KeySource.HINTS])
     location = Location(client, None, "slices") if client else Location()
-    selection = select_while_denied(pool_of(endpoints), wish, location, nodes_denied=True)
+    selection = select_while_denied(pool_of(endpoints), wish, location, labels_denied=True)
     assert (octets(selection.group), selection.reason) == (got, reason)
 
 
 def test_while_only_pods_are_denied_hints_for_zones_are_followed() -> None:
     wish = policy_of(service("db"), [KeySource.HINTS])
-    selection = select_while_denied(pool_of(HINTED_ENDPOINTS), wish, at("renamed"), nodes_denied=False)
+    selection = select_while_denied(pool_of(HINTED_ENDPOINTS), wish, at("renamed"), labels_denied=False)
     assert (octets(selection.group), selection.reason) == ([3], Reason.HINTED)
 
 

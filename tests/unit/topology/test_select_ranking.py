@@ -117,7 +117,7 @@ def test_a_selection_for_another_reason_than_a_key_stays(unknown_client: Unknown
     unlocated = select(pool, keys, Location(), unknown_client)
     assert unlocated.reason is Reason.UNKNOWN_CLIENT_ALL
     assert rank_all(unlocated, pool, keys, Location()) is unlocated
-    denied = select_while_denied(pool, keys, at("far"), nodes_denied=True)
+    denied = select_while_denied(pool, keys, at("far"), labels_denied=True)
     assert denied.reason is Reason.NOT_PERMITTED
     assert rank_all(denied, pool, keys, at("far")) is denied
     empty = select(pool_of(()), keys, at("n1"))

@@ -90,7 +90,7 @@ _TUNNEL_ANNOTATIONS: Final = (
     "io.cilium.network.ipv4-cilium-host",
     "io.cilium.network.ipv6-cilium-host",
 )
-MAX_KEYS: Final = 17  # of spec.topologyKeys; the API has 16 at most, and one more makes the list invalid still
+_KEPT_KEYS: Final = 17  # of spec.topologyKeys; the API has 16 at most, and one more makes the list invalid still
 _MAX_WORD: Final = 100  # characters of an annotation that is one word or number
 _LONGEST_SHOWN: Final = 60  # characters of a value in JSON
 _NODE_IPS: Final = frozenset(("InternalIP", "ExternalIP"))  # the other types of address are names
@@ -256,7 +256,7 @@ def _topology_inputs(spec: ApiServiceSpec, annotations: Mapping[str, Any]) -> To
     """
     return TopologyInputs(
         annotation=_list_text(annotations.get(TOPOLOGY_KEYS)),
-        field=tuple(spec.topology_keys[:MAX_KEYS]) if spec.topology_keys else None,
+        field=tuple(spec.topology_keys[:_KEPT_KEYS]) if spec.topology_keys else None,
         openyurt=_word(annotations.get(OPENYURT)),
         superedge=_list_text(annotations.get(SUPEREDGE)),
         traffic_distribution=spec.traffic_distribution,

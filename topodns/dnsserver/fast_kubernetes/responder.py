@@ -36,14 +36,13 @@ from topodns.dnsserver.packet_cache.table import OF_OPTIONS, PacketCache, varian
 from topodns.dnsserver.plain_question import HEADS, OPT_BEGIN, OPT_ENDS
 from topodns.plugins.kubernetes.answer import answer, parse
 from topodns.plugins.kubernetes.handler import scope_and_facts
-from topodns.plugins.kubernetes.headless import UNLOCATED_REASONS
 from topodns.plugins.kubernetes.question import Answer, SchemaName, ServiceName, ZoneQuestion
 from topodns.plugins.loadbalance.handler import LoadBalancer
 from topodns.query.client_claim import MAX_NODE_NAME, read_claim
 from topodns.query.counters import BUCKET_OF_SIZE, TYPE_LABELS, Cell, QueryCounters, ReplyKind
 from topodns.query.packet_entry import Variants
 from topodns.topology.claims import Claim
-from topodns.topology.select import Location, Selection
+from topodns.topology.select import UNLOCATED_REASONS, Location, Selection
 
 _SIZE_AT: Final = QUESTION_TAIL_SIZE + len(OPT_BEGIN)  # of the UDP payload size, behind the name
 _SIZE_END: Final = _SIZE_AT + 2

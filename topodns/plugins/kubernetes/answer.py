@@ -1,4 +1,4 @@
-"""The answer of a cluster to a question: the one place of the rules on which names exist, and what they have.
+"""The answer of a cluster to a question: where the rules come together on which names exist, and what they have.
 
 All names under the origins are answered as by CoreDNS's plugin `kubernetes`. Differences, on purpose: clients of a
 headless Service with a topology policy get the endpoints of their topology domain; while watches are incomplete a name

@@ -1,7 +1,7 @@
 """The EndpointSlices and locators that other objects contradict: a record for the log and metrics.
 
-No location depends on it. Whether an endpoint is contradicted is decided in `topology.claims`, and of locators
-in `topology.claims`; here two slices of different namespaces that contradict each other are recorded too.
+No location depends on it. Whether an endpoint or a locator is contradicted is decided in `topology.claims`; here two
+slices of different namespaces that contradict each other are recorded too.
 """
 
 from collections import Counter

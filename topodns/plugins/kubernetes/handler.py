@@ -13,7 +13,6 @@ from topodns.dns.name import Name, is_below_any, is_subdomain, name_wire
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.soa import soa_rrset
 from topodns.plugins.kubernetes.answer import answer_query
-from topodns.plugins.kubernetes.headless import MISSES, UNLOCATED_REASONS
 from topodns.plugins.kubernetes.question import (
     Answer,
     Facts,
@@ -30,6 +29,7 @@ from topodns.query.client_claim import ecs_reply, read_claim
 from topodns.query.cname import follow_each, owned
 from topodns.query.deferred import Deferred, Outcome
 from topodns.query.plugin import Answered, Client, FellThrough, Resolution, Scope, Stepped
+from topodns.topology.select import MISSES, UNLOCATED_REASONS
 
 PLUGIN: Final = "kubernetes"
 MAX_MISS_TTL: Final = 5  # seconds that a topology miss may be cached: a Pod on the client's Node may start any moment

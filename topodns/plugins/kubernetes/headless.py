@@ -40,6 +40,7 @@ from topodns.plugins.kubernetes.records import GroupOffer, Sections, endpoint_sr
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.query.client_claim import read_claim
 from topodns.topology.select import (
+    MISSES,
     Location,
     OnInvalid,
     Reason,
@@ -53,8 +54,6 @@ from topodns.topology.select import (
 )
 
 _UNKNOWN: Final = Location()
-MISSES: Final = frozenset({Reason.NO_MATCH, Reason.UNKNOWN_CLIENT, Reason.DENIED})
-UNLOCATED_REASONS: Final = frozenset({Reason.UNKNOWN_CLIENT, Reason.UNKNOWN_CLIENT_ALL})
 _UNLOCATED: Final = Ede(EdeCode.OTHER, "client location unknown")
 # Reading an Enum's member costs 0.1 us.
 _UNFILTERED, _ANY, _NOERROR = Reason.UNFILTERED, Reason.ANY, Rcode.NOERROR
@@ -290,8 +289,8 @@ def selection_of(
     on_invalid = topology.on_invalid if topology is not None else OnInvalid.IGNORE
     denied = kubernetes.state.denied
     if denied and location is not None and topology is not None and not denied.isdisjoint(topology.placing_kinds):
-        unlabelled = location.node is None and not denied.isdisjoint(_LABELLED)
-        return select_while_denied(pool, policy, location, unlabelled, unknown_client, on_invalid)
+        labels_denied = location.node is None and not denied.isdisjoint(_LABELLED)
+        return select_while_denied(pool, policy, location, labels_denied, unknown_client, on_invalid)
     return select(pool, policy, location or _UNKNOWN, unknown_client, on_invalid)
 
 
