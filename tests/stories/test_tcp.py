@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import gc
+import math
 import socket
 import struct
 import time
@@ -190,7 +191,7 @@ async def test_questions_are_sampled(loop_name: str, questions: list[bytes]) -> 
 
 async def test_a_question_that_is_sampled_stands_for_those_passed_over(loop_name: str) -> None:
     async with serving() as server, client_of(server) as client:
-        server.sample.left = 3
+        server.sample.left, server.sample.until = 3, math.inf
         await client.ask(b"question", b"another", b"third", b"fourth")
         assert [each.message for each in server.sample.recent(0.0)] == [b"third", b"fourth"]
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import socket
 import struct
 import time
@@ -135,7 +136,7 @@ async def test_a_query_is_sampled_as_it_came_though_its_reply_overwrites_it(loop
 
 async def test_of_a_batch_those_are_sampled_whose_turn_it_is(loop_name: str, kind: str) -> None:
     async with serving(kind) as server:
-        server.sample.left = 2
+        server.sample.left, server.sample.until = 2, math.inf
         with client_of(server) as sock:
             await ask(sock, *(b"idquery%d" % at for at in range(5)))
         assert [each.message for each in server.sample.recent(0.0)] == [b"idquery%d" % at for at in range(1, 5)]

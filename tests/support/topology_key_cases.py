@@ -88,6 +88,7 @@ REFUSED: Final = (
     Case("zone,,rack", _no_key("", _COMMA)),
     Case("Kubernetes.io/Hostname", _no_key("Kubernetes.io/Hostname", "did you mean 'kubernetes.io/hostname'?")),
     Case("TOPOLOGY.KUBERNETES.IO/ZONE,*", _no_key("TOPOLOGY.KUBERNETES.IO/ZONE", f"did you mean '{ZONE_LABEL}'?")),
+    Case("!Topology.Kubernetes.io/Zone", _no_key("!Topology.Kubernetes.io/Zone", f"did you mean '!{ZONE_LABEL}'?")),
     Case("Example.com/Rack", _no_key("Example.com/Rack", "did you mean 'example.com/Rack'?")),
     Case("Example.com/Rack/1", _no_key("Example.com/Rack/1")),
     Case("\u212aubernetes.io/hostname", _no_key("\u212aubernetes.io/hostname")),

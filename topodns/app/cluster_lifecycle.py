@@ -285,7 +285,8 @@ class ProblemLog:
         self._due = asyncio.Event()
         self._checks = 0
         self._lines: dict[str, int] = {}  # of present problems -> the number of the last check that found it
-        self._may_pass: dict[str, tuple[int, float]] = {}  # as `_lines`, and when each was first found
+        # As `_lines`, when each was first found, and whether it counted in the last check.
+        self._may_pass: dict[str, tuple[int, float, bool]] = {}
 
     def rouse(self) -> None:
         """Have `run` make another check, as a state has changed."""
@@ -304,7 +305,7 @@ class ProblemLog:
 
     async def _wait(self) -> None:
         """Wait until a check is due: for a `rouse`, or for a problem that has lasted."""
-        first = min((since for _, since in self._may_pass.values() if since > self._clock() - LASTS), default=None)
+        first = min((since for _, since, counts in self._may_pass.values() if not counts), default=None)
         with suppress(TimeoutError):
             async with asyncio.timeout(first + LASTS - self._clock() if first is not None else None):
                 await self._due.wait()
@@ -331,9 +332,10 @@ class ProblemLog:
         if not found.may_pass or not cluster.feed.arrives_late:
             return True
         line = str(found)
-        _, since = self._may_pass.get(line, (0, self._clock()))
-        self._may_pass[line] = self._checks, since
-        return self._clock() - since >= LASTS
+        _, since, _ = self._may_pass.get(line, (0, self._clock(), False))
+        counts = self._clock() - since >= LASTS
+        self._may_pass[line] = self._checks, since, counts
+        return counts
 
     def _note(self, line: str, level: int = logging.WARNING) -> None:
         if line not in self._lines:
@@ -346,7 +348,7 @@ class ProblemLog:
             if self._lines[line] != self._checks:
                 del self._lines[line]
             yield
-        for line, (check, _) in list(self._may_pass.items()):
+        for line, (check, _, _) in list(self._may_pass.items()):
             if check != self._checks:
                 del self._may_pass[line]
             yield

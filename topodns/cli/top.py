@@ -11,6 +11,7 @@ from topodns.inspect.documents import Aspect
 from topodns.inspect.text import integer, items, mapping, top_text
 
 ROWS: Final = 20  # of the table, by default
+_MOST_ROWS: Final = 200  # that each server tells
 
 
 def add_top_flags(parser: argparse.ArgumentParser) -> None:
@@ -26,8 +27,8 @@ def add_top_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def _rows(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected 1 to 1000")
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST_ROWS:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected 1 to {_MOST_ROWS}")
     return int(text)
 
 

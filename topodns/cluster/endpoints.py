@@ -126,7 +126,7 @@ NodeOf = Callable[[str], Node | None]  # the Node of this name
 _Members = Endpoint | list[Endpoint]  # one is stored without a list: of most Nodes a slice has one endpoint
 _Pairs = Iterable[tuple[str | None, Endpoint]]  # an endpoint with each of its values; None: it has no value
 
-_MAX_OUTSIDE: Final = 64  # groups of `Pool.outside` that are kept: by hostname there is one for each Node
+_MAX_OUTSIDE: Final = 8  # groups of `Pool.outside` that a pool keeps: by hostname there is one for each Node
 
 _address: Final = attrgetter("address")
 Identity = tuple[bytes, str, str, str]
@@ -318,9 +318,13 @@ class Pool:
 
     def outside(self, key: str, own: Group) -> Group:
         """The endpoints on Nodes with label `key`, as of `matching`, without those of `own`, a group of this pool."""
+        if own is self.everyone:
+            return EMPTY_GROUP
         labelled = self._labelled(key)
-        if not own.endpoints or not labelled.endpoints:
+        if not own.endpoints:
             return labelled
+        if len(own.endpoints) == len(labelled.endpoints):
+            return EMPTY_GROUP
         known = self._outside.get((key, id(own)))
         if known is not None:
             return known[1]

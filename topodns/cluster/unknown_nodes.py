@@ -9,7 +9,7 @@ from typing import Final
 MAX_SIMILAR: Final = 64  # unknown names for which a similar one is looked for, until `keep_only` forgets some
 _LONGEST_COMPARED: Final = 63  # characters; difflib is quadratic
 _COMPARED: Final = 20  # names compared in one step
-_LOOKED_AT: Final = 1000  # names whose digits are compared in one step
+_LOOKED_AT: Final = 200  # names whose digits are compared in one step
 _DIGITS: Final = re.compile("[0-9]+")
 
 
@@ -48,9 +48,9 @@ class UnknownNodes:
 
 def similar_steps(word: str, names: Iterable[str]) -> Generator[None, None, str]:
     """The name most similar to `word`, "" if none is similar; in steps of some 0.5 ms."""
-    found: list[str] = []
+    best: list[str] = []
     rest = iter(names)
     while some := list(islice(rest, _COMPARED)):
-        found += get_close_matches(word[:_LONGEST_COMPARED], some, n=1)
+        best = get_close_matches(word[:_LONGEST_COMPARED], [*best, *some], n=1)
         yield
-    return next(iter(get_close_matches(word[:_LONGEST_COMPARED], found, n=1)), "")
+    return next(iter(best), "")

@@ -26,8 +26,9 @@ if TYPE_CHECKING:
     from topodns.plugins.kubernetes.clusters import Cluster
 
 ASPECTS: Final[tuple[Aspect, ...]] = get_args(Aspect)
-MAX_ROWS: Final = 1000  # in one document; the other queries are summed
-_STEP: Final = 20  # queries read in one step
+MAX_ROWS: Final = 200  # in one document; the other queries are summed
+UNREADABLE: Final = "(not known)"
+_STEP: Final = 4  # queries read in one step
 _RESPONSE_OR_OPCODE: Final = 0xF8  # QR and OPCODE, in the third octet of the header
 
 
@@ -41,9 +42,9 @@ def query_of(message: bytes) -> Query | None:
         return None
 
 
-def node_name_of(cluster: "Cluster", query: Query, address: bytes) -> str:
+def node_name_of(cluster: "Cluster", query: Query | None, address: bytes) -> str:
     """The name of the Node on which this cluster locates the client of a query; "" if it does not."""
-    locator, edns = cluster.locator, query.edns
+    locator, edns = cluster.locator, query.edns if query is not None else None
     if locator is None:
         return ""
     if edns is None or not edns.options:
@@ -67,9 +68,8 @@ def top_steps(
     by = _aspect(arguments.get("by", "client"))
     rows, queries, sampled = Counter[str](), 0, 0
     for at, each in enumerate(sample.recent(clock()), 1):
-        query = query_of(each.message)
-        if query is not None and (by != "nxdomain" or each.rcode == Rcode.NXDOMAIN):
-            rows[_value(clusters, by, query, unmapped(each.address))] += each.queries
+        if by != "nxdomain" or each.rcode == Rcode.NXDOMAIN:
+            rows[_value(clusters, by, query_of(each.message), unmapped(each.address))] += each.queries
             queries += each.queries
             sampled += 1
         if at % _STEP == 0:
@@ -98,10 +98,15 @@ def _document(by: Aspect, queries: int, sampled: int, rows: Mapping[str, int]) -
     }
 
 
-def _value(clusters: "Collection[Cluster]", by: Aspect, query: Query, address: bytes) -> str:
-    """The text of a query in this respect; where the Pod, its namespace or the Node is not known, the address."""
+def _value(clusters: "Collection[Cluster]", by: Aspect, query: Query | None, address: bytes) -> str:
+    """The text of a query in this respect; where the Pod, its namespace or the Node is not known, the address.
+
+    `query` None: a message that is no query, or was too long to keep. `address` b"": of a flood that has ended.
+    """
     if by in ("name", "nxdomain"):
-        return name_text(query.qname)
+        return name_text(query.qname) if query is not None else UNREADABLE
+    if not address:
+        return UNREADABLE
     text = str(ip_address(address))
     for cluster in clusters if by != "client" else ():
         if by != "node":

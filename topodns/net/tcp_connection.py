@@ -185,6 +185,8 @@ class TcpConnection(asyncio.BufferedProtocol):
         answer = clients.answer if clients.open_session is None else self._answer_or_receive
         reply = answer(message, self.address, self.port)
         sample = clients.sample
+        if began >= sample.until:
+            sample.redraw(began)
         if sample.left > 1:
             sample.left -= 1
         else:
@@ -402,6 +404,8 @@ class TcpConnection(asyncio.BufferedProtocol):
         replies: list[bytes] = []
         taken, left = 0, self._limits.write_buffer
         sample = clients.sample
+        if (now := clock()) >= sample.until:
+            sample.redraw(now)
         passed = sample.left  # queries until the next one that is sampled
         for message in islice(self._waiting, min(most, self._limits.in_flight - self._awaited)):
             taken += 1

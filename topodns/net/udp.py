@@ -145,7 +145,7 @@ class UdpListener:
         began = self._clock()
         batch, sample = self._batch, self._sample
         sampled: list[_Sampled] = []
-        if len(sizes) < sample.left:
+        if len(sizes) < sample.left and began < sample.until:
             sample.left -= len(sizes)
         else:
             sampled = self._sampled(sizes, began)
@@ -168,6 +168,8 @@ class UdpListener:
         """The datagrams of this batch that are sampled, before replies overwrite them."""
         batch, sample = self._batch, self._sample
         first, last = batch.address_span
+        if now >= sample.until:
+            sample.redraw(now)
         found: list[_Sampled] = []
         slot = sample.left - 1
         while slot < len(sizes):

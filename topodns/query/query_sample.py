@@ -19,6 +19,7 @@ MAX_SIZE: Final = 512  # octets of a message that is kept; a longer one counts o
 MOST_TOKENS: Final = 64.0
 _ALL: Final = 32.0  # tokens from which on every query is taken
 _HALVING: Final = 4.0  # tokens below that which double the number passed over
+_STALE: Final = 2.0  # seconds
 _MOST: Final = MINUTES * 60 * RATE + round(MOST_TOKENS)
 _RCODE_AT, _RCODE = 3, 0xF  # its octet in the header, and its bits
 
@@ -35,13 +36,14 @@ class QuerySample:
     """The sampled queries.
 
     A socket counts `left` down for each query that it receives, and calls `take` for the one that makes it 0; or
-    `advance`, which sets `left` anew, and `add` once the reply exists.
+    `advance`, which sets `left` anew, and `add` once the reply exists. After `until` it calls `redraw` first.
     """
 
-    __slots__ = ("_gap", "_rng", "_taken", "_tokens", "_tokens_at", "left")
+    __slots__ = ("_gap", "_rng", "_taken", "_tokens", "_tokens_at", "left", "until")
 
     def __init__(self, rng: Random | None = None) -> None:
         self.left = 1  # queries until the next one to take, itself included
+        self.until = 0.0  # seconds: after a flood `left` is for a rate that has passed
         self._rng = rng or Random()
         self._gap = 1  # `left` after the last `take`
         self._tokens, self._tokens_at = MOST_TOKENS, 0.0
@@ -53,11 +55,23 @@ class QuerySample:
 
     def advance(self, now: float) -> int:
         """Choose the next query to take. Returns for how many the present one stands."""
-        gap, tokens = self._gap, min(MOST_TOKENS, self._tokens + (now - self._tokens_at) * RATE) - 1
+        gap = self._gap
+        self._draw(now, 1)
+        return gap
+
+    def redraw(self, now: float) -> None:
+        """Choose the next query to take anew. Those that were passed over are booked for no client: a flood's."""
+        passed = self._gap - self.left
+        self._draw(now, 0)
+        if passed:
+            self.add(now, passed, b"", b"", None)
+
+    def _draw(self, now: float, cost: int) -> None:
+        tokens = min(MOST_TOKENS, self._tokens + (now - self._tokens_at) * RATE) - cost
         self._tokens, self._tokens_at = tokens, now
         mean = 2 ** ((_ALL - tokens) / _HALVING)
         self.left = self._gap = 1 if mean <= 1 else 1 + int(self._rng.expovariate(1 / mean))
-        return gap
+        self.until = now + _STALE
 
     def add(self, now: float, queries: int, message: bytes, address: bytes, reply: object) -> None:
         """Keep this message, which stands for so many queries; only their number if it is longer than MAX_SIZE."""

@@ -278,7 +278,7 @@ def _advice(bad: str, source: KeySource, commas: bool) -> str:
     if commas and words and all(_is_key(word, source) for word in words):
         return " (keys are separated by commas)"
     domain, slash, name = bad.partition("/")
-    meant = bad.lower() if bad.lower() in _WELL_KNOWN else f"{domain.lower()}{slash}{name}"
+    meant = bad.lower() if label_name(bad.lower()) in _WELL_KNOWN else f"{domain.lower()}{slash}{name}"
     return f" (did you mean {meant!r}?)" if bad.isascii() and slash and _is_key(meant, source) else ""
 
 

@@ -12,7 +12,7 @@ from tests.support.document_schema import faults
 from topodns.inspect import top
 from topodns.inspect.errors import Refused
 from topodns.inspect.text import top_text
-from topodns.inspect.top import top_steps
+from topodns.inspect.top import UNREADABLE, top_steps
 from topodns.query.query_sample import MINUTES, QuerySample
 from topodns.time_slices import do_at_once
 
@@ -26,7 +26,7 @@ def demo() -> Demo:
 
 @pytest.fixture
 def sample() -> QuerySample:
-    """50 queries of a Pod, 20 of a process on a node, 10 of a stranger, 15 by a node cache, and what is no query."""
+    """50 queries of a Pod, 20 of a process on a node, 10 of a stranger, 15 by a node cache, 9 that are unreadable."""
     made = QuerySample()
     for at, (queries, source, message, reply) in enumerate(
         (
@@ -35,8 +35,8 @@ def sample() -> QuerySample:
             (20, "127.10.0.5", query("cache.shop.svc.cluster.local AAAA"), NOERROR),
             (10, "203.0.113.1", query("www.example.org A"), None),
             (15, "127.10.0.7", query("nowhere.example.org A", Opt(options=[node_identity("node-c1")])), NXDOMAIN),
-            (99, "203.0.113.2", query("www.example.org A", flags=0x8000), None),
-            (99, "203.0.113.2", b"no message", None),
+            (5, "203.0.113.2", query("www.example.org A", flags=0x8000), None),
+            (4, "203.0.113.2", b"", NXDOMAIN),
         )
     ):
         made.add(float(at), queries, message, ip_address(source).packed, reply)
@@ -53,10 +53,10 @@ def document(demo: Demo, sample: QuerySample, by: str, now: float = 10.0) -> Any
 @pytest.mark.parametrize(
     ("by", "rows"),
     [
-        ("client", {"127.10.1.100": 50, "127.10.0.5": 20, "127.10.0.7": 15, "203.0.113.1": 10}),
-        ("pod", {"default/shell-a1": 50, "node node-b2": 20, "node node-c1": 15, "203.0.113.1": 10}),
-        ("namespace", {"default": 50, "node node-b2": 20, "node node-c1": 15, "203.0.113.1": 10}),
-        ("node", {"node-a1": 50, "node-b2": 20, "node-c1": 15, "203.0.113.1": 10}),
+        ("client", {"127.10.1.100": 50, "127.10.0.5": 20, "127.10.0.7": 15, "203.0.113.1": 10, "203.0.113.2": 9}),
+        ("pod", {"default/shell-a1": 50, "node node-b2": 20, "node node-c1": 15, "203.0.113.1": 10, "203.0.113.2": 9}),
+        ("namespace", {"default": 50, "node node-b2": 20, "node node-c1": 15, "203.0.113.1": 10, "203.0.113.2": 9}),
+        ("node", {"node-a1": 50, "node-b2": 20, "node-c1": 15, "203.0.113.1": 10, "203.0.113.2": 9}),
         (
             "name",
             {
@@ -64,11 +64,12 @@ def document(demo: Demo, sample: QuerySample, by: str, now: float = 10.0) -> Any
                 "cache.shop.svc.cluster.local.default.svc.cluster.local.": 20,
                 "nowhere.example.org.": 15,
                 "www.example.org.": 10,
+                UNREADABLE: 9,
             },
         ),
         (
             "nxdomain",
-            {"cache.shop.svc.cluster.local.default.svc.cluster.local.": 20, "nowhere.example.org.": 15},
+            {"cache.shop.svc.cluster.local.default.svc.cluster.local.": 20, "nowhere.example.org.": 15, UNREADABLE: 4},
         ),
     ],
 )
@@ -79,14 +80,14 @@ def test_the_most_come_first(demo: Demo, sample: QuerySample, by: str, rows: dic
 
 
 def test_queries_older_than_some_minutes_do_not_count(demo: Demo, sample: QuerySample) -> None:
-    assert document(demo, sample, "client", now=4.0 + MINUTES * 60)["queries"] == 15
+    assert document(demo, sample, "client", now=4.0 + MINUTES * 60)["queries"] == 24
 
 
 def test_rows_beyond_the_first_are_summed(demo: Demo, sample: QuerySample, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(top, "MAX_ROWS", 2)
     found = document(demo, sample, "client")
     assert [row["queries"] for row in found["rows"]] == [50, 20]
-    assert found["others"] == 25
+    assert found["others"] == 34
 
 
 def test_without_clusters_a_client_is_its_address(sample: QuerySample) -> None:
@@ -102,12 +103,12 @@ def test_an_unknown_aspect_is_refused(demo: Demo, sample: QuerySample) -> None:
 def test_the_text_is_a_table(demo: Demo, sample: QuerySample, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(top, "MAX_ROWS", 2)
     assert top_text(document(demo, sample, "pod")).splitlines() == [
-        "about 95 queries in 5 minutes, by a sample of 5",
+        "about 104 queries in 5 minutes, by a sample of 7",
         "",
         "    QUERIES    SHARE  POD",
-        "         50   52.6 %  default/shell-a1",
-        "         20   21.1 %  node node-b2",
-        "         25   26.3 %  others",
+        "         50   48.1 %  default/shell-a1",
+        "         20   19.2 %  node node-b2",
+        "         34   32.7 %  others",
     ]
 
 

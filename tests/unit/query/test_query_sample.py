@@ -13,6 +13,8 @@ REPLY = b"id\x80\x83"
 
 def received(sample: QuerySample, now: float, message: bytes = b"query") -> None:
     """As a socket does with one query."""
+    if now >= sample.until:
+        sample.redraw(now)
     if sample.left > 1:
         sample.left -= 1
     else:
@@ -67,6 +69,18 @@ def test_a_busy_client_behind_a_quiet_one_is_the_busy_one() -> None:
             received(sample, burst / 4, b"busy")
     found = shares(sample)
     assert found[b"busy"] / found[b"quiet"] == pytest.approx(10, rel=0.4)
+
+
+@pytest.mark.parametrize("rate", [5, 20])
+def test_after_a_flood_others_are_seen_at_once_and_stand_for_themselves_alone(rate: int) -> None:
+    sample = QuerySample(Random(4))
+    for at in range(500_000):
+        received(sample, at / 50_000, b"flood")
+    for at in range(20 * rate):
+        received(sample, 10.0 + at / rate, b"other")
+    found = shares(sample)
+    assert found[b"other"] == pytest.approx(20 * rate, rel=0.4)
+    assert found[b"flood"] + found[b""] == pytest.approx(500_000, rel=0.05)
 
 
 def test_queries_older_than_some_minutes_are_left_out() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.support.model_builders import endpoint, endpoint_slice, node, service
 from topodns.cluster import endpoints as endpoints_module
 from topodns.cluster.backends import Backends
-from topodns.cluster.endpoints import Pool
+from topodns.cluster.endpoints import EMPTY_GROUP, Pool
 from topodns.cluster.model import Endpoint, InvalidPolicy, KeySource, Node, Policy
 from topodns.topology.keys import policy_of
 from topodns.topology.select import Location, Reason, Selection, UnknownClient, select, select_while_denied
@@ -82,6 +82,11 @@ def test_a_client_gets_the_endpoints_of_other_domains(
 
 def test_the_own_domain_comes_first_and_another_one_where_it_is_empty() -> None:
     assert selected(f"{Z},!{Z}", "a1", ON["b1"], ON["c1"]) == ([3, 4], Reason.MATCHED)
+
+
+def test_where_all_endpoints_are_in_the_own_domain_none_is_looked_at() -> None:
+    pool = pool_of(ON["a1"], ON["a2"])
+    assert pool.outside(Z, pool.everyone) is EMPTY_GROUP
 
 
 def test_without_another_domain_nothing_matches() -> None:

@@ -25,13 +25,15 @@ def misspellings(kind: str, document: Mapping[str, Any]) -> list[str]:
     """A clause for each misspelt word of a parsed document of this kind, with the word that may be meant."""
     rule, version = RULES.get(kind), document.get("apiVersion") or ""
     found: list[str] = []
+    if not isinstance(version, str):  # the decoder refuses such an object
+        return found
     if rule is None:
         meant = nearest(kind, _KINDS)
         if meant and (not version or version in RULES[meant].api_versions):
             found.append(f"kind {kind!r} is unknown and the object ignored, did you mean {meant!r}?")
     elif not version or version in rule.api_versions:
         _search(document, rule.reader.struct, (), found)
-    elif isinstance(version, str) and (version in _API_VERSIONS or nearest(version, sorted(rule.api_versions))):
+    elif version in _API_VERSIONS or nearest(version, sorted(rule.api_versions)):
         expected = " or ".join(sorted(rule.api_versions))
         found.append(f"the object is ignored: {kind} has apiVersion {version!r}, expected {expected}")
     return found

@@ -3,8 +3,8 @@ fit together (Services without a namespace or EndpointSlices, endpoints on Nodes
 several Nodes have), and objects that are left out.
 """
 
-from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from heapq import nsmallest
 from ipaddress import ip_address
 from itertools import islice
 from typing import Final
@@ -142,7 +142,8 @@ def _missing_findings(state: ClusterState, key: ObjectKey) -> Iterator[Finding]:
     known = state.known
     if "Namespace" in known and ("", key.namespace) not in state.namespaces:
         yield Finding(key, "no_namespace", f"{no_namespace(key.namespace)}: its names are NXDOMAIN")
-    if "EndpointSlice" in known and not state.slice_table.owned.counted(SliceOwner(key)):
+    cut = state.left_out.cuts(key.namespace)  # some slices of the namespace are not known
+    if "EndpointSlice" in known and not cut and not state.slice_table.owned.counted(SliceOwner(key)):
         yield Finding(key, "no_slice", f"it has {no_slice(key.name)}")
 
 
@@ -158,14 +159,16 @@ def no_slice(service: str) -> str:
 
 def _unknown_node_findings(state: ClusterState, key: ObjectKey, unknown: set[str]) -> Findings:
     """The findings about the Nodes of ready endpoints; their names are added to `unknown`."""
-    named = Counter[str]()
+    found: set[str] = set()
     for one in state.slice_table.owned.counted(SliceOwner(key)):
-        named.update(each.node_name for each in one.endpoints if each.ready)
+        names = {each.node_name for each in one.endpoints if each.ready}
+        found.update(name for name in names if not name or state.node(name) is None)
+        found = set(nsmallest(MAX_NAMED + 1, found))
         yield None
-    if named[""]:
-        text = f"{named['']} of {named.total()} ready endpoints have no nodeName: keys match them at most by their zone"
+    if "" in found:
+        text = "ready endpoints have no nodeName: keys match them at most by their zone"
         yield Finding(key, "unknown_node", text)
-    missing = sorted(name for name in named if name and state.node(name) is None)[:MAX_NAMED]
+    missing = sorted(found - {""})[:MAX_NAMED]
     unknown.update(missing)
     for name in missing:
         clause = yield from state.unknown_nodes.clause_steps(name)

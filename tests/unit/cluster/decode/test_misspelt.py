@@ -151,3 +151,9 @@ def test_a_word_is_near_another_by_one_letter_its_case_or_separators_only() -> N
     assert nearest("IP", known) == "ip"
     for word in ("ips", "endpts", "a" * 100_000):
         assert nearest(word, known) == ""
+
+
+@pytest.mark.parametrize("version", [["v1"], {"a": "b"}, 1, True])
+@pytest.mark.parametrize("kind", ["Service", "service"])
+def test_an_api_version_that_is_no_text_is_left_to_the_decoder(kind: str, version: object) -> None:
+    assert misspellings(kind, {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}}) == []
