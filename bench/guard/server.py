@@ -21,6 +21,7 @@ from topodns.net.udp import UdpListener
 from topodns.plugins.block import Settings
 from topodns.plugins.kubernetes.clusters import load_manifests
 from topodns.query.counters import QueryCounters
+from topodns.query.query_sample import QuerySample
 
 Asked = tuple[bytes, bytes]
 """The packed IPv4 address of a client, and its message."""
@@ -50,12 +51,16 @@ class MemoryServer:
         udp = self._handler("udp")
         self._batch = MemoryBatch()
         lookup = partial(answer_batch, udp.table)
-        listener = UdpListener(self._batch, lookup, udp.answer, udp.socket_counters.batch_done, _now)
+        listener = UdpListener(
+            self._batch, lookup, udp.answer, udp.socket_counters.batch_done, _now, QuerySample(Random(0))
+        )
         listener.start(self.loop)
         self._serve_batch = self.loop.readers[self._batch.fileno()]
         tcp = self._handler("tcp")
         self._sock = socket.socket()  # never listens
-        self._tcp_listener = TcpListener(self._sock, tcp.answer, schedule=TcpSchedule(_now))
+        self._tcp_listener = TcpListener(
+            self._sock, tcp.answer, schedule=TcpSchedule(_now), sample=QuerySample(Random(0))
+        )
 
     def ask(self, tape: Sequence[Asked], calls: Calls | None = None) -> list[bytes]:
         """Send the messages over UDP, as many at once as a batch has slots. Returns the replies.
