@@ -9,8 +9,8 @@ from typing import Final
 
 from tests.support.dns_messages import Opt, Reply, query
 from tests.support.event_loops import PATIENCE, eventually
-from topodns.clock import boot_clock
 from topodns.dns.wire_format import HEADER_SIZE
+from topodns.net.loop_timers import boot_clock
 from topodns.net.upstream.address import UpstreamLimits
 from topodns.net.upstream.client import DnsUpstream, open_upstream
 from topodns.net.upstream.in_flight import Retransmission

@@ -13,14 +13,13 @@ from random import Random
 from typing import TYPE_CHECKING, Final
 
 from topodns.app.generation import Generation, ListenAt
-from topodns.clock import boot_clock
 from topodns.dependency import Fact
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.lookup import answer_batch
 from topodns.dnsserver.packet_cache.table import PacketCache, PacketCaches
 from topodns.memory.budget import SERVER, MemoryLimits
 from topodns.net.descriptors import Descriptors
-from topodns.net.loop_timers import LoopTimers
+from topodns.net.loop_timers import LoopTimers, boot_clock
 from topodns.net.mmsg import DatagramCounts, open_batch
 from topodns.net.reuseport import SETTLE, Binding, Instance, Sharing, leave_group, share
 from topodns.net.sockets import ListenError, open_tcp, open_udp

@@ -19,12 +19,12 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Final, NamedTuple, TypeVar
 
-from topodns.clock import boot_clock
 from topodns.cluster.findings.finding import Finding
 from topodns.cluster.model import ObjectKey
 from topodns.kube.client.contract import ApiError, KubeApi, read_body
 from topodns.kube.lease import Lease, decoded_object
 from topodns.memory.bounded import TTLCache
+from topodns.net.loop_timers import boot_clock
 from topodns.time_slices import Job, do_in_slices
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,6 @@ from topodns.app.event_loop import run_to_end
 from topodns.app.metrics import metrics_route
 from topodns.app.signals import handle_signals
 from topodns.app.standard_streams import dropped_reading
-from topodns.clock import boot_clock
 from topodns.kube.client.contract import ApiError
 from topodns.kube.client.kubeconfig import connect
 from topodns.kube.client.official_client import OfficialClient
@@ -25,6 +24,7 @@ from topodns.locator.refusals import Refusals
 from topodns.logs import start_logging
 from topodns.net.http_server.messages import HttpReply, HttpRequest
 from topodns.net.http_server.server import AdminServer
+from topodns.net.loop_timers import boot_clock
 from topodns.net.sockets import ListenError, open_tcp
 
 log = logging.getLogger(__name__)

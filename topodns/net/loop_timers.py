@@ -1,9 +1,17 @@
-"""Timers of the event loop, for plugins that must not import asyncio."""
+"""The clock of TTLs and Leases, and timers of the event loop for plugins that must not import asyncio."""
 
 import asyncio
+import time
 from collections.abc import Callable
+from functools import partial
+from typing import Final
 
-from topodns.clock import boot_clock
+boot_clock: Final[Callable[[], float]] = partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+"""Seconds since the boot of the host, the time in suspend included.
+
+TTLs (RFC 1035 section 3.2.1) and Leases run out while a machine is suspended. CLOCK_MONOTONIC, which is the clock of
+event loops, stops meanwhile. Neither of them can be set.
+"""
 
 
 class LoopTimers:

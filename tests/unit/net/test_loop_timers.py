@@ -1,9 +1,10 @@
-"""Timers of the running event loop."""
+"""Timers of the running event loop, and the clock by which things expire."""
 
 import asyncio
+import time
 
 from tests.support.virtual_event_loop import run_virtually
-from topodns.net.loop_timers import LoopTimers
+from topodns.net.loop_timers import LoopTimers, boot_clock
 
 
 def test_a_callback_runs_after_its_delay_unless_it_is_cancelled() -> None:
@@ -16,3 +17,8 @@ def test_a_callback_runs_after_its_delay_unless_it_is_cancelled() -> None:
         return called
 
     assert run_virtually(story()) == [("sooner", 1.0), ("later", 2.0)]
+
+
+def test_the_clock_counts_from_the_boot_of_the_host_with_the_time_in_suspend() -> None:
+    before, now, after = time.clock_gettime(time.CLOCK_BOOTTIME), boot_clock(), time.clock_gettime(time.CLOCK_BOOTTIME)
+    assert before <= now <= after

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import urlsplit
 
-from topodns.clock import boot_clock
 from topodns.files.regular import FileState, file_state, read_regular
 from topodns.kube.client.contract import ApiError
+from topodns.net.loop_timers import boot_clock
 from topodns.net.tls_client import client_context
 
 log = logging.getLogger(__name__)
