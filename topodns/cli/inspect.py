@@ -88,7 +88,7 @@ def top(arguments: Sequence[str]) -> int:
     """Print what is queried most, and by which clients. Returns the exit status, see `print_answer`."""
     parser = argparse.ArgumentParser(
         prog="topodns top",
-        description="List who queries most, or what: by a sample of the last minutes' queries to running servers.",
+        description="List the clients or names with the most queries, by the samples of running servers.",
         epilog=_STATUSES,
         allow_abbrev=False,
     )

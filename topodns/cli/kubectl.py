@@ -88,7 +88,7 @@ def plugin_parser() -> argparse.ArgumentParser:
     explain.add_argument("type", nargs="?", default="A", help="the type asked for (A)")
     who = _command(commands, "who", "say on which node a client is, and why", _who)
     who.add_argument("client", metavar="ADDRESS|POD", help=f"an address, or {_POD}")
-    top = _command(commands, "top", "list who queries most, or what, over all servers", _top)
+    top = _command(commands, "top", "list the clients or names with the most queries, over all servers", _top)
     add_top_flags(top)
     audit = _command(commands, "audit", "say which clients of Services with topology keys get no endpoint", _audit)
     add_report_flags(audit)

@@ -130,7 +130,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "check": "verify a Corefile; list its errors",
     "explain": "say why a client gets its answer",
     "who": "say on which node an address is",
-    "top": "list who queries most, or what",
+    "top": "list the clients or names with the most queries",
     "audit": "list the clients of Services with topology keys that get no endpoint",
     "locator": "write where Pods are, for servers that watch no Pods",
     "node-cache": "serve as a cache on a node",  # dispatched by `cli.main`

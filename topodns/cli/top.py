@@ -11,7 +11,7 @@ from topodns.inspect.documents import Aspect
 from topodns.inspect.text import integer, items, mapping, top_text
 
 ROWS: Final = 20  # of the table, by default
-_MOST_ROWS: Final = 200  # that each server tells
+_MOST_ROWS: Final = 200  # in the document of each server: inspect.top.MAX_ROWS
 
 
 def add_top_flags(parser: argparse.ArgumentParser) -> None:

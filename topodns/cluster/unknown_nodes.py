@@ -31,7 +31,7 @@ class UnknownNodes:
         return f"there is no Node {name}" + (f" ({similar}?)" if similar else "")
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Forget what is kept about other names than these."""
+        """Forget the similar names of all other names."""
         self._similar = {name: similar for name, similar in self._similar.items() if name in names}
 
     def _search_steps(self, name: str) -> Generator[None, None, str]:

@@ -278,7 +278,7 @@ def generated(text: str, most: int) -> Iterator[str]:
     """The lines of `START-STOP[/STEP] LINE`, in which `$` and `${OFFSET[,WIDTH[,BASE]]}` are replaced by the number.
 
     These are the records of a $GENERATE line, BIND's directive, as CoreDNS reads it; no RFC has it.
-    BASE is d, o, x or X; `\\$` and `$$` stand for `$`. Raises BadRecord, also for a line of over `most` characters.
+    BASE is d, o, x or X; `\\$` and `$$` are a `$`. Raises BadRecord, also for a line of over `most` characters.
     """
     words = text.split(None, 1)
     if len(words) < 2:

@@ -1,4 +1,4 @@
-"""Who asks what: the last minutes' queries by client, Pod, namespace, node or name, from the sample of queries."""
+"""The last minutes' queries by client, Pod, namespace, node or name, from the sample of queries."""
 
 import json
 import time

@@ -36,7 +36,7 @@ settings limit UDP payloads to 4,096 octets.
 """
 
 
-_Sampled = tuple[int, int, bytes, bytes]  # slot, for how many queries it stands, datagram, packed client address
+_Sampled = tuple[int, int, bytes, bytes]  # slot, how many queries it counts for, datagram, packed client address
 
 
 class Batch(Protocol):
@@ -144,7 +144,7 @@ class UdpListener:
             return False
         began = self._clock()
         batch, sample = self._batch, self._sample
-        sampled: list[_Sampled] = []
+        sampled: Sequence[_Sampled] = ()
         if len(sizes) < sample.left and began < sample.until:
             sample.left -= len(sizes)
         else:

@@ -1,7 +1,7 @@
 """A sample of the last minutes' queries, over all sockets of the process, for `topodns top` and the topology page.
 
 While there are few, all queries are taken, else one after a random number of others, so that a query's place in a burst
-makes no difference. One that is taken stands for those passed over since the one before it: sums are estimates.
+makes no difference. One that is taken counts for those passed over since the one before it: sums are estimates.
 
 The number of queries passed over grows as more are taken than RATE a second allows, as if each query taken cost a
 token, of which there are MOST_TOKENS at rest. So the cost does not grow with the load.
@@ -26,7 +26,7 @@ _RCODE_AT, _RCODE = 3, 0xF  # its octet in the header, and its bits
 
 class SampledQuery(NamedTuple):
     at: float  # seconds, of the clock of `UdpListener` and the TCP schedule
-    queries: int  # for which it stands, itself included
+    queries: int  # that it counts for, itself included
     message: bytes
     address: bytes  # of the client, packed; IPv4 perhaps mapped into IPv6
     rcode: int | None  # of its reply, the four bits of the header; None: it has none, or not yet
@@ -54,7 +54,7 @@ class QuerySample:
         self.add(now, self.advance(now), message, address, reply)
 
     def advance(self, now: float) -> int:
-        """Choose the next query to take. Returns for how many the present one stands."""
+        """Choose the next query to take. Returns how many the present one counts for."""
         gap = self._gap
         self._draw(now, 1)
         return gap
@@ -74,7 +74,7 @@ class QuerySample:
         self.until = now + _STALE
 
     def add(self, now: float, queries: int, message: bytes, address: bytes, reply: object) -> None:
-        """Keep this message, which stands for so many queries; only their number if it is longer than MAX_SIZE."""
+        """Keep this message, which counts for so many queries; only their number if it is longer than MAX_SIZE."""
         if len(message) > MAX_SIZE:
             message = b""
         rcode = reply[_RCODE_AT] & _RCODE if isinstance(reply, bytes) and len(reply) > _RCODE_AT else None

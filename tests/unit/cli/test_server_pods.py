@@ -1,4 +1,4 @@
-"""The choice of the Pods to ask, their port, and what is said where there is none."""
+"""The choice of the Pods to ask, their port, and the error where there is none."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -56,7 +56,7 @@ def test_the_governing_service_of_a_statefulset_is_known_by_its_slices() -> None
     member = endpoint("10.0.0.1", "n1", hostname="db-0", pod="db-0")
     db = service("db", annotation=HOSTNAME_LABEL)
     assert findings(db, endpoint_slice("db", member)) == [("governing", GOVERNING)]
-    assert findings(service("db", annotation="*"), endpoint_slice("db", member)) == [], "`*` alone hides nobody"
+    assert findings(service("db", annotation="*"), endpoint_slice("db", member)) == [], "`*` alone hides no member"
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ def coredns_dig() -> ClusterDig:
 
 EXTERNAL_NAME = {
     "CNAME alone": ("external CNAME", "CNAME ext.interwebs.test."),
-    "A, where nobody can resolve the target": ("external A", "CNAME ext.interwebs.test."),
+    "A, where the target cannot be resolved": ("external A", "CNAME ext.interwebs.test."),
     "a target in the same origin is resolved here": ("external-to-service A", "CNAME svc1", "svc1 A 10.0.0.1"),
     "a target here without such records takes the CNAME with it": ("external-to-service AAAA", "NODATA"),
     "a target here that does not exist takes the CNAME with it": ("external-to-nothing A", "NODATA"),
