@@ -34,6 +34,9 @@ address_fact: Final[Callable[[bytes], Fact]] = partial(Fact, "address", "")
 node_fact: Final[Callable[[str], Fact]] = partial(Fact, "node", "")
 """(name) -> the labels of this Node, on which the answers to clients on it depend."""
 
+label_fact: Final[Callable[[str], Fact]] = partial(Fact, "label", "")
+"""(name) -> which Nodes have this label, and its values, by which `max-load` shares the load of domains."""
+
 CACHED: Final = "cached"  # kind of `cached_fact`
 
 cached_fact: Final[Callable[[bytes], Fact]] = partial(Fact, CACHED, "")

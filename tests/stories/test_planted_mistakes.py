@@ -51,6 +51,8 @@ MISTAKES: Final = [
     ("topodns.io/ttl:", "topodns.io/tll:", "did you mean 'topodns.io/ttl'?"),
     ('topodns.io/ttl: "30"', "topodns.io/ttl: 30", "put it in quotes; it has no effect"),
     ('"30"', "soon", "topodns.io/ttl: expected 1 to 300 seconds, found 'soon'"),
+    ("topodns.io/ttl:", "topodns.io/min-endpoints: none, x:", "expected 1 to 1000, found 'none'"),
+    ("topodns.io/ttl:", "topodns.io/minendpoint:", "did you mean 'topodns.io/min-endpoints'?"),
     (KEYS, "[rack]", "write its items as one text, such as 'a,b'; it has no effect"),
     (KEYS, "'rak,*'", "no Node has the label rak, which therefore never matches; did you mean rack?"),
     (KEYS, "'rack,,*'", "found nothing (a comma too many)"),

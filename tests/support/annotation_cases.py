@@ -4,7 +4,7 @@ chart's ValidatingAdmissionPolicy, which has the same regular expressions.
 
 from typing import Final
 
-from topodns.cluster.annotations import OPENYURT, TOPOLOGY_KEYS, TTL
+from topodns.cluster.annotations import APPLY_TO, MAX_ENDPOINTS, MAX_LOAD, MIN_ENDPOINTS, OPENYURT, TOPOLOGY_KEYS, TTL
 
 MEANT: Final = {
     "topodns.io/topologykeys": TOPOLOGY_KEYS,
@@ -31,6 +31,16 @@ MEANT: Final = {
     "topodns.io/TTL": TTL,
     "topodns.io/ttl-seconds": TTL,
     "topodns.com/ttl": TTL,
+    "topodns.io/min-endpoint": MIN_ENDPOINTS,
+    "topodns.io/minEndpoints": MIN_ENDPOINTS,
+    "topodns.io/minimum": MIN_ENDPOINTS,
+    "topodns.io/maxload": MAX_LOAD,
+    "topodns.com/max-load": MAX_LOAD,
+    "topodns.io/load": MAX_LOAD,
+    "topodns.io/max_endpoints": MAX_ENDPOINTS,
+    "topodns.io/endpoints": MAX_ENDPOINTS,
+    "topodns.io/applyTo": APPLY_TO,
+    "topodns.io/apply": APPLY_TO,
     "topodns.io/whatever": "",
 }
 """By name; "" where topodns has none like it."""

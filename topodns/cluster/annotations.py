@@ -12,9 +12,14 @@ from typing import Any, Final, NamedTuple
 
 TOPOLOGY_KEYS: Final = "topodns.io/topology-keys"
 TTL: Final = "topodns.io/ttl"
+MIN_ENDPOINTS: Final = "topodns.io/min-endpoints"
+MAX_LOAD: Final = "topodns.io/max-load"
+MAX_ENDPOINTS: Final = "topodns.io/max-endpoints"
+APPLY_TO: Final = "topodns.io/apply-to"
 OPENYURT: Final = "openyurt.io/topologyKeys"
 SUPEREDGE: Final = "topologyKeys"
-READ: Final = (TOPOLOGY_KEYS, TTL, OPENYURT, SUPEREDGE)
+OWN: Final = (TOPOLOGY_KEYS, TTL, MIN_ENDPOINTS, MAX_LOAD, MAX_ENDPOINTS, APPLY_TO)
+READ: Final = (*OWN, OPENYURT, SUPEREDGE)
 
 MAX_BAD: Final = 5  # annotations of one object that are kept
 _LONGEST_NAME: Final = 317  # characters of an annotation's name in the API
@@ -41,11 +46,19 @@ SEPARATORS: Final = "-_."
 NEAR_KEYS: Final = f"^(?:.*/)?{one_letter_off('topologykeys')}$"
 NEAR_DOMAIN_KEYS: Final = "^[^/]*topodns[^/]*/.*(?:key|top)"
 NEAR_DOMAIN_TTL: Final = f"^[^/]*topodns[^/]*/(?:.*ttl.*|{one_letter_off('ttl')})$"
+NEAR_DOMAIN_OTHERS: Final = {
+    MIN_ENDPOINTS: "^[^/]*topodns[^/]*/min",
+    MAX_LOAD: "^[^/]*topodns[^/]*/.*load",
+    MAX_ENDPOINTS: "^[^/]*topodns[^/]*/.*endpoint",
+    APPLY_TO: "^[^/]*topodns[^/]*/.*appl",
+}
+"""The first that matches is the annotation that is meant."""
 OWN_DOMAIN: Final = "^topodnsio/"
 OPENYURT_DOMAIN: Final = "^openyurtio/"
 
 _KEYS: Final = re.compile(f"{NEAR_KEYS}|{NEAR_DOMAIN_KEYS}")
 _TTL: Final = re.compile(NEAR_DOMAIN_TTL)
+_OTHERS: Final = {name: re.compile(pattern) for name, pattern in NEAR_DOMAIN_OTHERS.items()}
 _OWN: Final = re.compile(OWN_DOMAIN)
 _OPENYURT: Final = re.compile(OPENYURT_DOMAIN)
 _WITHOUT_SEPARATORS: Final = str.maketrans("", "", SEPARATORS)
@@ -66,7 +79,8 @@ def meant_by(name: str) -> str | None:
         return OPENYURT if _OPENYURT.search(squeezed) else TOPOLOGY_KEYS
     if _TTL.search(squeezed):
         return TTL
-    return "" if _OWN.search(squeezed) else None
+    other = next((name for name, pattern in _OTHERS.items() if pattern.search(squeezed)), None)
+    return other or ("" if _OWN.search(squeezed) else None)
 
 
 def bad_on_service(annotations: Mapping[str, Any]) -> tuple[BadAnnotation, ...]:
@@ -96,7 +110,7 @@ def expected_text(shown: str) -> str:
 
 def bad_on_pod(annotations: Mapping[str, Any]) -> tuple[BadAnnotation, ...]:
     """The annotations of a Pod that only a Service can have: those of topodns, and what looks like one of them."""
-    found = [name for name in annotations if meant_by(name) in (TOPOLOGY_KEYS, TTL)]
+    found = [name for name in annotations if meant_by(name) in OWN]
     return _on_pods(tuple(found[:MAX_BAD])) if found else ()
 
 

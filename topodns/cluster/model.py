@@ -10,6 +10,7 @@ and is not part of its equality.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from fractions import Fraction
 from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
 from topodns.cluster.annotations import BadAnnotation
@@ -102,6 +103,10 @@ class TopologyInputs:
     traffic_distribution: str | None = None
     internal_traffic_policy: str | None = None
     ttl: str | None = None  # annotation topodns.io/ttl
+    min_endpoints: str | None = None  # annotation topodns.io/min-endpoints; the next three likewise
+    max_load: str | None = None
+    max_endpoints: str | None = None
+    apply_to: str | None = None
     bad: tuple[BadAnnotation, ...] = ()  # annotations without effect
 
 
@@ -135,11 +140,19 @@ class KeySource(Enum):
     HINTS = "hints"
     INTERNAL_TRAFFIC_POLICY = "internal-traffic-policy"
     SUPEREDGE = "superedge"
+    NEAR = "_near"  # of no Service: the keys of the view `_near` where a Service has none
 
 
 def label_name(key: str) -> str:
     """The name of the label that a topology key other than `*` compares."""
     return key.removeprefix(OTHER)
+
+
+class MaxLoad(NamedTuple):
+    """The load of a topology domain at most: see `topology.guards`."""
+
+    factor: Fraction  # of its fair share, 1..100
+    service: ObjectKey  # it begins the hash that orders the domain's Nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +166,9 @@ class Policy:
     source: KeySource
     keys_if_unlabelled: tuple[str, ...] | None = None  # OpenYurt: replace `keys` if the client's Node lacks keys[0]
     ttl: int | None = None  # seconds, 1..300, from the annotation topodns.io/ttl
+    min_endpoints: int = 1  # that a key must match to win, 1..1000: annotation topodns.io/min-endpoints
+    max_load: MaxLoad | None = None  # of the values of a key: annotation topodns.io/max-load
+    near_only: bool = False  # for the name `_near.SERVICE` alone: annotation topodns.io/apply-to
     warnings: tuple[str, ...] = ()  # ignored parts: keys after "*", repeated keys, a bad ttl
 
     @property
@@ -187,10 +203,14 @@ class Notice(NamedTuple):
 
 
 class ServiceKeys(NamedTuple):
-    """The topology keys of one Service, read: its policy (None: no filtering), and notices about its annotations."""
+    """The topology annotations and fields of one Service, read.
+
+    `policy` None: no filtering. `max_endpoints`: those of an answer at most, 1..1000; None: no bound.
+    """
 
     policy: Policy | InvalidPolicy | None
     notices: tuple[Notice, ...]
+    max_endpoints: int | None = None
 
 
 KeyReader = Callable[[Service], ServiceKeys]

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from topodns.cluster.model import HOSTNAME_LABEL, Node
+from topodns.dependency import Fact, label_fact
 
 
 class NodeLabels:
@@ -10,21 +11,24 @@ class NodeLabels:
 
     def __init__(self) -> None:
         self.nodes = 0
+        self.revision = 0  # grows with every change of a label, and with every Node that comes or goes
         self._counts: Counter[str] = Counter()  # no zeros
         self._names: tuple[str, ...] | None = None
 
-    def move(self, old: Node | None, new: Node | None) -> None:
-        """A Node was added (`old` None), changed, or removed (`new` None)."""
+    def move(self, old: Node | None, new: Node | None) -> set[Fact]:
+        """A Node was added (`old` None), changed, or removed (`new` None). Returns the dependencies touched."""
         self.nodes += (new is not None) - (old is not None)
         before, after = (each.labels if each is not None else {} for each in (old, new))
-        if before == after:
-            return
+        if before == after and old is not None and new is not None:
+            return set()
+        self.revision += 1
         self._counts.update(after.keys())
         self._counts.subtract(before.keys())
         for label in before.keys() - after.keys():
             if not self._counts[label]:
                 del self._counts[label]
         self._names = None
+        return {label_fact(label) for label in before.keys() | after.keys() if before.get(label) != after.get(label)}
 
     def with_label(self, label: str) -> int:
         """The number of Nodes that have this label."""

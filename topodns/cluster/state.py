@@ -129,6 +129,7 @@ class ClusterState:
         self._pod_ips: AddressIndex[ObjectKey] = AddressIndex()
         self._policies: dict[ObjectKey, Policy | InvalidPolicy] = {}  # of headless Services, parsed when applied
         self._notices: dict[ObjectKey, tuple[Notice, ...]] = {}
+        self.max_endpoints: dict[ObjectKey, int] = {}  # of headless Services with a bound
         self._governed: Counter[ObjectKey] = Counter()  # StatefulSets by their governing Service; no zeros
         self._backends = BackendsTable(self.slice_table, self.node, terminating_fallback, pod_names)
         self._built = self._backends.built
@@ -139,8 +140,7 @@ class ClusterState:
         self.pods: Mapping[tuple[str, str], Pod] = MappingProxyType(self._pods)
         self.policies: Mapping[ObjectKey, Policy | InvalidPolicy] = MappingProxyType(self._policies)
         self.notices: Mapping[ObjectKey, tuple[Notice, ...]] = MappingProxyType(self._notices)
-        self.node_labels = NodeLabels()
-        self.unknown_nodes = UnknownNodes(self.all_nodes)
+        self.node_labels, self.unknown_nodes = NodeLabels(), UnknownNodes(self.all_nodes)
         self.misannotated_pods: dict[ObjectKey, MisannotatedPod] = {}  # at most MOST_MISANNOTATED
         self._tables: dict[Kind, _Table] = {
             "Namespace": _Table(self._namespaces, lambda key, _, __: {namespace_fact(key.name)}),
@@ -394,8 +394,7 @@ class ClusterState:
     def _take_node(self, key: ObjectKey, old: Node | None, new: Node | None) -> Collection[Fact]:
         self.nodes.replace(old, new)
         by_locator = self.locators.nodes.get(key.name)
-        self.node_labels.move(old or by_locator, new or by_locator)
-        facts = facts_of_change(old, new)
+        facts = facts_of_change(old, new) | self.node_labels.move(old or by_locator, new or by_locator)
         addresses = {each for node in (old, new) if node for each in (*node.addresses, *node.tunnel_addresses)}
         self.locators.recheck(addresses)
         self.unchecked_slices.update(self.slice_table.some_with(addresses))
@@ -427,6 +426,7 @@ class ClusterState:
         keys = self._read_keys(new) if new is not None and self._read_keys is not None else _NO_KEYS
         _put(self._policies, key, keys.policy)
         _put(self._notices, key, keys.notices or None)
+        _put(self.max_endpoints, key, keys.max_endpoints)
         self._invalidate(key)
         fact = service_fact(*key) if key.name != FURTHER else namespace_fact(key.namespace)
         return {fact, *address_facts((*old_ips, *new_ips))}
@@ -462,8 +462,8 @@ class ClusterState:
         before = self.node(key.name)
         facts = self.locators.take(key, old, new)
         if not key.namespace and before != (after := self.node(key.name)):
-            self.node_labels.move(before, after)
-            facts.update((node_fact(key.name), *self._moved_services(key.name)))
+            moved = self.node_labels.move(before, after)
+            facts.update((node_fact(key.name), *moved, *self._moved_services(key.name)))
         return facts
 
     def _take_stateful_set(self, _: ObjectKey, old: StatefulSet | None, new: StatefulSet | None) -> Collection[Fact]:

@@ -86,5 +86,6 @@ class RecentAskers:
         if origin is None or origin.reverse or len(query.qname) == len(origin.name):
             return None
         labels = query.qname[: len(query.qname) - len(origin.name)]
-        name = parse(labels, origin.multicluster, self._cluster.kubernetes.zonal)
+        cluster = self._cluster
+        name = parse(labels, origin.multicluster, cluster.kubernetes.zonal, cluster.topology is not None)
         return ObjectKey(name.namespace, name.service) if isinstance(name, ServiceName) and not name.endpoint else None

@@ -36,13 +36,14 @@ class PolicyObject(TypedDict):
 
 class TriedKeyObject(TypedDict):
     """A key that was compared: the value at the client's Node, or in `because` why it has none, and how many endpoints
-    match. The key `*` has no value.
+    match; in `short` that it needs more of them to win. The key `*` has no value.
     """
 
     key: str
     value: str | None
     because: str | None
     matches: int
+    short: str | None
 
 
 class EndpointObject(TypedDict):

@@ -223,7 +223,8 @@ def _explanation(
 ) -> Explanation:
     selection = resolution.selection
     service = _service_of(resolution)
-    policy = policy_text(cluster.state.policies.get(service) if service is not None else None)
+    read = cluster.state.policies.get(service) if service is not None else None
+    policy = policy_text(read)
     return Explanation(
         client=str(ip_address(client.address)) if client is not None else "",
         node=location.node_name,
@@ -233,7 +234,7 @@ def _explanation(
         keys=policy.keys,
         source=policy.source,
         problem=policy.problem,
-        tried=tried_keys(cluster, location, selection),
+        tried=tried_keys(cluster, read, location, selection),
         winner=selection.key if selection is not None else "",
         reason=answer_reason(cluster, query, resolution),
         hint=operator_hint(cluster, client.address if client is not None and not location.node_name else None),

@@ -34,7 +34,7 @@ from topodns.plugins.kubernetes.zone import KubernetesZone, Origin
 from topodns.query.plugin import Client, Resolution
 from topodns.topology.claims import verdicts
 from topodns.topology.client_locator import Method
-from topodns.topology.select import MISSES, Reason
+from topodns.topology.select import MISSES, Reason, Selection
 
 _ANY_CLIENT: Final = Client(bytes(4), 0, "udp", limit=512)  # whether a name exists depends on no client
 _TYPES: Final = (RRType.A, RRType.AAAA, RRType.CNAME, RRType.SRV, RRType.PTR, RRType.TXT, RRType.NS, RRType.SOA)
@@ -44,6 +44,7 @@ _LOCATORS: Final = frozenset[Kind](("NodeLocator", "PodLocator"))
 SENTENCES: Final = {
     Reason.UNFILTERED: "no topology keys: every ready endpoint",
     Reason.MATCHED: "the first key that matches an endpoint decides: every endpoint that it matches",
+    Reason.LAST_RESORT: "no key passes the guards of the Service's annotations: the endpoints of the first with any",
     Reason.ANY: "no key matched before `*`: every ready endpoint",
     Reason.NO_MATCH: "no key matches a ready endpoint for the client's node: NODATA for this client",
     Reason.NO_ENDPOINTS: "no ready endpoint of this address family: there was nothing to choose from",
@@ -55,6 +56,12 @@ SENTENCES: Final = {
     Reason.HINTED: "the EndpointSlices' hints were followed",
     Reason.RANKED: "srv_priority: every ready endpoint, its priority is the index of the first key it matches",
 }
+
+_ENOUGH: Final = {
+    Reason.MATCHED: "the first key with enough matches (topodns.io/min-endpoints) decides: all that it matches",
+    Reason.ANY: "no key before `*` matches enough (topodns.io/min-endpoints): every ready endpoint",
+}
+"""In place of SENTENCES, where a key before the winner matched some endpoints, but too few."""
 
 
 def answer_reason(cluster: Cluster, query: Query, resolution: Resolution) -> str:
@@ -72,7 +79,12 @@ def answer_reason(cluster: Cluster, query: Query, resolution: Resolution) -> str
         return missing_object(cluster, query)
     if not resolution.response.answer and (selection is None or selection.reason not in MISSES):
         return _empty_text(cluster, query)
-    return SENTENCES[selection.reason] if selection is not None else _without_effect(cluster, query)
+    return _sentence(selection) if selection is not None else _without_effect(cluster, query)
+
+
+def _sentence(selection: Selection) -> str:
+    passed_over = any(matches for key, matches in selection.tried if key != selection.key)
+    return (passed_over and _ENOUGH.get(selection.reason)) or SENTENCES[selection.reason]
 
 
 def _without_effect(cluster: Cluster, query: Query) -> str:

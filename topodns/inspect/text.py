@@ -62,7 +62,8 @@ def explanation_text(explained: Mapping[str, object]) -> str:
         wins = "  <- wins" if attempt["key"] == explained["winner"] else ""
         value = f" = {attempt['value']}" if attempt["value"] is not None else ""
         absent = f", as {attempt['because']}" if attempt["because"] else ""
-        lines.append(_line("tried", f"{attempt['key']}{value}: {attempt['matches']} matching{absent}{wins}"))
+        short = f", {attempt['short']}" if attempt.get("short") else ""
+        lines.append(_line("tried", f"{attempt['key']}{value}: {attempt['matches']} matching{absent}{short}{wins}"))
     if explained["reason"]:
         lines.append(_line("because", str(explained["reason"])))
     if explained["hint"]:

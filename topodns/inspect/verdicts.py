@@ -28,20 +28,36 @@ MAX_POOLS: Final = 32  # sets of endpoints with the same ports that are compared
 STEP: Final = 1000  # endpoints of a selection identified in one step, about 0.3 ms
 
 
-def tried_keys(cluster: Cluster, location: Location, selection: Selection | None) -> tuple[TriedKeyObject, ...]:
+def tried_keys(
+    cluster: Cluster, policy: Policy | InvalidPolicy | None, location: Location, selection: Selection | None
+) -> tuple[TriedKeyObject, ...]:
     """The keys that a selection compared, with the client's own value of each, or why it has none."""
+    if selection is None:
+        return ()
+    decides = selection.reason is not Reason.RANKED
+    least = policy.min_endpoints if isinstance(policy, Policy) and decides else 1
     found = []
-    for key, matches in selection.tried if selection is not None else ():
+    for at, (key, matches) in enumerate(selection.tried, 1):
         value = _value(location, key)
         absent = key != ANY_KEY and value is None
         because = _absence(cluster, location.node_name, key) if absent else None
-        found.append(TriedKeyObject(key=key, value=value, because=because, matches=matches))
+        short = _shortage(key, value, matches, least) if key != ANY_KEY and 0 < matches < least else None
+        if short and at < len(selection.tried):
+            short = f"{short}: next key"
+        found.append(TriedKeyObject(key=key, value=value, because=because, matches=matches, short=short))
     return tuple(found)
 
 
 def _value(location: Location, key: str) -> str | None:
     """The value that `topology.select.satisfying` compares for a client at this location."""
     return label_of(location.node, Endpoint(b"", node_name=location.node_name), label_name(key))
+
+
+def _shortage(key: str, value: str | None, matches: int, least: int) -> str:
+    """That a key matches fewer endpoints than one needs to win: `zone eu-1a has 1 of 2`."""
+    name = label_name(key).rpartition("/")[2]
+    where = f"another {name} than {value}" if key.startswith(OTHER) else f"{name} {value}"
+    return f"{where} has {matches} of {least}"
 
 
 def _absence(cluster: Cluster, node_name: str, key: str) -> str:

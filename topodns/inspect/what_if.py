@@ -142,7 +142,7 @@ class Scenario:
             service = yield from _scaled_down_steps(service, by)
         for change in named:
             if isinstance(change, Rekeyed):
-                service = replace(service, policy=change.policy)
+                service = replace(service, policy=_rekeyed(service.policy, change.policy))
         return service
 
     def _is_lost(self, endpoint: Endpoint) -> bool:
@@ -150,6 +150,13 @@ class Scenario:
         if endpoint.node_name in self.all_nodes:
             return endpoint.node_name in self.down
         return endpoint.topology_zone in self.zones
+
+
+def _rekeyed(before: Policy | InvalidPolicy | None, policy: Policy | None) -> Policy | None:
+    """The policy with other keys, and the other annotations of the Service as they are."""
+    if policy is None or not isinstance(before, Policy):
+        return policy
+    return replace(policy, min_endpoints=before.min_endpoints)
 
 
 def _services(changes: Sequence[WhatIf]) -> frozenset[ObjectKey]:

@@ -10,7 +10,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from topodns.cluster.annotations import SUPEREDGE, TOPOLOGY_KEYS, BadAnnotation, expected_text
+from topodns.cluster.annotations import (
+    APPLY_TO,
+    MAX_LOAD,
+    MIN_ENDPOINTS,
+    OWN,
+    SUPEREDGE,
+    TOPOLOGY_KEYS,
+    TTL,
+    BadAnnotation,
+    expected_text,
+)
 from topodns.cluster.api_names import is_label_key
 from topodns.cluster.model import (
     ANY_KEY,
@@ -27,6 +37,7 @@ from topodns.cluster.model import (
     TopologyInputs,
     label_name,
 )
+from topodns.topology.guards import Guards, guards_of
 
 MAX_KEYS: Final = 16  # MaxServiceTopologyKeys of 1.17
 NODE_POOL_LABEL: Final = "apps.openyurt.io/nodepool"
@@ -38,6 +49,7 @@ _SWITCHED_OFF: Final = ("none",)
 _OWN_DOMAIN: Final = "topodns.io/"
 _SHOWN_CHARACTERS: Final = 80  # of an annotation quoted in a message: an annotation may have 256 KiB
 _WELL_KNOWN: Final = (HOSTNAME_LABEL, ZONE_LABEL, "topology.kubernetes.io/region")
+_UNGUARDED: Final = Guards()
 _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -45,15 +57,16 @@ def key_reader(sources: Sequence[KeySource]) -> KeyReader:
     """The function by which a ClusterState reads the topology keys of each Service, from these sources in order."""
 
     def read(service: Service) -> ServiceKeys:
-        policy = policy_of(service, sources)
+        policy, guards = policy_of(service, sources), guards_of(service)
         notices = [bad_annotation(each) for each in service.topology.bad]
+        notices += (Notice("annotation", "error", text) for text in guards.problems)
         if notice := misplaced(service, sources):
             notices.append(Notice("misplaced", "warning", notice))
         elif notice := overridden(service, sources):
             notices.append(Notice("overridden", "info", notice))
         unused = _unused_annotations(service, sources, policy)
         notices += (Notice("annotation", "warning", text) for text in unused)
-        return ServiceKeys(policy, tuple(notices))
+        return ServiceKeys(policy, tuple(notices), guards.max_endpoints if service.headless else None)
 
     return read
 
@@ -68,7 +81,7 @@ def bad_annotation(found: BadAnnotation) -> Notice:
     else:
         text = (
             f"annotation {found.name!r} is unknown and has no effect, "
-            "expected 'topodns.io/topology-keys' or 'topodns.io/ttl'"
+            f"expected {', '.join(map(repr, OWN[:-1]))} or {OWN[-1]!r}"
         )
     own = found.name.lower().startswith(_OWN_DOMAIN)
     return Notice("annotation", "error" if own else "warning", text)
@@ -79,8 +92,15 @@ def _unused_annotations(
 ) -> Iterator[str]:
     """Warnings about known annotations that are not read here, or not without others, or have an unknown value."""
     inputs = service.topology
-    if inputs.ttl is not None and policy is None and not misplaced(service, sources):
-        yield "annotation 'topodns.io/ttl' has no effect without topology keys"
+    guards_of_keys = ((MIN_ENDPOINTS, inputs.min_endpoints), (MAX_LOAD, inputs.max_load))
+    if policy is None and not misplaced(service, sources):
+        for name, value in ((TTL, inputs.ttl), *guards_of_keys, (APPLY_TO, inputs.apply_to)):
+            if value is not None:
+                yield f"annotation {name!r} has no effect without topology keys"
+    if isinstance(policy, Policy) and not policy.keys:
+        yield from (
+            f"annotation {name!r} has no effect on hints" for name, value in guards_of_keys if value is not None
+        )
     if not service.headless:
         return
     for source, name, value in (
@@ -108,7 +128,9 @@ def policy_of(service: Service, sources: Sequence[KeySource]) -> Policy | Invali
     policy = _of_first_source(service.topology, sources) if service.headless else None
     if not isinstance(policy, Policy):
         return policy
-    return None if policy.is_empty else _with_ttl(policy, service.topology.ttl)
+    if policy.is_empty:
+        return None
+    return _guarded(_with_ttl(policy, service.topology.ttl), guards_of(service))
 
 
 def misplaced(service: Service, sources: Sequence[KeySource]) -> str | None:
@@ -230,6 +252,8 @@ _READERS: Final[Mapping[KeySource, Callable[[TopologyInputs], Policy | InvalidPo
     KeySource.SUPEREDGE: _from_superedge,
 }
 
+NAMED_SOURCES: Final = tuple(_READERS)  # those that the Corefile's option `keys` can name
+
 
 def _comma_separated(text: str) -> tuple[str, ...]:
     return tuple(key.strip() for key in text.split(",")) if text else ()
@@ -314,6 +338,12 @@ def _with_ttl(policy: Policy, text: str | None) -> Policy:
     if ttl == asked:
         return replace(policy, ttl=ttl)
     return replace(policy, ttl=ttl, warnings=(*policy.warnings, f"{expected}, taken as {ttl}"))
+
+
+def _guarded(policy: Policy, guards: Guards) -> Policy:
+    if guards == _UNGUARDED:
+        return policy
+    return replace(policy, min_endpoints=guards.min_endpoints, max_load=guards.max_load, near_only=guards.near_only)
 
 
 def _shown(text: str) -> str:

@@ -24,6 +24,7 @@ from topodns.cluster.model import (
     Policy,
     label_name,
 )
+from topodns.topology.guards import Domains
 
 
 class UnknownClient(Enum):
@@ -47,6 +48,7 @@ class Reason(StrEnum):
 
     UNFILTERED = "unfiltered"  # no policy: all endpoints
     MATCHED = "matched"  # a label key won: its matches
+    LAST_RESORT = "last_resort"  # no key passes the guards, and there is no `*`: the first with a match won
     ANY = "any"  # `*` won: all endpoints
     NO_MATCH = "no_match"  # no key matched: no endpoint
     NO_ENDPOINTS = "no_endpoints"  # the pool of this family is empty (the other's may not be): no key was tried
@@ -83,7 +85,7 @@ class Selection(NamedTuple):
 
     group: Group
     reason: Reason
-    key: str = ""  # the winning key; "" unless MATCHED or ANY
+    key: str = ""  # the winning key; "" unless MATCHED, LAST_RESORT or ANY
     tried: tuple[tuple[str, int], ...] = ()
 
 
@@ -97,13 +99,16 @@ def select(
     location: Location,
     unknown_client: UnknownClient = UnknownClient.STRICT,
     on_invalid: OnInvalid = OnInvalid.IGNORE,
+    domains: Domains | None = None,
 ) -> Selection:
     """Select the endpoints of `pool` for a client at `location`.
 
-    Keys are tried in order. The first key with at least one match wins and gives all its matches; matches of several
-    keys are never merged. `!KEY` matches endpoints in another domain of KEY. A client whose Node has no labels (or no
-    Node object) counts as unknown, except that kubernetes.io/hostname has the Node's name as its value.
-    UnknownClient.REFUSE selects as STRICT does; the caller sends REFUSED.
+    Keys are tried in order. The first key with a match that passes the policy's guards wins and gives all its matches,
+    and `*` always wins; without either the first key with any match does. Matches of several keys are never merged.
+    `!KEY` matches endpoints in another domain of KEY. A client whose Node has no labels (or no Node object) counts as
+    unknown, except that kubernetes.io/hostname has the Node's name as its value.
+    UnknownClient.REFUSE selects as STRICT does; the caller sends REFUSED. `domains`: the Nodes that share the load of a
+    policy with `max_load`; without it that guard has no effect.
     """
     if isinstance(policy, InvalidPolicy):
         return _select_invalid(pool, on_invalid)
@@ -115,7 +120,7 @@ def select(
         return Selection(EMPTY_GROUP, Reason.NO_ENDPOINTS)
     if not policy.keys:
         return Selection(hinted(pool, location.node_name, location.node), Reason.HINTED)
-    return _select_by_keys(pool, policy, location, unknown_client)
+    return _select_by_keys(pool, policy, location, unknown_client, domains=domains)
 
 
 def select_while_denied(
@@ -125,21 +130,22 @@ def select_while_denied(
     labels_denied: bool,
     unknown_client: UnknownClient = UnknownClient.STRICT,
     on_invalid: OnInvalid = OnInvalid.IGNORE,
+    domains: Domains | None = None,
 ) -> Selection:
     """The selection while RBAC denies Nodes or Pods that the policy needs.
 
     `labels_denied`: the labels of this client's Node are among what is denied. The missing permission is the operator's
     mistake and must not cost clients their answers. So all endpoints go to two kinds of clients: to one that has no
     location without the denied objects, and to one whose selection comes to a label that is denied. A key other than
-    kubernetes.io/hostname needs one; the hostname is the Node's name. Hints need one if they go by the zone of the
-    client's Node. All other clients get what `select` gives them with the permission.
+    kubernetes.io/hostname needs one if no key before it wins; the hostname is the Node's name. Hints need one if they
+    go by the zone of the client's Node. All other clients get what `select` gives them with the permission.
     """
     if not isinstance(policy, Policy) or policy.is_empty:
         return select(pool, policy, location, unknown_client, on_invalid)
     if not location.node_name:
         return Selection(pool.everyone, Reason.NOT_PERMITTED)
     if not labels_denied or not pool.everyone.endpoints:
-        return select(pool, policy, location, unknown_client, on_invalid)
+        return select(pool, policy, location, unknown_client, on_invalid, domains)
     if policy.keys:
         return _select_by_keys(pool, policy, location, unknown_client, labels_denied=True)
     if goes_by_zone(pool, location.node_name):
@@ -182,12 +188,18 @@ def _select_unlocated(pool: Pool, policy: Policy, unknown_client: UnknownClient)
 
 
 def _select_by_keys(
-    pool: Pool, policy: Policy, location: Location, unknown_client: UnknownClient, labels_denied: bool = False
+    pool: Pool,
+    policy: Policy,
+    location: Location,
+    unknown_client: UnknownClient,
+    labels_denied: bool = False,
+    domains: Domains | None = None,
 ) -> Selection:
     """The selection by the keys in order; all endpoints at the first one that needs a label that is denied."""
     labels = location.node.labels if location.node is not None else NO_LABELS
     keys = policy.keys if labels_denied or policy.keys_if_unlabelled is None else _keys_for(policy, labels)
     tried: tuple[tuple[str, int], ...] = ()
+    last_resort: Selection | None = None  # the first key with a match
     for key in keys:
         if key == ANY_KEY:
             return Selection(pool.everyone, _ANY, key, (*tried, (key, len(pool.everyone.endpoints))))
@@ -196,10 +208,23 @@ def _select_by_keys(
         group = satisfying(pool, key, location.node_name, labels)
         tried = (*tried, (key, len(group.endpoints)))
         if group.endpoints:
-            return Selection(group, _MATCHED, key, tried)
+            if _passes(pool, policy, key, group, location, domains):
+                return Selection(group, _MATCHED, key, tried)
+            last_resort = last_resort or Selection(group, Reason.LAST_RESORT, key)
+    if last_resort is not None:
+        return last_resort._replace(tried=tried)
     if labels or all(label_name(key) == HOSTNAME_LABEL for key in keys):
         return Selection(EMPTY_GROUP, Reason.NO_MATCH, tried=tried)
     return _select_unlocated(pool, policy, unknown_client)._replace(tried=tried)
+
+
+def _passes(pool: Pool, policy: Policy, key: str, group: Group, location: Location, domains: Domains | None) -> bool:
+    """Whether a key with these matches passes the guards of the policy: see `topology.guards`."""
+    if len(group.endpoints) < policy.min_endpoints:
+        return False
+    if policy.max_load is None or domains is None or location.node is None:
+        return True
+    return domains.admits(pool, key, location.node, policy.max_load)
 
 
 def _keys_for(policy: Policy, labels: Mapping[str, str]) -> tuple[str, ...]:

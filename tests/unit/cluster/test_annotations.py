@@ -8,7 +8,9 @@ import yaml
 from tests.support.annotation_cases import FOREIGN, MEANT
 from topodns.cluster.annotations import (
     MAX_BAD,
+    MIN_ENDPOINTS,
     NEAR_DOMAIN_KEYS,
+    NEAR_DOMAIN_OTHERS,
     NEAR_DOMAIN_TTL,
     NEAR_KEYS,
     OPENYURT,
@@ -61,7 +63,7 @@ def test_a_value_that_is_no_text_is_a_mistake(value: object, shown: str) -> None
     assert bad_on_service({"example.com/other": value, TTL: value}) == (BadAnnotation(TTL, TTL, shown),)
 
 
-@pytest.mark.parametrize("name", [TOPOLOGY_KEYS, TTL, "topodns.io/topologykeys", "topology-keys"])
+@pytest.mark.parametrize("name", [TOPOLOGY_KEYS, TTL, MIN_ENDPOINTS, "topodns.io/topologykeys", "topology-keys"])
 def test_what_only_a_service_can_have_is_a_mistake_on_a_pod(name: str) -> None:
     assert [bad.name for bad in bad_on_pod({"example.com/other": "", name: "zone"})] == [name]
 
@@ -89,12 +91,13 @@ def test_the_admission_policy_has_the_same_rule() -> None:
         if (each["kind"], each["metadata"]["name"]) == ("ValidatingAdmissionPolicy", "topodns-annotations")
     )
     rule = {each["name"]: each["expression"] for each in policy["spec"]["variables"]}
-    keys = f"{NEAR_KEYS}|{NEAR_DOMAIN_KEYS}"
-    assert f"r'{keys}|{NEAR_DOMAIN_TTL}|{OWN_DOMAIN}'" in rule["bad"], "on a Service"
-    assert f"r'{keys}|{NEAR_DOMAIN_TTL}'" in rule["bad"], "on a Pod"
+    keys, others = f"{NEAR_KEYS}|{NEAR_DOMAIN_KEYS}", "|".join(NEAR_DOMAIN_OTHERS.values())
+    assert f"r'{keys}|{NEAR_DOMAIN_TTL}|{others}|{OWN_DOMAIN}'" in rule["bad"], "on a Service"
+    assert f"r'{keys}|{NEAR_DOMAIN_TTL}|{others}'" in rule["bad"], "on a Pod"
     assert str(list(READ)) in rule["read"]
     assert [part.partition("'")[0] for part in rule["meant"].split("r'")[1:]] == [
         keys,
         OPENYURT_DOMAIN,
         NEAR_DOMAIN_TTL,
+        *NEAR_DOMAIN_OTHERS.values(),
     ]

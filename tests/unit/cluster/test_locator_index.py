@@ -17,7 +17,7 @@ from topodns.cluster.model import (
     Upserted,
 )
 from topodns.cluster.state import ClusterState
-from topodns.dependency import EVERYTHING, address_fact, node_fact
+from topodns.dependency import EVERYTHING, address_fact, label_fact, node_fact
 
 KINDS: tuple[Kind, ...] = ("NodeLocator", "PodLocator")
 P, Q = packed("10.0.0.1"), packed("10.0.0.2")
@@ -119,8 +119,9 @@ def test_the_labels_of_a_node_locator_stand_for_those_of_an_unknown_node() -> No
 
 def test_a_change_of_labels_touches_the_node_unless_a_node_object_has_them() -> None:
     state = listed_state(KINDS, node_locator("n1", labels={"zone": "a"}))
-    assert state.apply(Upserted(node_locator("n1", labels={"zone": "b"})), 1) == {node_fact("n1")}
-    assert state.apply(Upserted(node_locator("n1")), 1) == {node_fact("n1")}
+    touched = {node_fact("n1"), label_fact("zone")}
+    assert state.apply(Upserted(node_locator("n1", labels={"zone": "b"})), 1) == touched
+    assert state.apply(Upserted(node_locator("n1")), 1) == touched
     assert state.node("n1") is None
     state.apply(Upserted(node("n1", {"zone": "c"})), 1)
     assert state.apply(Upserted(node_locator("n1", labels={"zone": "d"})), 1) == frozenset()

@@ -37,7 +37,7 @@ from topodns.cluster.model import (
     kind_of,
 )
 from topodns.cluster.state import MOST_MISANNOTATED, ClusterState
-from topodns.dependency import EVERYTHING, Fact, address_fact, namespace_fact, node_fact, service_fact
+from topodns.dependency import EVERYTHING, Fact, address_fact, label_fact, namespace_fact, node_fact, service_fact
 
 RACK = "example.com/rack"
 DB = ObjectKey("default", "db")
@@ -166,8 +166,12 @@ SLICE_FACTS: dict[str, tuple[list[ClusterObject], Change, set[Fact]]] = {
     ),
 }
 NODE_FACTS: dict[str, tuple[list[ClusterObject], Change, set[Fact]]] = {
-    "a Node comes": ([], Upserted(N1), {node_fact("n1"), at("192.168.0.11"), at("10.244.1.0")}),
-    "a Node goes": ([N1], Deleted("Node", N1.key), {node_fact("n1"), at("192.168.0.11"), at("10.244.1.0")}),
+    "a Node comes": ([], Upserted(N1), {node_fact("n1"), label_fact(RACK), at("192.168.0.11"), at("10.244.1.0")}),
+    "a Node goes": (
+        [N1],
+        Deleted("Node", N1.key),
+        {node_fact("n1"), label_fact(RACK), at("192.168.0.11"), at("10.244.1.0")},
+    ),
     "a Node changes its address": (
         [N1],
         Upserted(node("n1", {RACK: "7"}, ["192.168.0.12"], tunnels=["10.244.1.0"])),
@@ -189,7 +193,7 @@ NODE_FACTS: dict[str, tuple[list[ClusterObject], Change, set[Fact]]] = {
     "a Node with a pod CIDR changes a label": (
         [N1_WITH_CIDR],
         Upserted(node("n1", {RACK: "8"}, ["192.168.0.11"], pod_cidrs=["10.244.1.0/24"])),
-        {node_fact("n1"), at("192.168.0.11")},
+        {node_fact("n1"), label_fact(RACK), at("192.168.0.11")},
     ),
 }
 OTHER_FACTS: dict[str, tuple[list[ClusterObject], Change, set[Fact]]] = {
@@ -237,7 +241,7 @@ AFTER_RELABELLING = {
 def test_a_nodes_labels_touch_the_services_that_they_place(held: list[ClusterObject], services: set[Fact]) -> None:
     state = state_of(node("n1", {RACK: "7"}), *held)
     state.backends(DB).pools[4].matching(RACK, "7")
-    assert state.apply(RELABELLED, 1) == {node_fact("n1")} | services
+    assert state.apply(RELABELLED, 1) == {node_fact("n1"), label_fact(RACK)} | services
 
 
 @pytest.mark.parametrize("change", [RELABELLED, Deleted("Node", ObjectKey("", "n1"))])

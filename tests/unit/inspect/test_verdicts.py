@@ -1,5 +1,6 @@
 """The verdict on each ready endpoint: whether the client gets it, and why; and the client's own values."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -96,9 +97,63 @@ def test_a_key_of_other_domains_shows_the_value_that_differs(directory: Path) ->
     add(directory, "!rack", "{addresses: [10.1.1.1], nodeName: one}", "{addresses: [10.1.1.2], nodeName: two}")
     found = explained(with_topology(directory), "mixed", node="one")
     assert reasons(found) == [("10.1.1.1", False, "rack = 1"), ("10.1.1.2", True, "by !rack, whose value is 2")]
-    assert found.tried == ({"key": "!rack", "value": "1", "because": None, "matches": 1},)
+    assert found.tried == ({"key": "!rack", "value": "1", "because": None, "matches": 1, "short": None},)
     (attempt,) = explained(with_topology(directory), "mixed", node="far").tried
     assert (attempt["value"], attempt["because"]) == (None, "node far has no label rack")
+
+
+LEAST = 'topodns.io/min-endpoints: "2"'
+SHORT: Mapping[str, tuple[str, str, list[str], str]] = {
+    "the next key has enough": (
+        "rack,hall,*",
+        "",
+        ["rack = 1: 1 matching, rack 1 has 1 of 2: next key", "hall = north: 2 matching  <- wins"],
+        "the first key with enough matches (topodns.io/min-endpoints) decides: all that it matches",
+    ),
+    "none has, but there is *": (
+        "rack,*",
+        "",
+        ["rack = 1: 1 matching, rack 1 has 1 of 2: next key", "*: 2 matching  <- wins"],
+        "no key before `*` matches enough (topodns.io/min-endpoints): every ready endpoint",
+    ),
+    "none has": (
+        "rack,!rack",
+        "",
+        [
+            "rack = 1: 1 matching, rack 1 has 1 of 2: next key  <- wins",
+            "!rack = 1: 1 matching, another rack than 1 has 1 of 2",
+        ],
+        "no key passes the guards of the Service's annotations: the endpoints of the first with any",
+    ),
+    "priorities have no winner": (
+        "rack,hall,*",
+        "srv_priority",
+        ["rack = 1: 1 matching", "hall = north: 2 matching", "*: 2 matching"],
+        "srv_priority: every ready endpoint, its priority is the index of the first key it matches",
+    ),
+}
+
+
+@pytest.mark.parametrize(("keys", "option", "tried", "because"), SHORT.values(), ids=SHORT)
+def test_a_key_that_matches_too_few_endpoints_says_how_many_it_needs(
+    directory: Path, keys: str, option: str, tried: list[str], because: str
+) -> None:
+    add(
+        directory,
+        f'{keys}", {LEAST}, x: "',
+        "{addresses: [10.1.1.1], nodeName: one}",
+        "{addresses: [10.1.1.2], nodeName: two}",
+    )
+    found = explained(with_topology(directory, option), "mixed", "SRV" if option else "A", node="one")
+    lines = explanation_text(found.as_dict()).splitlines()
+    assert [line.removeprefix("tried    ") for line in lines if line.startswith("tried")] == tried
+    assert f"because  {because}" in lines
+
+
+def test_a_text_of_an_older_server_has_no_numbers(directory: Path) -> None:
+    document = explained(with_topology(directory), "soft", node="two").as_dict()
+    older = [{key: value for key, value in tried.items() if key != "short"} for tried in document["tried"]]
+    assert explanation_text({**document, "tried": older}) == explanation_text(document)
 
 
 def test_a_node_without_the_label_is_named(directory: Path) -> None:
@@ -202,8 +257,8 @@ def test_names_that_topology_does_not_filter_have_no_verdicts(served: Settings, 
 
 def test_a_key_that_the_clients_node_lacks_has_the_reason_in_words(served: Settings) -> None:
     rack, hall = explained(served, "hard", node="far").tried
-    assert rack == {"key": "rack", "value": None, "because": "node far has no label rack", "matches": 0}
-    assert hall == {"key": "hall", "value": "south", "because": None, "matches": 0}
+    assert rack == {"key": "rack", "value": None, "because": "node far has no label rack", "matches": 0, "short": None}
+    assert hall == {"key": "hall", "value": "south", "because": None, "matches": 0, "short": None}
     text = explanation_text(explained(served, "hard", node="far").as_dict())
     assert "tried    rack: 0 matching, as node far has no label rack\n" in text
 

@@ -1,5 +1,7 @@
 """What-ifs: texts that describe them, and the views of a cluster with them."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.support.audits import apply
@@ -53,6 +55,12 @@ def left(view: ServiceView, *changes: str, nodes: dict[str, Node] = NODES) -> li
 )
 def test_a_change_is_written_as(text: str, change: WhatIf) -> None:
     assert parse_change(text) == change
+
+
+def test_other_keys_leave_the_number_of_endpoints_that_one_must_match() -> None:
+    service = replace(db(), policy=replace(ZONE_POLICY, min_endpoints=2))
+    [after], _ = apply(parse_changes(["keys=data/db:x,*"]), [service], NODES)
+    assert after.policy == Policy(("x", "*"), KeySource.ANNOTATION, min_endpoints=2)
 
 
 @pytest.mark.parametrize(

@@ -353,6 +353,25 @@ def test_a_ttl_goes_with_keys_of_any_source_and_alone_makes_no_policy() -> None:
     assert policy_of(service("db", ttl="9"), DEFAULT_SOURCES) is None
 
 
+@pytest.mark.parametrize(("text", "least"), [("1", 1), ("2", 2), (" 1000 ", 1000)])
+def test_a_key_may_have_to_match_1_to_1000_endpoints(text: str, least: int) -> None:
+    for source in (
+        service("db", annotation=ZONE, min_endpoints=text),
+        service("db", field=(ZONE,), min_endpoints=text),
+    ):
+        policy = policy_of(source, DEFAULT_SOURCES)
+        assert isinstance(policy, Policy)
+        assert (policy.keys, policy.min_endpoints) == ((ZONE,), least)
+
+
+def test_guards_alone_make_no_policy_and_a_bad_one_leaves_the_keys() -> None:
+    for keys in (None, "none"):
+        assert policy_of(service("db", annotation=keys, min_endpoints="2", max_load="2"), DEFAULT_SOURCES) is None
+    assert keys_of(ZONE) == (ZONE,)
+    policy = policy_of(service("db", annotation=ZONE, min_endpoints="x", max_load="x", apply_to="x"), DEFAULT_SOURCES)
+    assert policy == Policy((ZONE,), KeySource.ANNOTATION)
+
+
 def test_a_list_means_the_same_in_both_spellings() -> None:
     keys = ["example.com/rack", HOST, "*"]
     assert keys_of(json.dumps(keys)) == keys_of(", ".join(keys)) == tuple(keys)

@@ -11,6 +11,10 @@ from sys import intern
 from typing import Any, Final, Generic, NamedTuple
 
 from topodns.cluster.annotations import (
+    APPLY_TO,
+    MAX_ENDPOINTS,
+    MAX_LOAD,
+    MIN_ENDPOINTS,
     OPENYURT,
     SUPEREDGE,
     TOPOLOGY_KEYS,
@@ -262,6 +266,10 @@ def _topology_inputs(spec: ApiServiceSpec, annotations: Mapping[str, Any]) -> To
         traffic_distribution=spec.traffic_distribution,
         internal_traffic_policy=spec.internal_traffic_policy,
         ttl=_word(annotations.get(TTL)),
+        min_endpoints=_word(annotations.get(MIN_ENDPOINTS)),
+        max_load=_word(annotations.get(MAX_LOAD)),
+        max_endpoints=_word(annotations.get(MAX_ENDPOINTS)),
+        apply_to=_word(annotations.get(APPLY_TO)),
         bad=bad_on_service(annotations) if annotations else (),
     )
 

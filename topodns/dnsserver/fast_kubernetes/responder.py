@@ -144,13 +144,16 @@ class Responder:
         served = self._services.get(text[at + 1 + space :])
         if served is not None and 0 < length <= MAX_LABEL and 0 < space <= MAX_LABEL:
             service, namespace = text[1:at], text[at + 1 : at + 1 + space]
-            schema_name: SchemaName | None = _new(ServiceName, (namespace, service, "", "", "", ""))
+            schema_name: SchemaName | None = _new(ServiceName, (namespace, service, "", "", "", "", ""))
             labels: Name = (service, namespace, "svc")
         else:
             served, labels = self._split(name, text)
             if served is None or not labels or labels[-1] in _SHARED:
                 return None  # at the apex, and under the names of its SOA, of which less is then written
-            schema_name = parse(labels, served.origin.multicluster, served.kubernetes.settings.zonal)
+            kubernetes = served.kubernetes
+            schema_name = parse(
+                labels, served.origin.multicluster, kubernetes.settings.zonal, kubernetes.topology is not None
+            )
         limit, origin = self._bare_limits[served], served.origin
         if tail.edns:
             size_at = name_end + _SIZE_AT

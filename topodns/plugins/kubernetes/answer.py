@@ -32,8 +32,10 @@ from topodns.plugins.kubernetes.endpoints import (
 )
 from topodns.plugins.kubernetes.headless import answer_headless, answer_named
 from topodns.plugins.kubernetes.question import (
+    ALL,
     LEFT_OUT,
     NAME_ERRORS,
+    NEAR,
     NO_DATA,
     NOT_READY,
     SCHEMA_VERSION,
@@ -70,6 +72,8 @@ _VERSION: Final = Answer(
 
 _ZONAL_ANCHOR: Final = "_zone"
 _ZONAL_DIRECTIVES: Final = frozenset({"pin", "prefer"})
+_VIEW_LABELS: Final = SERVICE_LABELS + 1
+_VIEWS: Final = frozenset({(NEAR,), (ALL,)})
 _ABOVE_ZONES: Final = frozenset({(_ZONAL_ANCHOR,), *((each, _ZONAL_ANCHOR) for each in _ZONAL_DIRECTIVES)})
 
 _FIXED: Final[dict[Name, Fixed]] = {
@@ -112,7 +116,7 @@ def name_of(kubernetes: KubernetesZone, question: ZoneQuestion) -> NameOrAddress
     origin = question.origin
     if _may_be_reverse(question) and (address := reverse_address(question.qname)) is not None:
         return address
-    name = parse(question.labels, origin.multicluster, kubernetes.settings.zonal)
+    name = parse(question.labels, origin.multicluster, kubernetes.settings.zonal, kubernetes.topology is not None)
     return None if origin.reverse and not isinstance(name, Fixed) else name
 
 
@@ -204,6 +208,8 @@ def _answer_other(
     kubernetes: KubernetesZone, name: ServiceName | ZonalName, service: Service, question: ZoneQuestion
 ) -> Answer:
     """The answer for all names but those of a headless Service itself and of its ports."""
+    if isinstance(name, ServiceName) and name.view:
+        return NAME_ERRORS[Missing.ENDPOINT if service.headless else Missing.VIEW]
     if isinstance(name, ZonalName):
         if not service.headless:
             return NAME_ERRORS[Missing.ZONES]
@@ -301,17 +307,20 @@ def _everyone(pool: Pool) -> Group:
     return pool.everyone
 
 
-def parse(labels: Name, multicluster: bool = False, zonal: bool = False) -> SchemaName | None:
+def parse(labels: Name, multicluster: bool = False, zonal: bool = False, views: bool = False) -> SchemaName | None:
     """The name that these lower-case labels, leaf first and without the origin, are; None: not a name of the schema.
 
     `multicluster`: under an origin of ServiceImports, where two or more plain labels in front of a Service are an
-    endpoint and its cluster (KEP-1645). `zonal`: whether zone-scoped names are served.
+    endpoint and its cluster (KEP-1645), and there are no views. `zonal`, `views`: whether zone-scoped names, and
+    `_near.SERVICE` and `_all.SERVICE`, are served.
     """
     if len(labels) == SERVICE_LABELS and labels[2] == "svc":
         return ServiceName(labels[1], labels[0])
     if labels in _FIXED:
         return _FIXED[labels]
     if labels[-1] == "svc":
+        if views and not multicluster and labels[-_VIEW_LABELS:-SERVICE_LABELS] in _VIEWS:
+            return _parse_view(labels)
         return _parse_service(labels, multicluster, zonal)
     return _parse_pod(labels) if labels[-1] == "pod" else None
 
@@ -329,6 +338,8 @@ def _parse_service(labels: Name, multicluster: bool, zonal: bool) -> SchemaName 
     match len(labels) - SERVICE_LABELS:
         case -1:
             return NamespaceNode(namespace, pods=False)
+        case 0:
+            return ServiceName(namespace, labels[0])
         case 1:
             return ServiceName(namespace, labels[1], endpoint=labels[0])
         case 2 if not multicluster or labels[0].startswith("_") or labels[1].startswith("_"):
@@ -338,6 +349,12 @@ def _parse_service(labels: Name, multicluster: bool, zonal: bool) -> SchemaName 
             return _parse_cluster(labels)
         case _:
             return _parse_zonal(labels) if zonal else None
+
+
+def _parse_view(labels: Name) -> SchemaName | None:
+    """A view of a Service, its ports, or a name below it, of which none exists."""
+    name = _parse_service((*labels[:-_VIEW_LABELS], *labels[-SERVICE_LABELS:]), multicluster=False, zonal=False)
+    return name._replace(view=labels[-_VIEW_LABELS]) if isinstance(name, ServiceName) else None
 
 
 def _parse_cluster(labels: Name) -> ServiceName | None:

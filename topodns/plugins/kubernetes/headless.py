@@ -1,16 +1,31 @@
 """Answers made of the endpoints that a client's topology leaves: for headless Services, their ports and endpoints.
 
-`decide` finds the policy, locates the client if that needs it, and chooses endpoints. Its result is a value: the
-endpoints, their TTL, and what the choice rests on. Topology filters the name of a single endpoint,
-`<hostname or dashed address>.<service>.<namespace>.svc`, only with `filter_hostnames`: the client has chosen already.
+`rule_of` finds the policy of the name and locates the client if that needs it; `Rule.selection` chooses by it. Of a
+Service's names, `_near.SERVICE` always has a policy and `_all.SERVICE` none. Topology filters the name of a single
+endpoint, `<hostname or dashed address>.<service>.<namespace>.svc`, only with `filter_hostnames`: the client has chosen
+already.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 from topodns.cluster.backends import Backends
-from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
-from topodns.cluster.model import ANY_KEY, EndpointPort, InvalidPolicy, Kind, ObjectKey, Policy, Service
+from topodns.cluster.endpoints import EMPTY_GROUP, Group, NodeOf, Pool, Segment
+from topodns.cluster.model import (
+    ANY_KEY,
+    HOSTNAME_LABEL,
+    ZONE_LABEL,
+    EndpointPort,
+    InvalidPolicy,
+    KeySource,
+    Kind,
+    ObjectKey,
+    Policy,
+    Service,
+)
+from topodns.cluster.state import ClusterState
+from topodns.dependency import label_fact
 from topodns.dns.message import Ede, EdeCode, Option, RRset
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.kubernetes.aliases import with_aliases
@@ -27,10 +42,12 @@ from topodns.plugins.kubernetes.endpoints import (
     suffix_of,
 )
 from topodns.plugins.kubernetes.question import (
+    ALL,
     NAME_ERRORS,
     NO_DATA,
     NOT_READY,
     Answer,
+    Facts,
     Missing,
     ServiceName,
     ZoneQuestion,
@@ -39,6 +56,7 @@ from topodns.plugins.kubernetes.question import (
 from topodns.plugins.kubernetes.records import GroupOffer, Sections, endpoint_srv_records, ranked_srv_records
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.query.client_claim import read_claim
+from topodns.topology.guards import bounded
 from topodns.topology.select import (
     MISSES,
     Location,
@@ -63,68 +81,106 @@ _ANY_FIRST: Final = (ANY_KEY,)
 _LABELLED: Final = frozenset[Kind](("Node", "NodeLocator"))  # the kinds with the labels that keys name
 _NO_READY: Final = NAME_ERRORS[Missing.READY]  # read once: a lookup by a member of an Enum costs 0.3 us
 _NO_PORT: Final = NAME_ERRORS[Missing.PORT]
+_NEAR: Final = Policy((HOSTNAME_LABEL, ZONE_LABEL, ANY_KEY), KeySource.NEAR)
+
+AnyPolicy = Policy | InvalidPolicy | None
+_Choice = tuple[Selection | None, Pool | None]
 
 
-class Decision(NamedTuple):
-    """The endpoints of a Service for one client."""
+class Rule(NamedTuple):
+    """How the endpoints of one headless Service are chosen for one client."""
 
     kubernetes: KubernetesZone
     ttl: int  # seconds, of the records
-    group: Group = EMPTY_GROUP  # of the first pool that has any for this client
-    pool: Pool | None = None  # that pool
-    filtered: bool = False  # whether a policy could choose among the endpoints
-    policy: Policy | InvalidPolicy | None = None
-    selection: Selection | None = None
-    location: Location | None = None  # None: the policy is the same for all clients
+    filters: bool = False  # whether a policy may choose among the endpoints; if not, nor does a bound
+    policy: AnyPolicy = None
+    location: Location | None = None  # None: the choice is the same for all clients
     claimed: bool = False  # whether the query makes a claim about the location
     ranking: Policy | None = None  # with `srv_priority`, the policy by which every endpoint gets a priority
-    ede: Ede | None = None  # of a miss
-    objection: Answer | None = None  # the answer for any type, in place of records
+    bound: "_Bound | None" = None
 
-    def of(self, pool: Pool) -> Group:
-        """The endpoints of any pool of the same Service for this client."""
-        if not self.filtered:
+    def selection(self, pool: Pool) -> Selection:
+        """The endpoints of a pool of the Service for the client."""
+        found = selection_of(self.kubernetes, self.policy, pool, self.location)
+        return found if self.bound is None else found._replace(group=self.bound.group(found.group))
+
+    def group(self, pool: Pool) -> Group:
+        """The endpoints of a pool of the Service for the client."""
+        if not self.filters:
             return pool.everyone
-        if pool is self.pool:
-            return self.group
-        if not pool.everyone.endpoints:
-            return EMPTY_GROUP
-        return selection_of(self.kubernetes, self.policy, pool, self.location).group
+        return self.selection(pool).group if pool.everyone.endpoints else EMPTY_GROUP
 
     def ranked(self, pool: Pool, priority: int) -> Group:
-        """The endpoints of any pool of the same Service with this priority: see `topology.select.ranked`."""
+        """The endpoints of a pool of the Service with this priority: see `topology.select.ranked`."""
         assert self.ranking is not None
         return ranked(pool, self.ranking, self.location or _UNKNOWN, priority)
 
-    def answer(self, rdatas: tuple[bytes, ...] = (), additional: tuple[RRset, ...] = ()) -> Answer:
-        """The answer with these records of the chosen endpoints; NODATA for this client without any."""
-        _, ttl, _, _, _, _, selection, location, claimed, _, ede, _ = self
-        return _new(Answer, (_NOERROR, rdatas, ttl, additional, (), selection, location, claimed, ede, None, ()))
+    def first(self, pools: Iterable[Pool]) -> _Choice:
+        """(The first selection with endpoints, its pool); without any, (the first selection of all, None).
 
-    def srv_answer(self, sections: Sections) -> Answer:
-        """The answer with these SRV records of the chosen endpoints."""
-        records, additional = sections
-        return self.answer(records[0].rdatas if records else (), additional)
+        (None, None) if all pools are empty for all clients: not the decision of a policy.
+        """
+        first = None
+        for pool in pools:
+            if pool.everyone.endpoints:
+                found = self.selection(pool)
+                if found.group.endpoints:
+                    return found, pool
+                first = first or found
+        return first, None
+
+    def answer(self, choice: _Choice, rdatas: tuple[bytes, ...] = (), additional: tuple[RRset, ...] = ()) -> Answer:
+        """The answer with these records of the chosen endpoints; NODATA for this client without any."""
+        _, ttl, filters, policy, location, claimed, ranking, bound = self
+        selection, pool = choice
+        if not filters or selection is None:  # with `refuse`, the location says that this client is not refused
+            counts = location if self.kubernetes.refuses else None
+            return _new(Answer, (_NOERROR, rdatas, ttl, additional, (), None, counts, claimed, None, None, ()))
+        ede = None
+        if pool is None:
+            ede = _miss(policy, selection, location)
+        elif ranking is not None:
+            selection = rank_all(selection, pool, ranking, location or _UNKNOWN)
+        facts = _load_facts(policy) if isinstance(policy, Policy) and policy.max_load is not None else ()
+        own = claimed or (bound is not None and not bound.by_node)
+        return _new(Answer, (_NOERROR, rdatas, ttl, additional, (), selection, location, own, ede, None, facts))
+
+
+class _Bound(NamedTuple):
+    """The annotation `topodns.io/max-endpoints` of a Service, for one client."""
+
+    most: int
+    service: ObjectKey
+    client: str  # the name of its Node, else its address
+    by_node: bool
+
+    def group(self, group: Group) -> Group:
+        return bounded(group, self.most, self.service, self.client)
+
+    def pool(self, pool: Pool, node_of: NodeOf) -> Pool:
+        """A pool of these endpoints alone."""
+        group = self.group(pool.everyone)
+        return pool if group is pool.everyone else Pool([Segment(group.endpoints)], node_of)
 
 
 def answer_headless(
     kubernetes: KubernetesZone, key: ObjectKey, name: ServiceName, service: Service, question: ZoneQuestion
 ) -> Answer:
-    """The answer for a headless Service and its ports: what the client's topology leaves of its endpoints."""
+    """The answer for a headless Service, its ports and views: what the client's topology leaves of its endpoints."""
     backends = NO_BACKENDS if kubernetes.settings.noendpoints else kubernetes.state.backends(key, service.imported)
-    by_port = name.port or name.protocol
-    ports = matching(backends.ports, name) if by_port else None
+    ports = matching(backends.ports, name) if name.port or name.protocol else None
     if not backends.has_ready:
-        return _NO_READY
+        return NO_DATA if name.view and ports is None else _NO_READY
     if ports is not None and not any_ready(backends, ports):
         return with_aliases(kubernetes, name, backends, question, _NO_PORT)
     qtype = question.qtype
     family, is_srv = FAMILY_OF_TYPE.get(qtype), qtype == RRType.SRV
     asked: Iterable[Pool] = ()  # the pools that an answer of this type is made of
     srv_ports: Sequence[EndpointPort] = ()
+    unsure = kubernetes.refuses or not kubernetes.state.synced
     if family is not None and ports is None:
         pool = backends.pools[family]
-        if not pool.everyone.endpoints and kubernetes.state.synced and not kubernetes.refuses:
+        if not pool.everyone.endpoints and not unsure:
             # Empty for all clients: not the decision of a policy.
             return with_aliases(kubernetes, name, backends, question, NO_DATA) if backends.aliases else NO_DATA
         asked = (pool,)
@@ -133,40 +189,66 @@ def answer_headless(
     elif is_srv:  # made as they are read: a Service may have thousands of ports
         srv_ports = backends.ports if ports is None else ports
         asked = pools_of(backends, FAMILIES, srv_ports)
-    filtered = None if service.imported else key
-    decision = decide(kubernetes, filtered, question, asked, lambda: pools_of(backends, FAMILIES, ports), is_srv)
-    if decision.objection is not None:
-        answer = decision.objection
-    elif is_srv:
-        answer = _answer_srv(kubernetes, service, backends, srv_ports, decision, question)
-    elif ports is None or family is None:
-        answer = decision.answer(decision.group.addresses if decision.group.endpoints else ())
-    else:
-        answer = decision.answer(backends.joined_addresses(map(decision.of, asked)))
+    rule = rule_of(kubernetes, None if service.imported else key, question, name.view, is_srv)
+    answer = _objection(rule, pools_of(backends, FAMILIES, ports)) if unsure else None
+    if answer is None:
+        choice = rule.first(asked)
+        if is_srv:
+            answer = _answer_srv(rule, service, backends, srv_ports, choice, question)
+        elif ports is None or family is None:
+            answer = rule.answer(choice, _addresses(choice))
+        else:
+            answer = rule.answer(choice, backends.joined_addresses(map(rule.group, asked)))
     return with_aliases(kubernetes, name, backends, question, answer) if backends.aliases else answer
 
 
+def _addresses(choice: _Choice) -> tuple[bytes, ...]:
+    selection, pool = choice
+    return () if selection is None or pool is None else selection.group.addresses
+
+
 def _answer_srv(
-    kubernetes: KubernetesZone,
+    rule: Rule,
     service: Service,
     backends: Backends,
     ports: Iterable[EndpointPort],
-    decision: Decision,
+    choice: _Choice,
     question: ZoneQuestion,
 ) -> Answer:
     """The SRV records of these ports, as decided per family and port, and kube-proxy did per ServicePort."""
-    if decision.ranking is None:
+    kubernetes, (selection, first) = rule.kubernetes, choice
+    if rule.ranking is None:
+
+        def pick(pool: Pool) -> Group:
+            return selection.group if pool is first and selection is not None else rule.group(pool)
+
         offers = (
-            offer
-            for lot in lots(kubernetes, service, backends, question)
-            for offer in offers_of(lot, ports, decision.of)
+            offer for lot in lots(kubernetes, service, backends, question) for offer in offers_of(lot, ports, pick)
         )
-        return decision.srv_answer(endpoint_srv_records(offers, kubernetes.labels, decision.ttl, question.limit))
-    pools = ((backends.pool_for_port(family, port), port.number) for port in ports for family in FAMILIES)
-    suffix, priorities = service_wire(service, question), len(decision.ranking.keys)
-    return decision.srv_answer(
-        ranked_srv_records(pools, priorities, decision.ranked, suffix, kubernetes.labels, decision.ttl, question.limit)
+        return _srv_answer(rule, choice, endpoint_srv_records(offers, kubernetes.labels, rule.ttl, question.limit))
+    bounded_pools: dict[int, Pool] = {}  # by identity: many ports may have the same endpoints
+
+    def pool_of(family: int, port: EndpointPort) -> Pool:
+        pool = backends.pool_for_port(family, port)
+        if rule.bound is None:
+            return pool
+        if id(pool) not in bounded_pools:
+            bounded_pools[id(pool)] = rule.bound.pool(pool, kubernetes.state.node)
+        return bounded_pools[id(pool)]
+
+    pools = ((pool_of(family, port), port.number) for port in ports for family in FAMILIES)
+    suffix, priorities = service_wire(service, question), len(rule.ranking.keys)
+    return _srv_answer(
+        rule,
+        choice,
+        ranked_srv_records(pools, priorities, rule.ranked, suffix, kubernetes.labels, rule.ttl, question.limit),
     )
+
+
+def _srv_answer(rule: Rule, choice: _Choice, sections: Sections) -> Answer:
+    """The answer with these SRV records of the chosen endpoints."""
+    records, additional = sections
+    return rule.answer(choice, records[0].rdatas if records else (), additional)
 
 
 def answer_named(kubernetes: KubernetesZone, name: ServiceName, service: Service, question: ZoneQuestion) -> Answer:
@@ -183,84 +265,63 @@ def answer_named(kubernetes: KubernetesZone, name: ServiceName, service: Service
     pools = {family: backends.pool_for_name(family, name.endpoint) for family in groups}
     family = FAMILY_OF_TYPE.get(question.qtype)
     of_type = pools.values() if question.qtype == RRType.SRV else [pools[family]] if family in pools else ()
-    decision = decide(kubernetes, key, question, of_type, pools.values)
-    if decision.objection is not None:
-        return decision.objection
+    rule = rule_of(kubernetes, key, question)._replace(bound=None)  # the client has chosen an endpoint
+    if (kubernetes.refuses or not kubernetes.state.synced) and (objection := _objection(rule, pools.values())):
+        return objection
+    choice = rule.first(of_type)
     if question.qtype != RRType.SRV:
-        return decision.answer(decision.group.addresses if decision.group.endpoints else ())
+        return rule.answer(choice, _addresses(choice))
     suffix = suffix_of(service, next(iter(backends.cluster_ids), ""), question)
-    chosen = {family: decision.of(pool) for family, pool in pools.items()}
+    chosen = {family: rule.group(pool) for family, pool in pools.items()}
     offers = (
         GroupOffer(backends.exposing(family, port, group), port.number, suffix)
         for port in backends.ports
         for family, group in chosen.items()
     )
-    return decision.srv_answer(endpoint_srv_records(offers, kubernetes.labels, decision.ttl, question.limit))
+    return _srv_answer(rule, choice, endpoint_srv_records(offers, kubernetes.labels, rule.ttl, question.limit))
 
 
-def decide(
-    kubernetes: KubernetesZone,
-    key: ObjectKey | None,
-    question: ZoneQuestion,
-    asked: Iterable[Pool],
-    every: Callable[[], Iterable[Pool]],
-    ranks: bool = False,
-) -> Decision:
-    """The decision for the headless Service with this key. `key` None: no policy filters the answer.
+def rule_of(
+    kubernetes: KubernetesZone, key: ObjectKey | None, question: ZoneQuestion, view: str = "", ranks: bool = False
+) -> Rule:
+    """The rule for the name `view` of the headless Service with this key. `key` None: nothing filters the answer.
 
-    `asked`: the pools that an answer of the type queried is made of; none is taken after the first one with endpoints
-    for this client. `every`: those of all types. `ranks`: the answer may have every endpoint with a priority. There is
-    an objection if watches are incomplete, so that locations of clients or endpoints are unknown (SERVFAIL), and for a
-    client without a location with `unknown_client refuse` (REFUSED).
+    `ranks`: the answer may have every endpoint with a priority. Raises BadOption for a malformed Client Subnet from a
+    trusted source.
     """
-    topology = kubernetes.topology
+    topology, state, ttl = kubernetes.topology, kubernetes.state, kubernetes.settings.ttl
     if key is None or topology is None:
-        first = next(iter(asked), None)
-        return Decision(kubernetes, kubernetes.settings.ttl, first.everyone if first is not None else EMPTY_GROUP)
-    policy = kubernetes.state.policies.get(key)
-    ttl, varies, ranking = kubernetes.settings.ttl, False, None
+        return Rule(kubernetes, ttl)
+    policy = policy_of_name(state, key, view)
+    most = state.max_endpoints.get(key) if state.max_endpoints else None
+    varies, ranking, bound = most is not None, None, None
     if isinstance(policy, Policy):
-        varies = policy.keys[:1] != _ANY_FIRST
+        varies = varies or policy.keys[:1] != _ANY_FIRST
         ttl = kubernetes.ttl_under_policy if policy.ttl is None else policy.ttl
         ranking = policy if ranks and topology.srv_priority and is_ranked(policy) else None
-    location, claimed = None, False
-    if varies and (kubernetes.refuses or not kubernetes.state.synced):
-        objection, location, claimed = _objection(kubernetes, policy, question, every)
-        if objection is not None:
-            return Decision(kubernetes, ttl, objection=objection)
-    selection, chosen = None, None
-    for pool in asked:
-        if not pool.everyone.endpoints:
-            continue  # empty for all clients: not the decision of a policy
-        if varies and location is None:
-            location, claimed = _located(kubernetes, question)
-        found = selection_of(kubernetes, policy, pool, location)
-        if found.group.endpoints:
-            selection, chosen = found, pool
-            break
-        selection = selection or found
-    if selection is None:
-        return Decision(kubernetes, ttl, filtered=True, policy=policy, location=location, claimed=claimed)
-    if chosen is None:
-        ede = _miss(policy, selection, location)
-        return Decision(
-            kubernetes,
-            ttl,
-            filtered=True,
-            policy=policy,
-            selection=selection,
-            location=location,
-            claimed=claimed,
-            ede=ede,
-        )
-    group = selection.group
-    if ranking is not None:
-        selection = rank_all(selection, chosen, ranking, location or _UNKNOWN)
-    chosen_so = (kubernetes, ttl, group, chosen, True, policy, selection, location, claimed, ranking, None, None)
-    return _new(Decision, chosen_so)
+    location, claimed = _located(kubernetes, question) if varies else (None, False)
+    if most is not None and location is not None:
+        client = location.node_name or str(ip_address(question.address))
+        bound = _Bound(most, key, client, by_node=bool(location.node_name))
+    return _new(Rule, (kubernetes, ttl, True, policy, location, claimed, ranking, bound))
 
 
-def _miss(policy: Policy | InvalidPolicy | None, selection: Selection, location: Location | None) -> Ede | None:
+def policy_of_name(state: ClusterState, key: ObjectKey, view: str) -> AnyPolicy:
+    """The policy of the plain name of a headless Service (`view` ""), or of one of its views."""
+    if view == ALL:
+        return None
+    policy = state.policies.get(key)
+    if view:
+        return _NEAR if policy is None else policy
+    return None if isinstance(policy, Policy) and policy.near_only else policy
+
+
+def _load_facts(policy: Policy) -> Facts:
+    """The labels whose values share the load under `max_load`."""
+    return tuple(label_fact(key) for key in policy.labels if key != HOSTNAME_LABEL)
+
+
+def _miss(policy: AnyPolicy, selection: Selection, location: Location | None) -> Ede | None:
     """The extended error where a policy leaves a client without endpoints."""
     if selection.reason not in MISSES:
         return None
@@ -272,9 +333,7 @@ def _miss(policy: Policy | InvalidPolicy | None, selection: Selection, location:
     return Ede(EdeCode.OTHER, f"no endpoint matches topologyKeys {tried} for node {location.node_name}")
 
 
-def selection_of(
-    kubernetes: KubernetesZone, policy: Policy | InvalidPolicy | None, pool: Pool, location: Location | None
-) -> Selection:
+def selection_of(kubernetes: KubernetesZone, policy: AnyPolicy, pool: Pool, location: Location | None) -> Selection:
     """The endpoints of `pool` for a client at `location`, also while RBAC denies Nodes or Pods.
 
     `location` None: the policy is the same for all clients.
@@ -287,11 +346,11 @@ def selection_of(
     topology = kubernetes.topology
     unknown_client = topology.unknown_client if topology is not None else UnknownClient.STRICT
     on_invalid = topology.on_invalid if topology is not None else OnInvalid.IGNORE
-    denied = kubernetes.state.denied
+    denied, domains = kubernetes.state.denied, kubernetes.domains
     if denied and location is not None and topology is not None and not denied.isdisjoint(topology.placing_kinds):
         labels_denied = location.node is None and not denied.isdisjoint(_LABELLED)
-        return select_while_denied(pool, policy, location, labels_denied, unknown_client, on_invalid)
-    return select(pool, policy, location or _UNKNOWN, unknown_client, on_invalid)
+        return select_while_denied(pool, policy, location, labels_denied, unknown_client, on_invalid, domains)
+    return select(pool, policy, location or _UNKNOWN, unknown_client, on_invalid, domains)
 
 
 def _located(kubernetes: KubernetesZone, question: ZoneQuestion) -> tuple[Location, bool]:
@@ -309,25 +368,20 @@ def _located(kubernetes: KubernetesZone, question: ZoneQuestion) -> tuple[Locati
     return locator.locate(address, read_claim(edns, locator.claims.trusts(address))), True
 
 
-def _objection(
-    kubernetes: KubernetesZone,
-    policy: Policy | InvalidPolicy | None,
-    question: ZoneQuestion,
-    every: Callable[[], Iterable[Pool]],
-) -> tuple[Answer | None, Location | None, bool]:
-    """(SERVFAIL or REFUSED in place of records, else None; the client's location; whether the query makes a claim).
+def _objection(rule: Rule, every: Iterable[Pool]) -> Answer | None:
+    """SERVFAIL or REFUSED in place of records, None for neither: where watches are incomplete, so that locations of
+    clients or endpoints are unknown, and for a client without a location with `unknown_client refuse`.
 
-    The location is not needed if there is no endpoint of any type, or the answer is SERVFAIL. Endpoints of any type
-    make the location count, so that no client shares the answer of another one that is refused.
+    `every`: the endpoints of all types. They make the location count, so that no client shares the answer of another
+    one that is refused.
     """
-    if not kubernetes.state.synced:
-        return NOT_READY, None, False
-    filled = [pool for pool in every() if pool.everyone.endpoints]
-    if not filled:
-        return None, None, False
-    location, claimed = _located(kubernetes, question)
-    if any(selection_of(kubernetes, policy, pool, location).reason is not Reason.UNKNOWN_CLIENT for pool in filled):
-        return None, location, claimed
+    policy = rule.policy
+    if not isinstance(policy, Policy) or policy.keys[:1] == _ANY_FIRST:
+        return None
+    if not rule.kubernetes.state.synced:
+        return NOT_READY
+    filled = [pool for pool in every if pool.everyone.endpoints]
+    if not filled or any(rule.selection(pool).reason is not Reason.UNKNOWN_CLIENT for pool in filled):
+        return None
     selection = Selection(EMPTY_GROUP, Reason.UNKNOWN_CLIENT)
-    refused = Answer(Rcode.REFUSED, selection=selection, location=location, claimed=claimed, ede=_UNLOCATED)
-    return refused, location, claimed
+    return Answer(Rcode.REFUSED, selection=selection, location=rule.location, claimed=rule.claimed, ede=_UNLOCATED)

@@ -27,6 +27,8 @@ Facts = tuple[Fact, ...]
 
 SCHEMA_VERSION: Final = "1.1.0"
 SERVICE_LABELS: Final = 3  # <service>.<namespace>.svc
+NEAR: Final = "_near"  # as a label in front of a Service: its endpoints by topology keys, its own or the usual ones
+ALL: Final = "_all"  # all its ready endpoints
 
 _Port = TypeVar("_Port", ServicePort, EndpointPort)
 
@@ -52,7 +54,8 @@ class NamespaceNode(NamedTuple):
 class ServiceName(NamedTuple):
     """A Service, or a name below it: an endpoint, a port with its protocol, an endpoint of one cluster.
 
-    `port` and `protocol` are without their underscores; "" matches any. A `cluster` of several labels has dots.
+    `port` and `protocol` are without their underscores; "" matches any. A `cluster` of several labels has dots. `view`
+    is NEAR or ALL for `_near.SERVICE` and `_all.SERVICE` and names below them, else "".
     """
 
     namespace: str
@@ -61,6 +64,7 @@ class ServiceName(NamedTuple):
     port: str = ""
     protocol: str = ""
     cluster: str = ""
+    view: str = ""
 
 
 class ZonalName(NamedTuple):
@@ -115,6 +119,7 @@ class Missing(Enum):
     EXTERNAL_NAME = auto()  # an externalName that is a DNS name
     BELOW_EXTERNAL_NAME = auto()  # names below a Service of type ExternalName
     ZONES = auto()  # zone-scoped names, which only headless Services have
+    VIEW = auto()  # `_near` and `_all`, which only headless Services have
     ENDPOINT = auto()  # a ready endpoint of this name
     READY = auto()  # a ready endpoint
     PORT = auto()  # a port of this name and protocol, with a ready endpoint

@@ -17,6 +17,7 @@ from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.cname import Chase
 from topodns.query.label_limiter import LabelLimiters
 from topodns.topology.client_locator import ClientLocator
+from topodns.topology.guards import Domains
 from topodns.topology.select import UnknownClient
 
 _TTL_UNDER_POLICY: Final = 5  # seconds, at most, unless `topology` has a `ttl`
@@ -68,6 +69,7 @@ class KubernetesZone:
     origins: Origins = field(init=False)
     labels: KeptLabels = field(init=False)
     ttl_under_policy: int = field(init=False)  # seconds, of records that a policy without a TTL of its own chose
+    domains: Domains = field(init=False)
     refuses: bool = field(init=False)  # whether `unknown_client refuse` may refuse a client
     limits_namespaces: bool = field(init=False)  # whether `namespaces` or `namespace_labels` hide some
 
@@ -78,6 +80,7 @@ class KubernetesZone:
             "origins": Origins(settings.origins, settings.multicluster),
             "labels": KeptLabels(settings.endpoint_pod_names),
             "ttl_under_policy": own_ttl if own_ttl is not None else min(_TTL_UNDER_POLICY, settings.ttl),
+            "domains": Domains(self.state.all_nodes, self.state.node_labels),
             "refuses": topology is not None and topology.unknown_client is UnknownClient.REFUSE,
             "limits_namespaces": bool(settings.namespaces) or settings.namespace_labels is not None,
         }

@@ -1,12 +1,11 @@
 """The parser of `topology`. Each option may be given once; docs/reference/topology.md has them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from enum import Enum
 from ipaddress import ip_address
 from typing import Final, TypeVar
 
-from topodns.cluster.model import KeySource
 from topodns.corefile.arguments import (
     choice,
     fold_options,
@@ -29,6 +28,7 @@ from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
 from topodns.plugins.topology.settings import DEFAULT_PAGE, PageSettings, TopologySettings
 from topodns.topology.client_locator import Method
+from topodns.topology.keys import NAMED_SOURCES
 from topodns.topology.select import OnInvalid, UnknownClient
 
 _PAGE_WORDS: Final = ("public", "queries")
@@ -43,11 +43,11 @@ def parse_topology(directive: Directive, _: Context) -> TopologySettings:
     return fold_options(directive, TopologySettings(), _READERS)
 
 
-def _spellings(values: type[E]) -> dict[str, E]:
+def _spellings(values: Iterable[E]) -> dict[str, E]:
     return {value.value: value for value in values}
 
 
-def _ordered(option: Directive, values: type[E]) -> tuple[E, ...]:
+def _ordered(option: Directive, values: Iterable[E]) -> tuple[E, ...]:
     """The members of `values` in the order of the arguments, their names.
 
     Raises ConfigError for no argument, and for an unknown or a repeated one.
@@ -60,7 +60,7 @@ def _ordered(option: Directive, values: type[E]) -> tuple[E, ...]:
 
 
 def _keys(option: Directive, settings: TopologySettings) -> TopologySettings:
-    return replace(settings, keys=_ordered(option, KeySource))
+    return replace(settings, keys=_ordered(option, NAMED_SOURCES))
 
 
 def _locate(option: Directive, settings: TopologySettings) -> TopologySettings:

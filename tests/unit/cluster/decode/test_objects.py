@@ -230,6 +230,7 @@ def test_whatever_a_service_says_about_topology_is_taken_over_unread() -> None:
     annotations = {
         "topodns.io/topology-keys": " a,b",
         "topodns.io/ttl": "ten",
+        "topodns.io/min-endpoints": "two",
         "openyurt.io/topologyKeys": "openyurt.io/nodepool",
         "topologyKeys": '["zone1"]',
     }
@@ -249,6 +250,7 @@ def test_whatever_a_service_says_about_topology_is_taken_over_unread() -> None:
         traffic_distribution="PreferClose",
         internal_traffic_policy="Local",
         ttl="ten",
+        min_endpoints="two",
     )
 
 
@@ -277,6 +279,7 @@ def test_an_annotation_of_a_manifest_that_is_no_text_costs_no_other_field(value:
         ("topologyKeys", "superedge", MAX_KEYS_TEXT + 1),
         ("openyurt.io/topologyKeys", "openyurt", 103),
         ("topodns.io/ttl", "ttl", 103),
+        ("topodns.io/min-endpoints", "min_endpoints", 103),
     ],
 )
 def test_of_an_annotation_that_is_too_long_only_the_beginning_is_kept(annotation: str, field: str, most: int) -> None:

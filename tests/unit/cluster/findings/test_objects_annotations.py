@@ -39,7 +39,8 @@ UNKNOWN = "Service default/db: annotation 'topodns.io/topologykeys' is unknown a
         (BadAnnotation("topodns.io/topologykeys", TOPOLOGY_KEYS), f"{UNKNOWN}did you mean 'topodns.io/topology-keys'?"),
         (
             BadAnnotation("topodns.io/topologykeys", ""),
-            f"{UNKNOWN}expected 'topodns.io/topology-keys' or 'topodns.io/ttl'",
+            f"{UNKNOWN}expected 'topodns.io/topology-keys', 'topodns.io/ttl', 'topodns.io/min-endpoints', "
+            "'topodns.io/max-load', 'topodns.io/max-endpoints' or 'topodns.io/apply-to'",
         ),
         (
             BadAnnotation(TTL, TTL, "30"),
@@ -61,6 +62,16 @@ def test_an_annotation_that_has_no_effect_is_reported_with_the_one_that_is_meant
     ("one", "sources", "text"),
     [
         (service("db", ttl="30"), SOURCES, "annotation 'topodns.io/ttl' has no effect without topology keys"),
+        (
+            service("db", min_endpoints="2"),
+            SOURCES,
+            "annotation 'topodns.io/min-endpoints' has no effect without topology keys",
+        ),
+        (
+            service("db", min_endpoints="2"),
+            (KeySource.HINTS,),
+            "annotation 'topodns.io/min-endpoints' has no effect on hints",
+        ),
         (
             service("db", superedge='["zone"]'),
             SOURCES,

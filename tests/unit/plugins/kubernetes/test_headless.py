@@ -24,7 +24,7 @@ from topodns.dependency import EVERYTHING, namespace_fact, node_fact, service_fa
 from topodns.dns.message import EdeCode, Edns, Flag, Option
 from topodns.dns.rrtype import Rcode
 from topodns.plugins.kubernetes.answer import question_of
-from topodns.plugins.kubernetes.headless import decide
+from topodns.plugins.kubernetes.headless import rule_of
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.topology.settings import TopologySettings
@@ -595,5 +595,6 @@ def test_the_decision_asks_for_no_pool_behind_the_first_with_endpoints_for_the_c
 
     origin = kubernetes.origins.primary
     question = question_of(query_of(f"{name}.testns.svc.cluster.local. SRV"), client(N2), origin)
-    decision = decide(kubernetes, ObjectKey(NS, name), question, pools(), pools)
-    assert (made, len(decision.group.endpoints)) == (asked_of, 1)
+    selection, _ = rule_of(kubernetes, ObjectKey(NS, name), question).first(pools())
+    assert selection is not None
+    assert (made, len(selection.group.endpoints)) == (asked_of, 1)
