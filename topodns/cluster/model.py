@@ -53,6 +53,7 @@ Placement = tuple[bytes, str]
 class Namespace:
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
+    topology_keys: str | None = None  # annotation topodns.io/topology-keys, cut as in TopologyInputs
     version: int = field(default=0, compare=False)
 
     @property
@@ -119,6 +120,7 @@ class Service:
     external_name: str | None = None  # of type ExternalName only; as written
     ports: tuple[ServicePort, ...] = ()
     topology: TopologyInputs = TopologyInputs()
+    labels: Mapping[str, str] = field(default_factory=dict)  # of headless Services only, for `default` of `topology`
     imported: bool = False  # a ServiceImport (KEP-1645): spec.ips are cluster_ips, type Headless is headless
     external_ips: tuple[bytes, ...] = ()  # spec.externalIPs, then those of status.loadBalancer
     external_hostnames: tuple[str, ...] = ()  # of load balancers without an address; as written
@@ -140,6 +142,8 @@ class KeySource(Enum):
     HINTS = "hints"
     INTERNAL_TRAFFIC_POLICY = "internal-traffic-policy"
     SUPEREDGE = "superedge"
+    NAMESPACE = "namespace"  # the annotation of the Service's Namespace; this one and the next two are not in `keys`
+    DEFAULT = "default"  # a line of the Corefile
     NEAR = "_near"  # of no Service: the keys of the view `_near` where a Service has none
 
 
@@ -205,15 +209,24 @@ class Notice(NamedTuple):
 class ServiceKeys(NamedTuple):
     """The topology annotations and fields of one Service, read.
 
-    `policy` None: no filtering. `max_endpoints`: those of an answer at most, 1..1000; None: no bound.
+    `policy` None: no filtering. `max_endpoints`: those of an answer at most, 1..1000; None: no bound. `without_own`: it
+    is a headless Service without keys of its own, so that its policy may be a default.
     """
 
     policy: Policy | InvalidPolicy | None
     notices: tuple[Notice, ...]
     max_endpoints: int | None = None
+    without_own: bool = False
 
 
-KeyReader = Callable[[Service], ServiceKeys]
+class KeyReader(NamedTuple):
+    """The rules for topology keys: see `topology.keys.key_reader`."""
+
+    read: Callable[[Service, Namespace | None, Callable[[], bool]], ServiceKeys]
+    """The keys of a Service in this Namespace; the function says whether it governs a StatefulSet."""
+
+    problem_of: Callable[[Namespace], str]
+    """What is wrong with the keys of a Namespace; "" for nothing."""
 
 
 MAX_PORTS: Final = 1000  # distinct ports served of one Service's endpoints

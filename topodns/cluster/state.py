@@ -3,9 +3,7 @@
 One writer (`apply`), synchronous, a few microseconds a change. Returned values are frozen.
 """
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from operator import attrgetter
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -32,13 +30,13 @@ from topodns.cluster.model import (
     Policy,
     Replaced,
     Service,
-    ServiceKeys,
     StatefulSet,
     kind_of,
 )
 from topodns.cluster.namespace_budget import FURTHER, LeftOut
 from topodns.cluster.node_index import NodeIndex, facts_of_change
 from topodns.cluster.node_labels import NodeLabels
+from topodns.cluster.policies import Policies
 from topodns.cluster.slices import HELD, SliceOwner, SliceTable
 from topodns.cluster.soa_serial import counts_in_serial
 from topodns.cluster.unknown_nodes import UnknownNodes
@@ -73,9 +71,7 @@ class Journal(Protocol):
 
 Follower = Callable[[Kind, Sequence[Keyed]], object]
 _ALL: Final = frozenset((EVERYTHING,))
-_NO_KEYS: Final = ServiceKeys(None, ())
 MOST_MISANNOTATED: Final = 1000  # Pods that are kept for warnings
-_hostname: Final = attrgetter("hostname")
 _SMALL: Final = 100  # endpoints; building so many takes about 0.3 ms
 
 
@@ -113,7 +109,6 @@ class ClusterState:
         self._awaited = set(needed)
         self.synced = not needed
         self.denied: set[Kind] = set()  # counted as synced and empty, because RBAC denies the list: see do_without
-        self._read_keys = read_keys
         self._all_pods = all_pods and "Pod" in needed
         self._of_files = of_files
         self._namespaces: Store[Namespace] = {}
@@ -127,10 +122,7 @@ class ClusterState:
         self.unchecked_slices = set()
         self._cluster_ips: AddressIndex[ObjectKey] = AddressIndex()
         self._pod_ips: AddressIndex[ObjectKey] = AddressIndex()
-        self._policies: dict[ObjectKey, Policy | InvalidPolicy] = {}  # of headless Services, parsed when applied
-        self._notices: dict[ObjectKey, tuple[Notice, ...]] = {}
-        self.max_endpoints: dict[ObjectKey, int] = {}  # of headless Services with a bound
-        self._governed: Counter[ObjectKey] = Counter()  # StatefulSets by their governing Service; no zeros
+        self._policies = Policies(read_keys, self._services, self._namespaces, self.slice_table)
         self._backends = BackendsTable(self.slice_table, self.node, terminating_fallback, pod_names)
         self._built = self._backends.built
         self._unbuilt: set[ObjectKey] = set()  # Services with a policy whose Backends are outdated and not built again
@@ -138,12 +130,14 @@ class ClusterState:
         self.services: Mapping[tuple[str, str], Service] = MappingProxyType(self._services)
         self.imports: Mapping[tuple[str, str], Service] = MappingProxyType(self._imports)
         self.pods: Mapping[tuple[str, str], Pod] = MappingProxyType(self._pods)
-        self.policies: Mapping[ObjectKey, Policy | InvalidPolicy] = MappingProxyType(self._policies)
-        self.notices: Mapping[ObjectKey, tuple[Notice, ...]] = MappingProxyType(self._notices)
+        self.policies: Mapping[ObjectKey, Policy | InvalidPolicy] = MappingProxyType(self._policies.policies)
+        self.notices: Mapping[ObjectKey, tuple[Notice, ...]] = MappingProxyType(self._policies.notices)
+        self.max_endpoints: Mapping[ObjectKey, int] = MappingProxyType(self._policies.max_endpoints)
+        self.namespace_problems: Mapping[str, str] = MappingProxyType(self._policies.namespace_problems)
         self.node_labels, self.unknown_nodes = NodeLabels(), UnknownNodes(self.all_nodes)
         self.misannotated_pods: dict[ObjectKey, MisannotatedPod] = {}  # at most MOST_MISANNOTATED
         self._tables: dict[Kind, _Table] = {
-            "Namespace": _Table(self._namespaces, lambda key, _, __: {namespace_fact(key.name)}),
+            "Namespace": _Table(self._namespaces, self._take_namespace),
             "Node": _Table(self._nodes, self._take_node),
             "Service": _Table(self._services, self._take_service),
             "ServiceImport": _Table(self._imports, self._take_import),
@@ -299,7 +293,7 @@ class ClusterState:
         """
         while self._unbuilt:
             key = self._unbuilt.pop()
-            policy = self._policies.get(key)
+            policy = self.policies.get(key)
             endpoints = sum(len(one.endpoints) for one in self.slice_table.owned.counted(SliceOwner(key)))
             if isinstance(policy, Policy) and 0 < endpoints <= _SMALL:
                 self.backends(key).index(policy.labels)
@@ -326,14 +320,8 @@ class ClusterState:
         return tuple(self._pods[key] for key in self._pod_ips.keys(address))
 
     def governs(self, key: ObjectKey) -> bool:
-        """Whether this is the governing Service of a StatefulSet: one names it, or an endpoint has its Pod's name.
-
-        Of a Pod with a hostname and a subdomain the EndpointSlice controller writes the hostname into slices of the
-        Service with the subdomain's name only; the hostname of a StatefulSet's Pod is its name, and the subdomain
-        spec.serviceName.
-        """
-        slices = self.slice_table.owned.counted(SliceOwner(key))
-        return key in self._governed or any(map(_has_members, slices))
+        """Whether this is the governing Service of a StatefulSet: see `Policies.governs`."""
+        return self._policies.governs(key)
 
     def take_all(self, kind: Kind, changes: Sequence[Keyed], wall_seconds: int) -> frozenset[Fact]:
         """Apply changes of objects of one kind, whatever their versions, and return the dependencies touched.
@@ -409,7 +397,7 @@ class ClusterState:
         Backends not built since the last change are in no answer yet; without a policy, labels are in no answer.
         """
         self._backends.discard_kept()
-        for key, policy in self._policies.items():
+        for key, policy in self.policies.items():
             built = self._built.get(key, {}).get(WHOLE)
             if isinstance(policy, Policy) and built is not None and node_name in built.nodes:
                 self._invalidate(key)
@@ -417,16 +405,18 @@ class ClusterState:
 
     def _invalidate(self, key: ObjectKey) -> None:
         self._backends.invalidate(key)
-        if key in self._policies:
+        if key in self.policies:
             self._unbuilt.add(key)
+
+    def _take_namespace(self, key: ObjectKey, _: Namespace | None, new: Namespace | None) -> Collection[Fact]:
+        changed = tuple(self._policies.take_namespace(key, new))
+        self._unbuilt.update(changed)
+        return {namespace_fact(key.name), *(service_fact(*service) for service in changed)}
 
     def _take_service(self, key: ObjectKey, old: Service | None, new: Service | None) -> Collection[Fact]:
         old_ips, new_ips = (each.cluster_ips if each is not None else () for each in (old, new))
         self._cluster_ips.move(key, old_ips, new_ips)
-        keys = self._read_keys(new) if new is not None and self._read_keys is not None else _NO_KEYS
-        _put(self._policies, key, keys.policy)
-        _put(self._notices, key, keys.notices or None)
-        _put(self.max_endpoints, key, keys.max_endpoints)
+        self._policies.take_service(key, new)
         self._invalidate(key)
         fact = service_fact(*key) if key.name != FURTHER else namespace_fact(key.namespace)
         return {fact, *address_facts((*old_ips, *new_ips))}
@@ -439,7 +429,8 @@ class ClusterState:
         change = self.slice_table.replace(key, old, new)
         for owner in change.owners:
             self._backends.invalidate_slice(owner, key.name)
-            if owner in self._policies:
+            self._policies.take_slices(owner)
+            if owner in self.policies:
                 self._unbuilt.add(owner)
         self.unchecked_slices.add(key)
         self.unchecked_slices.update(change.sharing)
@@ -468,25 +459,5 @@ class ClusterState:
 
     def _take_stateful_set(self, _: ObjectKey, old: StatefulSet | None, new: StatefulSet | None) -> Collection[Fact]:
         """No answer depends on a StatefulSet, only warnings do."""
-        for one, number in ((old, -1), (new, 1)):
-            if one is not None:
-                service = ObjectKey(one.namespace, one.service_name)
-                self._governed[service] += number
-                if not self._governed[service]:
-                    del self._governed[service]
+        self._policies.take_stateful_set(old, new)
         return ()
-
-
-def _has_members(one: EndpointSlice) -> bool:
-    """Whether an endpoint of this slice is a Pod with its own name as its hostname."""
-    return any(map(_hostname, one.endpoints)) and any(
-        each.hostname and each.hostname == each.pod_name for each in one.endpoints
-    )
-
-
-def _put(values: dict[ObjectKey, T], key: ObjectKey, value: T | None) -> None:
-    """Set the value of a key; None removes the key."""
-    if value is None:
-        values.pop(key, None)
-    else:
-        values[key] = value

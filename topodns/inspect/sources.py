@@ -59,7 +59,13 @@ def manifest_state(paths: Sequence[str], topology: TopologySettings) -> tuple[Cl
     file cannot be read.
     """
     needed = needed_kinds(KubernetesSettings(()), topology)
-    state = ClusterState(needed, key_reader(topology.keys), topology.terminating_fallback, all_pods=True, of_files=True)
+    state = ClusterState(
+        needed,
+        key_reader(topology.keys, topology.defaults),
+        topology.terminating_fallback,
+        all_pods=True,
+        of_files=True,
+    )
     source = ManifestSource(paths, lambda change: [state.apply(change, 0)])
     source.load()
     check_whole([source])
@@ -89,7 +95,7 @@ async def listed_state(
     kinds = [*resources(KubernetesSettings(()), topology), _STATEFUL_SETS]
     state = ClusterState(
         frozenset(resource.kind for resource in kinds),
-        key_reader(topology.keys),
+        key_reader(topology.keys, topology.defaults),
         topology.terminating_fallback,
         all_pods=True,
     )

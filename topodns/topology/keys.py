@@ -7,7 +7,7 @@ InvalidPolicy out, with notices about its annotations.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 from topodns.cluster.annotations import (
@@ -22,6 +22,7 @@ from topodns.cluster.annotations import (
     expected_text,
 )
 from topodns.cluster.api_names import is_label_key
+from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import (
     ANY_KEY,
     HOSTNAME_LABEL,
@@ -30,6 +31,7 @@ from topodns.cluster.model import (
     InvalidPolicy,
     KeyReader,
     KeySource,
+    Namespace,
     Notice,
     Policy,
     Service,
@@ -49,15 +51,38 @@ _SWITCHED_OFF: Final = ("none",)
 _OWN_DOMAIN: Final = "topodns.io/"
 _SHOWN_CHARACTERS: Final = 80  # of an annotation quoted in a message: an annotation may have 256 KiB
 _WELL_KNOWN: Final = (HOSTNAME_LABEL, ZONE_LABEL, "topology.kubernetes.io/region")
+_ANY_LABELS: Final = Selector()
+_WITH_OTHERS: Final = frozenset({KeySource.ANNOTATION, KeySource.NAMESPACE, KeySource.DEFAULT})
 _UNGUARDED: Final = Guards()
 _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 
 
-def key_reader(sources: Sequence[KeySource]) -> KeyReader:
-    """The function by which a ClusterState reads the topology keys of each Service, from these sources in order."""
+@dataclass(frozen=True, slots=True)
+class DefaultKeys:
+    """A line `default` of the Corefile: keys for headless Services that have none, nor their Namespace.
 
-    def read(service: Service) -> ServiceKeys:
-        policy, guards = policy_of(service, sources), guards_of(service)
+    `namespaces`: () for all. `labels`: of the Service.
+    """
+
+    policy: Policy
+    namespaces: tuple[str, ...] = ()
+    labels: Selector = _ANY_LABELS
+
+    def holds_for(self, service: Service) -> bool:
+        return (not self.namespaces or service.namespace in self.namespaces) and self.labels.matches(service.labels)
+
+
+def key_reader(sources: Sequence[KeySource], defaults: Sequence[DefaultKeys] = ()) -> KeyReader:
+    """The rules by which a ClusterState reads topology keys: from these sources in order, then of the Service's
+    Namespace, then the first default that holds for the Service.
+    """
+
+    def read(service: Service, namespace: Namespace | None, governs: Callable[[], bool]) -> ServiceKeys:
+        own, guards = policy_of(service, sources), guards_of(service)
+        without_own = service.headless and own is None and not _is_switched_off(service, sources)
+        policy = own
+        if without_own and (default := _default(service, namespace, sources, defaults)) and not governs():
+            policy = _completed(default, service)
         notices = [bad_annotation(each) for each in service.topology.bad]
         notices += (Notice("annotation", "error", text) for text in guards.problems)
         if notice := misplaced(service, sources):
@@ -66,9 +91,39 @@ def key_reader(sources: Sequence[KeySource]) -> KeyReader:
             notices.append(Notice("overridden", "info", notice))
         unused = _unused_annotations(service, sources, policy)
         notices += (Notice("annotation", "warning", text) for text in unused)
-        return ServiceKeys(policy, tuple(notices), guards.max_endpoints if service.headless else None)
+        return ServiceKeys(policy, tuple(notices), guards.max_endpoints if service.headless else None, without_own)
 
-    return read
+    def problem_of(namespace: Namespace) -> str:
+        policy = _of_namespace(namespace, sources)
+        if isinstance(policy, InvalidPolicy):
+            return f"{policy.problem}; it has no effect"
+        return "; ".join(policy.warnings) if policy is not None else ""
+
+    return KeyReader(read, problem_of)
+
+
+def _default(
+    service: Service, namespace: Namespace | None, sources: Sequence[KeySource], defaults: Sequence[DefaultKeys]
+) -> Policy | None:
+    """The keys for a Service without its own; None for no filtering. Invalid ones of its Namespace do not count."""
+    if service.imported:
+        return None
+    policy = _of_namespace(namespace, sources) if namespace is not None else None
+    if not isinstance(policy, Policy):
+        return next((each.policy for each in defaults if each.holds_for(service)), None)
+    return None if policy.is_empty else replace(policy, warnings=())
+
+
+def _of_namespace(namespace: Namespace, sources: Sequence[KeySource]) -> Policy | InvalidPolicy | None:
+    if KeySource.ANNOTATION not in sources:
+        return None
+    return parse_list(namespace.topology_keys, KeySource.NAMESPACE)
+
+
+def _is_switched_off(service: Service, sources: Sequence[KeySource]) -> bool:
+    """Whether the Service itself says that it has no keys (`[]`, `none`)."""
+    policy = _of_first_source(service.topology, sources)
+    return isinstance(policy, Policy) and policy.is_empty
 
 
 def bad_annotation(found: BadAnnotation) -> Notice:
@@ -120,7 +175,7 @@ def policy_of(service: Service, sources: Sequence[KeySource]) -> Policy | Invali
     """The policy of the first of `sources` that has a value; None: no filtering.
 
     An invalid value decides too: it does not fall through to the next source. So does topodns' own annotation if it is
-    blank, an empty list or `none`: no filtering. The other sources have no value if absent or empty; OpenYurt and
+    an empty list or `none`: no filtering. The other sources have no value if absent or empty; OpenYurt and
     trafficDistribution also if their value is unknown, internalTrafficPolicy unless it is Local. HINTS always has a
     value (the hints themselves are on the endpoints), so sources after it are never read.
     Only headless Services have a policy: traffic to a ClusterIP is routed by kube-proxy.
@@ -128,8 +183,11 @@ def policy_of(service: Service, sources: Sequence[KeySource]) -> Policy | Invali
     policy = _of_first_source(service.topology, sources) if service.headless else None
     if not isinstance(policy, Policy):
         return policy
-    if policy.is_empty:
-        return None
+    return None if policy.is_empty else _completed(policy, service)
+
+
+def _completed(policy: Policy, service: Service) -> Policy:
+    """The policy with the TTL and the guards of a Service."""
     return _guarded(_with_ttl(policy, service.topology.ttl), guards_of(service))
 
 
@@ -172,18 +230,26 @@ def _of_first_source(inputs: TopologyInputs, sources: Sequence[KeySource]) -> Po
 
 
 def _from_annotation(inputs: TopologyInputs) -> Policy | InvalidPolicy | None:
-    if inputs.annotation is None:
+    return parse_list(inputs.annotation, KeySource.ANNOTATION)
+
+
+def parse_list(text: str | None, source: KeySource) -> Policy | InvalidPolicy | None:
+    """The keys of an annotation of topodns, or of the Corefile's `default`; None for a blank text or none.
+
+    `[]` and `none` are a policy without keys.
+    """
+    if text is None or not text.strip():
         return None
-    if len(inputs.annotation) > MAX_KEYS_TEXT:
-        return InvalidPolicy(KeySource.ANNOTATION, _TOO_LONG)
-    text = inputs.annotation.strip()
+    if len(text) > MAX_KEYS_TEXT:
+        return InvalidPolicy(source, _TOO_LONG)
+    text = text.strip()
     is_json = text.startswith(("[", "{", '"'))
-    keys = _json_strings(text) if is_json else _comma_separated(text)
+    keys = _json_strings(text) if is_json else tuple(key.strip() for key in text.split(","))
     if keys is None:
-        return InvalidPolicy(KeySource.ANNOTATION, f"expected a JSON array of strings, found {_shown(text)}")
+        return InvalidPolicy(source, f"expected a JSON array of strings, found {_shown(text)}")
     if keys in ((), _SWITCHED_OFF):
-        return Policy((), KeySource.ANNOTATION)
-    return _validated(KeySource.ANNOTATION, keys, commas=not is_json)
+        return Policy((), source)
+    return _validated(source, keys, commas=not is_json)
 
 
 def _from_field(inputs: TopologyInputs) -> Policy | InvalidPolicy | None:
@@ -255,10 +321,6 @@ _READERS: Final[Mapping[KeySource, Callable[[TopologyInputs], Policy | InvalidPo
 NAMED_SOURCES: Final = tuple(_READERS)  # those that the Corefile's option `keys` can name
 
 
-def _comma_separated(text: str) -> tuple[str, ...]:
-    return tuple(key.strip() for key in text.split(",")) if text else ()
-
-
 def _json_strings(text: str) -> tuple[str, ...] | None:
     """The strings of a JSON array of strings; None for any other text."""
     try:
@@ -288,8 +350,8 @@ def _problem(source: KeySource, keys: tuple[str, ...], commas: bool) -> str | No
 
 
 def _is_key(text: str, source: KeySource) -> bool:
-    """Whether this is a key. One of anti-affinity can only be in topodns' own annotation."""
-    return text == ANY_KEY or is_label_key(label_name(text) if source is KeySource.ANNOTATION else text)
+    """Whether this is a key. One of anti-affinity can only be in a list of topodns' own."""
+    return text == ANY_KEY or is_label_key(label_name(text) if source in _WITH_OTHERS else text)
 
 
 def _advice(bad: str, source: KeySource, commas: bool) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.support.model_builders import endpoint, endpoint_slice, node, node_locator, packed, pod, pod_locator
-from topodns.cluster.model import ClusterObject, KeySource, Policy, Replaced, Service, ServiceKeys, Upserted
+from topodns.cluster.model import ClusterObject, KeyReader, KeySource, Policy, Replaced, Service, ServiceKeys, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.inspect import who
 from topodns.inspect.who import MAX_CONTRADICTIONS, MAX_LACKING, Evidence, gather_evidence, labels_in_use
@@ -188,7 +188,8 @@ def test_the_contradictions_of_a_flood_of_slices_are_bounded() -> None:
 def keyed(*lists: tuple[str, ...]) -> ClusterState:
     """A state with a Service for each list of topology keys."""
     policies = {f"s{at}": Policy(keys, KeySource.ANNOTATION) for at, keys in enumerate(lists)}
-    state = ClusterState(frozenset(), lambda service: ServiceKeys(policies[service.name], ()))
+    reader = KeyReader(lambda service, *_: ServiceKeys(policies[service.name], ()), lambda _: "")
+    state = ClusterState(frozenset(), reader)
     for name in policies:
         state.apply(Upserted(Service("shop", name, headless=True)), 0)
     return state

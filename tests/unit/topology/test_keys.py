@@ -241,7 +241,7 @@ PRECEDENCE = {
         (ZONE, "*"),
     ),
     "none ends the search": (EVERY_SOURCE, replace(ALL_SPEAK, annotation="none"), None),
-    "a blank annotation ends the search": (EVERY_SOURCE, replace(ALL_SPEAK, annotation=""), None),
+    "a blank annotation is no value": (EVERY_SOURCE, replace(ALL_SPEAK, annotation=" "), ("row",)),
     "the operator's order is the order": ((KeySource.FIELD, KeySource.ANNOTATION), ALL_SPEAK, ("row",)),
     "a source that is not listed is not asked": ((KeySource.OPENYURT,), ALL_SPEAK, (HOST,)),
     "no sources: no policy": ((), ALL_SPEAK, None),

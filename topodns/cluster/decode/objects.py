@@ -177,7 +177,13 @@ def _selected(read: ApiObject, selector: Selector | None) -> bool:
 
 
 def _decode_namespace(source: ApiObject, _left_out: LeftOutElements) -> Iterator[Namespace]:
-    yield Namespace(intern(source.metadata.name), interned(source.metadata.labels), version_of(source.metadata))
+    metadata = source.metadata
+    yield Namespace(
+        name=intern(metadata.name),
+        labels=interned(metadata.labels),
+        topology_keys=_list_text((metadata.annotations or {}).get(TOPOLOGY_KEYS)),
+        version=version_of(metadata),
+    )
 
 
 def _decode_node(source: ApiNode, left_out: LeftOutElements) -> Iterator[Node]:
@@ -234,6 +240,7 @@ def _decode_service(source: ApiService, left_out: LeftOutElements) -> Iterator[S
         external_name=(spec.external_name or "") if external else None,
         ports=_service_ports(spec.ports, left_out),
         topology=_topology_inputs(spec, source.metadata.annotations or {}),
+        labels=interned(source.metadata.labels) if headless else interned(None),
         external_ips=_foreign_addresses(islice(_external_addresses(spec, ingress), MAX_LISTED), left_out),
         external_hostnames=tuple(each.hostname for each in ingress if each.hostname and not each.ip)[:MAX_LISTED],
         version=version_of(source.metadata),

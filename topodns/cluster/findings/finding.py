@@ -29,7 +29,8 @@ class Finding:
     """One problem of one Service's policy, or of the whole cluster (service CLUSTER). `kind` is one of
 
     annotation: an annotation of the Service, or of its Pods, has no effect: its name is unknown, for example.
-    annotation_of_pods: the same of Pods that no Service has as endpoints.
+    annotation_of_pods: the same of Pods that no Service has as endpoints. keys_of_namespace: the key list of a
+    Namespace breaks a rule, or parts of it are ignored.
     invalid: the key list breaks a rule. mended: parts of the list are ignored, or topodns.io/ttl is ignored or clamped.
     governing: the Service is a StatefulSet's governing one, so its members may not find each other. misplaced: the
     Service has keys, but is not headless. overridden: two annotations are set, one of them wins.

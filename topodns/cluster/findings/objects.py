@@ -9,6 +9,7 @@ from ipaddress import ip_address
 from itertools import islice
 from typing import Final
 
+from topodns.cluster.annotations import TOPOLOGY_KEYS
 from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Severity, first_names
 from topodns.cluster.findings.key_lists import key_findings, lacking, nodes_without, partial_keys
 from topodns.cluster.model import EndpointSlice, MisannotatedPod, Notice, ObjectKey, Policy
@@ -65,6 +66,8 @@ def annotation_findings(state: ClusterState) -> Findings:
     """The findings about annotations: of unknown names, without effect, or where another annotation wins."""
     for key, notices in tuple(state.notices.items()):
         yield from noted(key, notices)
+    for name, problem in tuple(state.namespace_problems.items()):
+        yield Finding(CLUSTER, "keys_of_namespace", f"namespace {name!r}: annotation {TOPOLOGY_KEYS!r}: {problem}")
     yield from pod_findings(state)
 
 

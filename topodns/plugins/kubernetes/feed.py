@@ -27,7 +27,7 @@ from topodns.plugins.kubernetes.pod_wait import PodWait
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
 from topodns.plugins.topology.settings import TopologySettings
-from topodns.topology.keys import key_reader
+from topodns.topology.keys import DefaultKeys, key_reader
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class FeedSettings:
     needed: frozenset[Kind]
     resources: tuple[Resource, ...]  # to list and watch at an API server
     key_sources: tuple[KeySource, ...]
+    default_keys: tuple[DefaultKeys, ...]
     terminating_fallback: bool
     pod_names: bool
     writes_events: bool
@@ -59,6 +60,7 @@ def feed_settings(kubernetes: KubernetesSettings, topology: TopologySettings | N
         needed=needed_kinds(kubernetes, topology),
         resources=resources(kubernetes, topology),
         key_sources=topology.keys if topology is not None else (),
+        default_keys=topology.defaults if topology is not None else (),
         terminating_fallback=topology is not None and topology.terminating_fallback,
         pod_names=kubernetes.endpoint_pod_names,
         writes_events=kubernetes.api is not None and topology is not None,
@@ -78,7 +80,7 @@ class Feed:
         self.settings = settings
         self.state = ClusterState(
             settings.needed,
-            key_reader(settings.key_sources),
+            key_reader(settings.key_sources, settings.default_keys),
             settings.terminating_fallback,
             settings.pod_names,
             all_pods=settings.labels is None,

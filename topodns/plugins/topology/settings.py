@@ -7,6 +7,7 @@ from typing import Final
 from topodns.cluster.model import KeySource, Kind
 from topodns.corefile.arguments import Address, Network
 from topodns.topology.client_locator import Method
+from topodns.topology.keys import DefaultKeys
 from topodns.topology.select import OnInvalid, UnknownClient
 
 DEFAULT_PAGE: Final = Address("127.0.0.1", 8182)
@@ -33,6 +34,7 @@ class TopologySettings:
     terminating_fallback: bool = False
     srv_priority: bool = False
     page: PageSettings | None = None  # None: there is no page
+    defaults: tuple[DefaultKeys, ...] = ()  # the first that holds for a Service counts
 
     @property
     def placing_kinds(self) -> frozenset[Kind]:

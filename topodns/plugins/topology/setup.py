@@ -6,6 +6,8 @@ from enum import Enum
 from ipaddress import ip_address
 from typing import Final, TypeVar
 
+from topodns.cluster.label_selector import BadSelector, parse_selector
+from topodns.cluster.model import InvalidPolicy, KeySource
 from topodns.corefile.arguments import (
     choice,
     fold_options,
@@ -28,10 +30,12 @@ from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
 from topodns.plugins.topology.settings import DEFAULT_PAGE, PageSettings, TopologySettings
 from topodns.topology.client_locator import Method
-from topodns.topology.keys import NAMED_SOURCES
+from topodns.topology.keys import NAMED_SOURCES, DefaultKeys, parse_list
 from topodns.topology.select import OnInvalid, UnknownClient
 
 _PAGE_WORDS: Final = ("public", "queries")
+_DEFAULT_WORDS: Final = ("namespaces", "labels")
+_DEFAULT_FORM: Final = "default KEYS [namespaces NAMESPACE...] [labels SELECTOR]"
 MAX_TTL: Final = 3600  # seconds; as in `kubernetes`
 
 E = TypeVar("E", bound=Enum)
@@ -39,7 +43,7 @@ E = TypeVar("E", bound=Enum)
 
 def parse_topology(directive: Directive, _: Context) -> TopologySettings:
     no_args(directive)
-    once_each(directive)
+    once_each(directive, adding_up=("default",))
     return fold_options(directive, TopologySettings(), _READERS)
 
 
@@ -61,6 +65,31 @@ def _ordered(option: Directive, values: Iterable[E]) -> tuple[E, ...]:
 
 def _keys(option: Directive, settings: TopologySettings) -> TopologySettings:
     return replace(settings, keys=_ordered(option, NAMED_SOURCES))
+
+
+def _default(option: Directive, settings: TopologySettings) -> TopologySettings:
+    """`default KEYS [namespaces NAMESPACE...] [labels SELECTOR]`."""
+    no_body(option)
+    keys, *rest = some_args(option, "topology keys, separated by commas")
+    policy = parse_list(keys, KeySource.DEFAULT)
+    if isinstance(policy, InvalidPolicy):
+        raise option.error(f"'default' has invalid topology keys: {policy.problem}")
+    if policy is None or policy.is_empty:
+        raise option.error(f"'default' has {shown(keys)}, expected topology keys, separated by commas")
+    if policy.warnings:
+        raise option.error(f"'default': {policy.warnings[0]}")
+    if rest and rest[0] not in _DEFAULT_WORDS:
+        raise option.error(f"'default' has {shown(rest[0])}{hint(rest[0], _DEFAULT_WORDS)}")
+    at = rest.index("labels") if "labels" in rest else len(rest)
+    namespaces, selector = rest[1:at], " ".join(rest[at + 1 :])
+    bare = "namespaces" if at and not namespaces else "labels" if at < len(rest) and not selector else ""
+    if bare:
+        raise option.error(f"'default' has nothing behind '{bare}', expected {_DEFAULT_FORM}")
+    try:
+        labels = parse_selector(selector)
+    except BadSelector as problem:
+        raise option.error(f"'default' has no label selector: {problem}") from None
+    return replace(settings, defaults=(*settings.defaults, DefaultKeys(policy, tuple(namespaces), labels)))
 
 
 def _locate(option: Directive, settings: TopologySettings) -> TopologySettings:
@@ -112,6 +141,7 @@ def _is_loopback(host: str) -> bool:
 
 _READERS: Final[Mapping[str, Callable[[Directive, TopologySettings], TopologySettings]]] = {
     "keys": _keys,
+    "default": _default,
     "locate": _locate,
     "trust": _trust,
     "unknown_client": _unknown_client,

@@ -53,7 +53,7 @@ class Pair:
 
     def __init__(self) -> None:
         given = settings_of()
-        self.original = ClusterState(given.needed, key_reader(given.key_sources))
+        self.original = ClusterState(given.needed, key_reader(given.key_sources, given.default_keys))
         self.sent: list[bytes] = []
         self.copied: list[object] = []
         self.turn = TurnChanges(self.sent.append, self.copied.extend)

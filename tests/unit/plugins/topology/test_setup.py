@@ -5,14 +5,18 @@ from ipaddress import ip_network
 import pytest
 
 from tests.support.corefile_settings import block_problem, only_block
-from topodns.cluster.model import KeySource
+from topodns.cluster.label_selector import parse_selector
+from topodns.cluster.model import KeySource, Policy
 from topodns.corefile.arguments import Address
 from topodns.corefile.errors import listed
 from topodns.plugins.topology.settings import PageSettings, TopologySettings
 from topodns.topology.client_locator import Method
+from topodns.topology.keys import NAMED_SOURCES, DefaultKeys
 from topodns.topology.select import OnInvalid, UnknownClient
 
-SOURCES = listed([source.value for source in KeySource])
+SOURCES = listed([source.value for source in NAMED_SOURCES])
+ZONES = Policy(("zone", "*"), KeySource.DEFAULT)
+DEFAULT = "default KEYS [namespaces NAMESPACE...] [labels SELECTOR]"
 METHODS = listed([method.value for method in Method])
 KUBERNETES = "kubernetes cluster.local {\n manifests .\n}"
 DEFAULTS_WRITTEN_OUT = """\
@@ -52,6 +56,20 @@ def test_topology_alone_takes_the_defaults() -> None:
         ("unknown_client strict", TopologySettings(unknown_client=UnknownClient.STRICT)),
         ("unknown_client all", TopologySettings(unknown_client=UnknownClient.ALL)),
         ("unknown_client refuse", TopologySettings(unknown_client=UnknownClient.REFUSE)),
+        ("default zone,*", TopologySettings(defaults=(DefaultKeys(ZONES),))),
+        (
+            "default zone,* namespaces shop web labels env in (a, b),!canary",
+            TopologySettings(defaults=(DefaultKeys(ZONES, ("shop", "web"), parse_selector("env in (a, b),!canary")),)),
+        ),
+        (
+            "default zone,* labels app=db\ndefault !zone",
+            TopologySettings(
+                defaults=(
+                    DefaultKeys(ZONES, (), parse_selector("app=db")),
+                    DefaultKeys(Policy(("!zone",), KeySource.DEFAULT)),
+                )
+            ),
+        ),
         ("on_invalid deny", TopologySettings(on_invalid=OnInvalid.DENY)),
         ("ttl 0", TopologySettings(ttl=0)),
         ("ttl 30", TopologySettings(ttl=30)),
@@ -87,6 +105,21 @@ def test_options(option: str, expected: TopologySettings) -> None:
         ("trust", "'trust' has no argument, expected addresses or ADDRESS/LENGTH"),
         ("unknown_client any", "'unknown_client' has 'any', expected strict, all or refuse"),
         ("unknown_client", "'unknown_client' has no argument, expected strict, all or refuse"),
+        ("default", "'default' has no argument, expected topology keys, separated by commas"),
+        ("default none", "'default' has 'none', expected topology keys, separated by commas"),
+        (
+            "default zone,,*",
+            "'default' has invalid topology keys: expected a label key or *, found nothing (a comma too many)",
+        ),
+        ("default *,zone", "'default': keys after * are ignored: zone"),
+        ("default zone namespace shop", "'default' has 'namespace', did you mean 'namespaces'?"),
+        (
+            "default zone, *",
+            "'default' has invalid topology keys: expected a label key or *, found nothing (a comma too many)",
+        ),
+        ("default zone namespaces", f"'default' has nothing behind 'namespaces', expected {DEFAULT}"),
+        ("default zone namespaces labels a", f"'default' has nothing behind 'namespaces', expected {DEFAULT}"),
+        ("default zone labels", f"'default' has nothing behind 'labels', expected {DEFAULT}"),
         ("on_invalid deny now", "'on_invalid' has the arguments 'deny now', expected ignore or deny"),
         ("ttl 5s", "'ttl' has '5s', expected a whole number from 0 to 3600"),
         ("filter_hostnames off", "'filter_hostnames' has the arguments 'off', expected none"),
@@ -122,3 +155,8 @@ def test_arguments_on_the_line_itself_are_refused() -> None:
     assert block_problem(f"{KUBERNETES}\ntopology strict") == (
         "Corefile:5: 'topology' has the arguments 'strict', expected none"
     )
+
+
+def test_a_wrong_selector_of_a_default_is_refused_with_its_reason() -> None:
+    problem = block_problem(f"{KUBERNETES}\ntopology {{\ndefault zone labels a in b\n}}")
+    assert problem.startswith("Corefile:6: 'default' has no label selector: ")
