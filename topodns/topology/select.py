@@ -20,6 +20,7 @@ from topodns.cluster.model import (
     ZONE_LABEL,
     InvalidPolicy,
     KeySource,
+    MaxLoad,
     Node,
     Policy,
     label_name,
@@ -208,7 +209,8 @@ def _select_by_keys(
         group = satisfying(pool, key, location.node_name, labels)
         tried = (*tried, (key, len(group.endpoints)))
         if group.endpoints:
-            if _passes(pool, policy, key, group, location, domains):
+            enough = len(group.endpoints) >= policy.min_endpoints
+            if enough and (policy.max_load is None or _within_load(pool, key, location, policy.max_load, domains)):
                 return Selection(group, _MATCHED, key, tried)
             last_resort = last_resort or Selection(group, Reason.LAST_RESORT, key)
     if last_resort is not None:
@@ -218,13 +220,9 @@ def _select_by_keys(
     return _select_unlocated(pool, policy, unknown_client)._replace(tried=tried)
 
 
-def _passes(pool: Pool, policy: Policy, key: str, group: Group, location: Location, domains: Domains | None) -> bool:
-    """Whether a key with these matches passes the guards of the policy: see `topology.guards`."""
-    if len(group.endpoints) < policy.min_endpoints:
-        return False
-    if policy.max_load is None or domains is None or location.node is None:
-        return True
-    return domains.admits(pool, key, location.node, policy.max_load)
+def _within_load(pool: Pool, key: str, location: Location, max_load: MaxLoad, domains: Domains | None) -> bool:
+    """Whether the client's Node is one of those that its value of this key may serve."""
+    return domains is None or location.node is None or domains.admits(pool, key, location.node, max_load)
 
 
 def _keys_for(policy: Policy, labels: Mapping[str, str]) -> tuple[str, ...]:
