@@ -85,19 +85,6 @@ _FLAGS: Final = {
 }
 
 
-class _Plain(NamedTuple):
-    """A plain question to a zone. `flags`: those of its header."""
-
-    data: bytes
-    name_end: int
-    flags: int
-    tail: _Tail
-    served: FastZone
-    name: SchemaName | None
-    question: ZoneQuestion
-    started: float
-
-
 class Responder:
     """The fast path of one socket to these zones."""
 
@@ -159,10 +146,20 @@ class Responder:
             size_at = name_end + _SIZE_AT
             limit = reply_limit(self._udp, data[size_at] << 8 | data[size_at + 1], served.payload_size)
         question = _new(ZoneQuestion, (labels, tail.qtype, address, limit, origin, origin.wire, None, claim))
-        return self._answer(_new(_Plain, (data, name_end, head[0], tail, served, schema_name, question, started)))
+        return self._answer(data, name_end, head[0], tail, served, schema_name, question, started)
 
-    def _answer(self, plain: _Plain) -> bytes | None:
-        data, name_end, flags, tail, served, name, question, started = plain
+    def _answer(
+        self,
+        data: bytes,
+        name_end: int,
+        flags: int,
+        tail: _Tail,
+        served: FastZone,
+        name: SchemaName | None,
+        question: ZoneQuestion,
+        started: float,
+    ) -> bytes | None:
+        """The reply to a plain question of this name; `flags` are those of its header."""
         found = answer(served.kubernetes, name, question)
         if found.ede is not None or found.targets or found.rcode not in _WRITTEN:
             return None
