@@ -17,8 +17,8 @@ run: install ## serve the example cluster of config/demo on 127.0.0.1:5300, and 
 	@sed -n 's/^# *\(dig .*[^ ]\)  *#  */  \1   # /p' config/demo/Corefile
 	@$(BIN)/topodns -conf config/demo/Corefile -dns.port 5300
 
-test: $(VENV)/.dev ## run the unit tests and, beside them, stories and attacks (no root, no cluster, no Go; 10 to 15 minutes on two cores with other work)
-	@$(SUITES) tests/unit beside -n 3 --dist loadfile tests/stories then -n 2 --dist loadfile -m 'not long' tests/hostile
+test: $(VENV)/.dev ## run the unit tests and, beside them, the stories (no root, no cluster, no Go; 4 minutes on two quiet cores, up to 10 on busy ones)
+	@$(SUITES) tests/unit beside -n 3 --dist loadfile tests/stories
 
 test-unit: $(VENV)/.dev ## run the pure tests only
 	@$(SUITES) tests/unit
@@ -26,7 +26,7 @@ test-unit: $(VENV)/.dev ## run the pure tests only
 test-stories: $(VENV)/.dev ## run the tests with real sockets, processes and signals
 	@$(SUITES) -n 3 --dist loadfile tests/stories
 
-test-hostile: $(VENV)/.dev ## attack a server on loopback, beside a victim that asks steadily (3 minutes)
+test-hostile: $(VENV)/.dev ## attack a server on loopback, beside a victim that asks steadily (3 minutes; not in `make test`)
 	@$(SUITES) -n 2 --dist loadfile -m 'not long' tests/hostile
 
 test-tenants: $(VENV)/.dev ## of the attacks those by all kinds of a tenant's objects, at each way to start (15 to 30 minutes)
@@ -88,9 +88,9 @@ test-page: $(VENV)/.dev ## use the topology page in Debian's Chromium: mouse, ke
 page-screenshot: $(VENV)/.dev ## write docs/operate/topology-page.png (Debian's Chromium)
 	@$(BIN)/python -m tests.support.page_screenshot
 
-test-ci: test bench-guard test-bench test-page test-site test-release test-interpreters test-node test-differential test-e2e-short test-chart ## run what CI runs
+test-ci: test test-hostile bench-guard test-bench test-page test-site test-release test-interpreters test-node test-differential test-e2e-short test-chart ## run what CI runs
 
-test-all: test test-tenants bench-guard test-bench test-page test-site test-chart test-dashboards test-release test-interpreters test-node test-differential test-cluster test-e2e ## run everything but test-conformance
+test-all: test test-hostile test-tenants bench-guard test-bench test-page test-site test-chart test-dashboards test-release test-interpreters test-node test-differential test-cluster test-e2e ## run everything but test-conformance
 
 lint: $(VENV)/.dev ## check style, types and the floors (ruff, mypy --strict, import-linter)
 	@$(BIN)/ruff check .

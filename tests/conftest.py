@@ -1,5 +1,6 @@
-"""For all tests: async ones have an event loop, and no property is timed."""
+"""For all tests: async ones have an event loop, no property is timed, and no collection goes through the tests."""
 
+import gc
 import inspect
 
 import pytest
@@ -9,8 +10,15 @@ from tests.support.event_loops import run
 from tests.support.virtual_event_loop import run_virtually
 
 # A first example may import half of the program on a busy machine.
-settings.register_profile("untimed", deadline=None)
+# Examples are new ones in every run, so that few of them in each add up.
+settings.register_profile("untimed", deadline=None, max_examples=50)
 settings.load_profile("untimed")
+
+
+def pytest_collection_finish() -> None:
+    """Take what has been collected, thousands of tests, out of the garbage collector's work."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(tryfirst=True)

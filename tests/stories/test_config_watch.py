@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.event_loops import eventually
+from tests.support.event_loops import PATIENCE, eventually
 from tests.support.node_cache_template import ENVIRONMENT, node_flags, node_template
 from topodns.files.watch import watch_files
 from topodns.nodecache.config_watch import NodeConfigWatch
@@ -295,7 +295,7 @@ def test_none_of_this_imports_a_library_that_a_node_would_have_to_hold_in_memory
         "import topodns.nodecache.config_watch\n"
         f"print([name for name in {heavy!r} if name in sys.modules])"
     )
-    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert run.stdout == "[]\n"
 
 

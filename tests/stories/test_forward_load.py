@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.event_loops import SLOWNESS
 from tests.support.faulty_upstream import ANSWER, Act, Asked, Behaviour, bad_upstream
 from tests.support.query_load import Load
 from tests.support.reply_faults import compose, packed, record, wire_name
@@ -17,7 +18,7 @@ each_transport = pytest.mark.parametrize("tcp", [False, True], ids=["udp", "tcp"
 
 RIGHT = packed(ANSWER)
 PER_SECOND, SECONDS = 1000, 2
-LONGEST = 2.0  # seconds; 1 is the goal, and the rest is for a machine that has other things to do
+LONGEST = 2.0 * SLOWNESS  # seconds; 1 is the goal, and the rest is for a machine that has other things to do
 
 TWO_UPSTREAMS = """
 .:0 {{
@@ -61,7 +62,7 @@ def test_n05_when_one_upstream_of_two_dies_under_load_no_query_is_lost(
         assert len(one.asked) > PER_SECOND // 4
 
 
-NAMES = 30_000
+NAMES = 20_000
 MAX_GROWTH = 15 << 20  # octets
 WITH_CACHE = """
 .:0 {{
@@ -92,7 +93,7 @@ def random_names(number: int) -> Iterator[str]:
 
 
 @each_transport
-def test_n13_thirty_thousand_random_names_take_little_memory(tmp_path: Path, tcp: bool) -> None:
+def test_n13_twenty_thousand_random_names_take_little_memory(tmp_path: Path, tcp: bool) -> None:
     with (
         bad_upstream(says(half_of_them_exist)) as upstream,
         serving(tmp_path, WITH_CACHE.format(metrics=METRICS, port=upstream.port)) as server,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.event_loops import either_loop, eventually
+from tests.support.event_loops import PATIENCE, either_loop, eventually
 from topodns.dependency import Fact
 from topodns.dns.name import ROOT, name_wire, parse_name
 from topodns.plugins.hosts import source as hosts_source
@@ -100,7 +100,7 @@ async def test_entries_that_were_read_stay_when_the_file_is_removed(
 
 def test_reload_0_never_looks_again(tmp_path: Path) -> None:
     source = source_of(tmp_path / "hosts", 0.0)
-    asyncio.run(asyncio.wait_for(source.poller.run(), 1.0))
+    asyncio.run(asyncio.wait_for(source.poller.run(), PATIENCE))
 
 
 def test_a_bad_line_is_left_out_and_logged_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.document_schema import faults
+from tests.support.event_loops import PATIENCE
 from tests.support.fake_kubectl import FakeKubectl, pod
 from tests.support.server_process import READY, ROOT, Server, serving, topodns, until
 
@@ -56,7 +57,7 @@ def heed_interrupts() -> None:
 def ran(kubectl: FakeKubectl, *words: str) -> tuple[int, str, str]:
     """Status, output and errors; no process is left."""
     with started(kubectl, *words) as process:
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=PATIENCE)
     assert kubectl.running() == []
     return process.returncode, out, err
 
@@ -135,7 +136,7 @@ def test_a_signal_ends_the_port_forward_too(kubectl: FakeKubectl, number: signal
     with started(kubectl, "who", "10.0.0.1") as process:
         until(kubectl.running, "the port-forward")
         process.send_signal(number)
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == (2 if number == signal.SIGINT else 128 + number), err
     assert kubectl.running() == []
 
@@ -144,7 +145,7 @@ def test_a_reader_that_has_had_enough_is_no_accident(kubectl: FakeKubectl) -> No
     with started(kubectl, "who", "127.10.1.100") as process:
         assert process.stdout is not None
         process.stdout.close()
-        assert process.wait(60) == 141
+        assert process.wait(PATIENCE) == 141
         assert process.stderr is not None
         assert process.stderr.read() == "asking Pod kube-system/topodns-1, port 8181\n"
     assert kubectl.running() == []

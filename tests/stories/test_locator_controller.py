@@ -6,6 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from tests.support.api_objects import node, pod
+from tests.support.event_loops import SLOWNESS
 from tests.support.fake_api.server import FakeApi
 from tests.support.locator_run import NODES, WINDOW, Run, leading, locator, play
 
@@ -86,7 +87,7 @@ def test_an_address_that_moves_to_another_node_is_never_at_both_and_soon_at_the_
             old, new = ("n1", "n2") if number % 2 == 0 else ("n2", "n1")
             run.api.delete(pod(f"p{number}", "10.1.0.1", old))
             run.api.put(pod(f"p{number + 1}", "10.1.0.1", new))
-            assert await run.until(**{old: "", new: "10.1.0.1"}) < 1.0
+            assert await run.until(**{old: "", new: "10.1.0.1"}) < 1.0 * SLOWNESS
         looking.cancel()
         assert not both
 

@@ -8,11 +8,12 @@ from pathlib import Path
 
 from tests.support.api_objects import node_locator, pod_locator
 from tests.support.dns_messages import Opt, subnet
+from tests.support.event_loops import SLOWNESS
 from tests.support.program_with_fake_api import NEAR, Scene, scene
 from tests.support.server_process import until
 
 POD, IN_ZONE_A, IN_ZONE_B = "10.244.1.7", ["10.61.1.1"], ["10.61.2.1"]
-SOON = 10.0  # seconds: a watch brings a change at once; the next list would come minutes later
+SOON = 10.0 * SLOWNESS  # seconds: a watch brings a change at once; the next list would come minutes later
 TRUSTED = "127.61.0.9"  # on no node
 FAILING, CONTRADICTIONS = "topodns_watch_failing", "topodns_locator_contradictions"
 

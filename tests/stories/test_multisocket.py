@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.api_objects import endpoint_slice, namespace, service
+from tests.support.event_loops import PATIENCE
 from tests.support.program_with_fake_api import FRONT, IN_A, NEAR, Scene, scene
 from tests.support.server_process import ROOT, Server, serving, until
 from topodns.app.workers.pool import STOP_PATIENCE
@@ -279,7 +280,7 @@ asyncio.run(main(sys.argv[1]))
 def test_one_process_loads_nothing_of_several(directive: str) -> None:
     corefile = f".:0 {{\n bind 127.0.0.1\n {directive}\n whoami\n}}\n"
     run = subprocess.run(
-        [sys.executable, "-c", SCRIPT, corefile], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", SCRIPT, corefile], cwd=ROOT, capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert run.stdout.split() == []
 

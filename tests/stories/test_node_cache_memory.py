@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.event_loops import SLOWNESS
 from tests.support.faulty_upstream import ANSWER, BadUpstream, bad_upstream
 from tests.support.node_cache_template import node_template
 from tests.support.query_load import Answered, Load
@@ -21,7 +22,7 @@ SOA = record(
     wire_name("example.org"), 6, wire_name("ns.example.org") + wire_name("a.example.org") + bytes(16) + MINIMUM
 )
 PORT = 5300
-LONGEST = 3.0  # seconds: 1.8 and what a busy machine adds; bench/node_cache measures
+LONGEST = 3.0 * SLOWNESS  # seconds: 1.8 and what a busy machine adds; bench/node_cache measures
 
 
 @contextmanager
@@ -81,7 +82,7 @@ def test_n04_all_upstreams_gone_every_cached_name_is_answered_within_two_seconds
             got = load.run(cached, window=4000, per_second=1000)
         print(f"known to be gone: p50 {got.percentile(50):.4f} s, longest {max(got.seconds):.3f} s")
         assert (got.lost, got.wrong, len(got.seconds)) == ([], [], 1000)
-        assert got.percentile(90) < 0.2
+        assert got.percentile(90) < 0.2 * SLOWNESS
 
 
 def half_of_them_exist(message: bytes) -> bytes:
@@ -91,7 +92,7 @@ def half_of_them_exist(message: bytes) -> bytes:
     return compose(message, [record(b"\xc0\x0c", 1, RIGHT)])
 
 
-FLOOD = 30_000
+FLOOD = 20_000
 MAX_GROWTH = 10 << 20  # octets: 6 MiB of answers, and what a flood and Python leave behind
 
 
@@ -146,7 +147,7 @@ def test_n14_a_pod_that_floods_leaves_another_pod_s_questions_alone(tmp_path: Pa
             thread.join()
         print(f"p50 alone {alone:.3f} s, beside the flood {got.percentile(50):.3f} s, longest {max(got.seconds):.3f} s")
         assert (got.lost, got.wrong, len(got.seconds)) == ([], [], 60)
-        assert got.percentile(50) < alone + 0.2
+        assert got.percentile(50) < alone + 0.2 * SLOWNESS
         assert max(got.seconds) < LONGEST
         assert server.metric("topodns_forward_dropped_total", reason="total") == 0
         assert server.metric("topodns_forward_in_flight") <= SHARE + 4

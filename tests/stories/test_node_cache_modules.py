@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from tests.support.event_loops import PATIENCE
 from tests.support.server_process import ROOT
 from tests.support.shipped_template import shipped_template
 
@@ -80,7 +81,7 @@ def loaded_modules(directory: Path, template: str) -> set[str]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     return set(run.stdout.split())
 
@@ -98,7 +99,7 @@ def test_before_a_node_cache_blocks_signals_it_loads_neither_asyncio_nor_logging
     """Until then a signal kills the process, which leaves the rules of an earlier instance behind."""
     script = "import sys, topodns.cli.main; print({'asyncio', 'logging'} & set(sys.modules))"
     run = subprocess.run(
-        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert run.stdout == "set()\n"
 

@@ -66,7 +66,12 @@ def test_other_processes_write_to_the_same_pipe_as_before() -> None:
     start = "import os; print(os.get_blocking(1), file=sys.stderr)"
     program = PROGRAM.format(stream="stdout", other="stderr", more="", start=start, end=start.split("; ")[1])
     done = subprocess.run(
-        [sys.executable, "-c", program], stdout=write_end, stderr=subprocess.PIPE, cwd=ROOT, timeout=60, check=False
+        [sys.executable, "-c", program],
+        stdout=write_end,
+        stderr=subprocess.PIPE,
+        cwd=ROOT,
+        timeout=PATIENCE,
+        check=False,
     )
     assert done.stderr == b"True\nall written\nTrue\n"
     assert os.get_blocking(write_end)

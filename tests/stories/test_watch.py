@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from asyncinotify import Inotify
 
-from tests.support.event_loops import either_loop, run
+from tests.support.event_loops import PATIENCE, either_loop, run
 from topodns.files.watch import GLANCE, watch_directories, watch_files
 
 Batches = AsyncGenerator[frozenset[str]]
@@ -221,4 +221,4 @@ def test_inotify_needs_no_thread() -> None:
         "print(threading.active_count())\n"
     )
     command = [sys.executable, "-c", script]
-    assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout == "1\n"
+    assert subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE).stdout == "1\n"

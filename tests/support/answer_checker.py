@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from tests.support.dns_messages import Reply
+from tests.support.event_loops import PATIENCE, SLOWNESS
 from tests.support.server_process import Server
 
-PAUSE = 0.004  # seconds between two questions
+PAUSE = 0.008  # seconds between two questions
+TRY = 5.0 * SLOWNESS  # seconds until a question is asked again, as stub resolvers do
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,10 @@ class Witness:
 
     def _ask(self, each: Promise) -> None:
         synced, problem = self.synced, "no answer"
-        for _ in range(self._tries):
+        for again in reversed(range(self._tries)):
             with suppress(OSError):
-                problem = each.broken_by(self._server.ask(each.question, self._source), synced)
+                patience = TRY if again else PATIENCE
+                problem = each.broken_by(self._server.ask(each.question, self._source, patience=patience), synced)
                 break
         self.asked += 1
         if problem:

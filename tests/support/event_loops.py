@@ -11,13 +11,16 @@ import uvloop
 
 SLOWNESS_VARIABLE: Final = "TOPODNS_TEST_SLOWNESS"  # of the environment: set by `tests.support.suites`
 
+SLOWNESS: Final = float(os.environ.get(SLOWNESS_VARIABLE, "1"))
+"""How many times as long as a quiet one this machine took when the tests began: a factor of deadlines."""
+
 IDLE_PATIENCE: Final = 90.0  # seconds, on a machine that does nothing else
-PATIENCE: Final = IDLE_PATIENCE * float(os.environ.get(SLOWNESS_VARIABLE, "1"))
+PATIENCE: Final = IDLE_PATIENCE * SLOWNESS
 """Seconds that any test waits for what is to come, before it fails: a start of a process, an answer, a line of a log.
 
 It only ends what hangs, so it is long enough for a machine that has ten times as much to do as it can, and longer where
 the machine is slow already when the tests begin. A deadline that a test is about, such as the time in which a change
-has to be seen, is a number of that test.
+has to be seen, is a number of that test, times `SLOWNESS` where the machine's own speed counts.
 """
 
 _FACTORIES: Final[dict[str, Callable[[], asyncio.AbstractEventLoop]]] = {

@@ -14,10 +14,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Final
 
 from tests.support.dns_messages import Opt, Reply, query
 from tests.support.event_loops import PATIENCE
+from tests.support.forked_server import ForkedProcess
+from tests.support.forked_server import environment as variables
 from tests.support.scraped_metrics import Scrape, fresh
 
 ROOT: Final = Path(__file__).parents[2]
@@ -42,23 +45,24 @@ def until(condition: Callable[[], object], what: str, patience: float = PATIENCE
 
 
 def topodns(*arguments: str, stdin: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """A run of the program that ends by itself."""
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        cwd=cwd or ROOT,
-        env=_environment(),
-        check=False,
-    )
+    """A run of the program that ends by itself, as a fork (`tests.support.forked_server`)."""
+    with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+        given.write(stdin.encode())
+        given.seek(0)
+        process = ForkedProcess(arguments, cwd or ROOT, (given, out, err))
+        try:
+            status = process.wait()
+        finally:
+            process.kill()
+        out.seek(0)
+        err.seek(0)
+        return subprocess.CompletedProcess(arguments, status, out.read().decode(), err.read().decode())
 
 
 class Server:
     """A running server. `address` and `port` are where it is asked unless said otherwise."""
 
-    def __init__(self, process: subprocess.Popen[bytes], directory: Path, address: str) -> None:
+    def __init__(self, process: subprocess.Popen[bytes] | ForkedProcess, directory: Path, address: str) -> None:
         self.process = process
         self.address = address
         self.port = 0
@@ -83,12 +87,19 @@ class Server:
         return self.lines(word)[0]
 
     def ask(
-        self, question: str, source: str = "", opt: Opt | None = None, tcp: bool = False, to: str = "", port: int = 0
+        self,
+        question: str,
+        source: str = "",
+        opt: Opt | None = None,
+        tcp: bool = False,
+        to: str = "",
+        port: int = 0,
+        patience: float = PATIENCE,
     ) -> Reply:
-        """The reply to `NAME [CLASS] TYPE`, asked from this source address."""
+        """The reply to `NAME [CLASS] TYPE`, asked from this source address; over UDP within `patience` seconds."""
         message = query(question, opt)
         at = (to or self.address, port or self.port)
-        wire = exchange_tcp(message, at, source) if tcp else exchange_udp(message, at, source)
+        wire = exchange_tcp(message, at, source) if tcp else exchange_udp(message, at, source, patience)
         reply = Reply(wire)
         assert wire[:2] == message[:2]
         return reply
@@ -155,20 +166,26 @@ def launched(
 ) -> Iterator[Server]:
     """A process that may or may not get as far as serving; killed at the end if it is still there.
 
-    `environment`: variables beside those that each process gets. `output`: the descriptor of its stdout and stderr, in
-    place of files.
+    `command`: how it starts, () as a fork (`tests.support.forked_server`). `environment`: variables beside those that
+    each process gets. `output`: the descriptor of its stdout and stderr, in place of files. A fork has neither.
     """
     given = directory / "stdin"
     given.write_text(stdin)
-    with open(given) as source, open(directory / "stdout", "wb") as out, open(directory / "stderr", "wb") as err:
-        process = subprocess.Popen(
-            [*command, *arguments],
-            stdin=source,
-            stdout=out if output is None else output,
-            stderr=err if output is None else output,
-            cwd=directory,
-            env=_environment() | dict(environment or {}),
-        )
+    process: subprocess.Popen[bytes] | ForkedProcess
+    with open(given, "rb") as source, open(directory / "stdout", "wb") as out, open(directory / "stderr", "wb") as err:
+        if not command:
+            assert environment is None
+            assert output is None
+            process = ForkedProcess(arguments, directory, (source, out, err))
+        else:
+            process = subprocess.Popen(
+                [*command, *arguments],
+                stdin=source,
+                stdout=out if output is None else output,
+                stderr=err if output is None else output,
+                cwd=directory,
+                env=variables() | dict(environment or {}),
+            )
     try:
         yield Server(process, directory, address)
     finally:
@@ -186,12 +203,12 @@ def serving(
     port: int = 0,
     stdin: str = "",
     patience: float = PATIENCE,
-    command: Sequence[str] = COMMAND,
+    command: Sequence[str] = (),
 ) -> Iterator[Server]:
     """A server of this Corefile, in which HERE means the server's own address; started within `patience` seconds.
 
-    It has to live well: end with 0 on SIGTERM (unless it ended before), with no traceback in its output and nothing on
-    stderr.
+    It is a fork, unless there is a `command`. It has to live well: end with 0 on SIGTERM (unless it ended before), with
+    no traceback in its output and nothing on stderr.
     """
     address = address or own_address()
     (directory / "Corefile").write_text(corefile.replace("HERE", address))
@@ -207,8 +224,9 @@ def serving(
         assert server.errors() == ""
 
 
-def exchange_udp(message: bytes, at: tuple[str, int], source: str = "") -> bytes:
+def exchange_udp(message: bytes, at: tuple[str, int], source: str = "", patience: float = PATIENCE) -> bytes:
     with open_udp(at, source) as sock:
+        sock.settimeout(patience)
         sock.send(message)
         return sock.recv(65535)
 
@@ -250,8 +268,3 @@ def _receive(sock: socket.socket, size: int) -> bytes:
             raise ConnectionError(f"closed after {len(data)} of {size} octets")
         data += part
     return data
-
-
-def _environment() -> dict[str, str]:
-    """As little as a container has, and the tree under test."""
-    return {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(ROOT)}

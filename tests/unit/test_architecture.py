@@ -6,9 +6,10 @@ CONTRIBUTING.md ("Habits") has the rules and their reasons.
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -62,36 +63,49 @@ SHORT_WITH_ONE_IMPORTER: Mapping[str, str] = {
 }
 """Modules of fewer than SHORT_MODULE lines with one importer, and why each is a module."""
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+class Outline(NamedTuple):
+    """What the checks look at in a module."""
+
+    docstring: str | None
+    functions: dict[str, int]  # the lines of the longest of each name
+    names: set[str]  # of variables and arguments
+    classes: list[str]  # of the module itself
 
 
-def functions(path: Path) -> Iterator[Function]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, Function):
-            yield node
+@cache
+def outline(path: Path) -> Outline:
+    tree = ast.parse(path.read_text())
+    names, lines = set[str](), dict[str, int]()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Name(id=name):
+                names.add(name)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                names |= {arg.arg for arg in [*node.args.args, *node.args.kwonlyargs]}
+                lines[name] = max(lines.get(name, 0), (node.end_lineno or node.lineno) - node.lineno)
+    return Outline(ast.get_docstring(tree), lines, names, [e.name for e in tree.body if isinstance(e, ast.ClassDef)])
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_module_is_small_and_opens_with_its_subject(path: Path) -> None:
-    text = path.read_text()
-    assert len(text.splitlines()) <= MAX_MODULE
-    assert ast.get_docstring(ast.parse(text)), "no docstring"
+def named(path: Path) -> str:
+    return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_a_function_fits_on_a_screen(path: Path) -> None:
-    too_long = [f.name for f in functions(path) if (f.end_lineno or f.lineno) - f.lineno >= MAX_FUNCTION]
-    assert too_long == []
+def test_a_module_is_small_and_opens_with_its_subject() -> None:
+    lines = {named(path): len(path.read_text().splitlines()) for path in MODULES}
+    assert {name: number for name, number in lines.items() if number > MAX_MODULE} == {}
+    assert [named(path) for path in MODULES if not outline(path).docstring] == [], "no docstring"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_variable_has_the_name_zone_alone(path: Path) -> None:
+def test_a_function_fits_on_a_screen() -> None:
+    lines = {(named(path), name): lines for path in MODULES for name, lines in outline(path).functions.items()}
+    assert {each: number for each, number in lines.items() if number >= MAX_FUNCTION} == {}
+
+
+def test_no_variable_has_the_name_zone_alone() -> None:
     """`origin` is a DNS zone's name, `topology_zone` the value of topology.kubernetes.io/zone."""
-    if path.name in ("structs.py", "documents.py"):
-        return  # spell the field names of the API, and of our JSON
-    names = {node.id for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Name)}
-    names |= {arg.arg for f in functions(path) for arg in [*f.args.args, *f.args.kwonlyargs]}
-    assert "zone" not in names
+    spelled = ("structs.py", "documents.py")  # the field names of the API, and of our JSON
+    assert [named(path) for path in MODULES if path.name not in spelled and "zone" in outline(path).names] == []
 
 
 def test_the_unit_tests_mirror_the_package() -> None:
@@ -102,8 +116,7 @@ def test_the_unit_tests_mirror_the_package() -> None:
 
 def test_a_type_name_is_defined_once() -> None:
     """One word, one meaning: a reader who meets a name knows which one it is. Private classes are left out."""
-    trees = [ast.parse(path.read_text()) for path in MODULES]
-    names = Counter(node.name for tree in trees for node in tree.body if isinstance(node, ast.ClassDef))
+    names = Counter(name for path in MODULES for name in outline(path).classes)
     assert [name for name, count in names.items() if count > 1 and not name.startswith("_")] == []
 
 

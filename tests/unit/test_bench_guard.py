@@ -1,8 +1,6 @@
-"""`make bench-guard`: equal counts in every run, and a path that takes more calls than its figure fails it."""
+"""`make bench-guard`: a path that takes more calls than its figure fails it."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +9,6 @@ from bench.guard.__main__ import report
 from bench.guard.counting import Calls
 from bench.guard.figures import FIGURES, gains, problems, read_figures, write_figures
 from bench.guard.paths import count_forwarding
-from tests.support.documents import ROOT
 from topodns.dnsserver.fast_forward.relay import Relay
 
 FIGURE = {"hot": 4.0, "first": 100.0}
@@ -19,15 +16,6 @@ FIGURE = {"hot": 4.0, "first": 100.0}
 
 def counts() -> dict[str, float]:
     return {each.path: each.per_query for each in count_forwarding()}
-
-
-def test_two_runs_make_the_same_calls() -> None:
-    first, second = (
-        subprocess.run([sys.executable, "-m", "bench.guard"], cwd=ROOT, capture_output=True, text=True, check=False)
-        for _ in range(2)
-    )
-    assert first.stdout == second.stdout
-    assert "forwarded over TCP: never asked" in first.stdout
 
 
 def test_a_path_made_slower_fails(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -100,7 +100,10 @@ def variables_read() -> set[str]:
     """Each expression by which some module takes a variable out of an environment."""
     found = set()
     for path in (ROOT / "topodns").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        text = path.read_text(encoding="utf-8")
+        if "environ" not in text:
+            continue
+        for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
                 of, name = ast.unparse(node.func.value), ast.unparse(node.args[0])
             elif isinstance(node, ast.Subscript):

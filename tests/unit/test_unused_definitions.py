@@ -31,6 +31,7 @@ CALLED_FROM_OUTSIDE: Final[Mapping[str, str]] = {
 
 _READ_BY_NAME: Final = ("attrgetter", "getattr", "methodcaller")
 _ANNOTATION: Final = re.compile(r"[A-Za-z_][\w.]*([\[|][\w.\[\]|, ]*)?")
+_CLASS: Final = re.compile(r"^class (\w+)", re.MULTILINE)
 _LOADED: Final = "PLUGIN"  # of the modules that `plugins.order.load` imports by name
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -89,11 +90,12 @@ def _lines(node: ast.stmt) -> range:
 def reads(module: str, tree: ast.Module) -> Iterator[tuple[str, int]]:
     """The keys that a module reads, and the line of each."""
     names = {name: _joined(module, name) for node in tree.body for name in _defined(node)}
-    for node in ast.walk(tree):
+    nodes = list(ast.walk(tree))
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("topodns"):
             origin = node.module.removeprefix("topodns").removeprefix(".")
             names |= {each.asname or each.name: _joined(origin, each.name) for each in node.names}
-    for node in (*ast.walk(tree), *_quoted(tree)):
+    for node in (*nodes, *_quoted(nodes)):
         for key in _keys(node, names):
             yield key, getattr(node, "lineno", 0)
 
@@ -114,9 +116,9 @@ def _keys(node: ast.AST, names: Mapping[str, str]) -> Iterator[str]:
                     yield f".{each.value}"
 
 
-def _quoted(tree: ast.Module) -> Iterator[ast.AST]:
+def _quoted(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     """The nodes of annotations in quotes, at the lines of the quotes."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if (
             not isinstance(node, ast.Constant)
             or not isinstance(node.value, str)
@@ -177,7 +179,7 @@ def _overrides() -> frozenset[str]:
     """Methods of classes outside of topodns that a class of topodns has as its own: libraries call these."""
     found = set[str]()
     for module, text in sources().items():
-        for name in [node.name for node in ast.parse(text).body if isinstance(node, ast.ClassDef)]:
+        for name in _CLASS.findall(text):
             cls = getattr(importlib.import_module(f"topodns.{module}"), name)
             foreign = [base for base in cls.__mro__[1:] if not base.__module__.startswith("topodns")]
             found |= {f"{module}.{name}.{each}" for each in vars(cls) if any(each in vars(base) for base in foreign)}

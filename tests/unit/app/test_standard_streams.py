@@ -138,7 +138,7 @@ def test_lines_beyond_the_capacity_are_dropped_and_counted_until_all_that_waited
     run_virtually(story())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.one_of(st.integers(1, 6000), st.integers(-20_000, -1)), max_size=40))
 def test_whatever_a_reader_takes_it_gets_whole_lines_in_order_and_the_number_of_those_it_missed(
     steps: list[int],

@@ -322,7 +322,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.lists(WORDS, max_size=12), st.sampled_from(sorted(ORDER)))
 def test_whatever_it_is_given_it_reports(words: list[str], name: str) -> None:
     assert (

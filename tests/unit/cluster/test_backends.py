@@ -257,7 +257,7 @@ USES = st.sampled_from(("nothing", "build", "all"))  # after a change
 
 
 @given(st.lists(st.tuples(CHANGES, USES), max_size=12), st.booleans(), st.booleans())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_after_any_changes_backends_are_as_if_all_slices_were_merged_anew(
     changes: list[tuple[Change, str]], terminating_fallback: bool, pod_names: bool
 ) -> None:

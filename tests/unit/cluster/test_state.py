@@ -627,7 +627,7 @@ def _placed(state: ClusterState, key: ObjectKey, imported: bool) -> object:
 
 
 @given(st.lists(CHANGES, max_size=12))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_after_any_changes_a_state_answers_like_one_that_was_given_the_outcome(changes: list[Change]) -> None:
     state, fresh = state_of(), state_of()
     for second, change in enumerate(changes):
@@ -644,7 +644,7 @@ def test_after_any_changes_a_state_answers_like_one_that_was_given_the_outcome(c
 
 
 @given(st.lists(CHANGES, max_size=8), CHANGES)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_whatever_a_change_does_to_an_answer_its_facts_say(earlier: list[Change], change: Change) -> None:
     state = state_of()
     for one in earlier:

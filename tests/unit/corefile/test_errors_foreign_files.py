@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.event_loops import PATIENCE
 from tests.unit.corefile.test_arguments import ARGUMENTS, OPTIONS
 from topodns.app.load import load_settings, settings_from_text
 from topodns.cli.coredns_check import examine
@@ -36,12 +37,12 @@ CERTIFICATE_WORDS = ("BEGIN", "PRIVATE", "KEY", "END")
 
 @pytest.fixture
 def fifo(tmp_path: Path) -> Iterator[str]:
-    """A pipe with a writer who says nothing: opening it for reading succeeds, and reading waits, here for 5 s."""
+    """A pipe with a writer who says nothing: opening it for reading succeeds, and reading waits."""
     path = tmp_path / "fifo"
     os.mkfifo(path)
     writer = os.open(path, os.O_RDWR | os.O_NONBLOCK)
     before = signal.signal(signal.SIGALRM, _waited)
-    signal.alarm(5)
+    signal.alarm(int(PATIENCE))
     yield str(path)
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)

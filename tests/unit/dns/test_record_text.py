@@ -162,7 +162,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(WORDS, max_size=10).map(" ".join) | st.text(max_size=30))
 def test_any_text_is_a_record_or_refused(text: str) -> None:
     try:

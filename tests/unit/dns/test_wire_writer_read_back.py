@@ -121,7 +121,7 @@ class Literal:
             at += 1 + wire[at]
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     st.lists(rrsets_of(OWNERS), max_size=3).map(tuple),
     st.lists(rrsets_of(OWNERS.filter(bool)), max_size=2).map(tuple),
@@ -164,7 +164,7 @@ responses = st.builds(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=30)
 @given(queries, responses, st.integers(MIN_UDP_PAYLOAD, 6000) | st.just(MAX_MESSAGE))
 def test_dnslib_reads_the_records_that_were_meant_in_at_most_the_octets_allowed(
     query: Query, response: Response, limit: int

@@ -51,7 +51,7 @@ RULES = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(nodes=NODES, keys=KEYS, endpoints=ENDPOINTS, rules=RULES, name=st.sampled_from(NAMES))
 def test_a_node_that_goes_down(
     nodes: Mapping[str, Node], keys: str, endpoints: tuple[Endpoint, ...], rules: TopologySettings, name: str
@@ -66,7 +66,7 @@ def test_a_node_that_goes_down(
     assert supposed == happened
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(nodes=NODES, keys=KEYS, other=KEYS, endpoints=ENDPOINTS, rules=RULES)
 def test_other_keys(
     nodes: Mapping[str, Node], keys: str, other: str, endpoints: tuple[Endpoint, ...], rules: TopologySettings
@@ -84,7 +84,7 @@ def test_other_keys(
         assert [(each.keys, each.source, each.findings) for each in supposed.services] == [((), "", ())]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(nodes=NODES, keys=KEYS, endpoints=ENDPOINTS, rules=RULES)
 def test_an_audit_changes_nothing(
     nodes: Mapping[str, Node], keys: str, endpoints: tuple[Endpoint, ...], rules: TopologySettings

@@ -67,7 +67,7 @@ def answers_by_node(found: Coverage) -> dict[str, dict[int, tuple[Reason, str, t
     }
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(
     nodes=SOME_NODES,
     endpoints=SOME_ENDPOINTS,
@@ -103,7 +103,7 @@ def test_each_node_has_the_answer_that_select_gives_for_it_alone(
     assert {one.endpoint.address: pytest.approx(one.clients) for one in found.load} == load
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(nodes=SOME_NODES, views=st.lists(st.tuples(SOME_ENDPOINTS, POLICIES), max_size=4))
 def test_services_of_the_same_nodes_share_their_groupings_without_effect(
     nodes: Mapping[str, Node], views: list[tuple[tuple[Endpoint, ...], Policy | InvalidPolicy | None]]

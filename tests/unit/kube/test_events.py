@@ -433,14 +433,15 @@ def test_a_service_with_ever_new_mistakes_does_not_keep_others_waiting() -> None
 
 def test_a_namespace_with_thousands_of_problems_does_not_keep_others_waiting() -> None:
     many = [finding(f"s{number:04}", namespace="attack") for number in range(3000)]
+    minutes = range(8)
     plan, written = Plan(*many), list[Finding]()
-    for minute in range(60):
+    for minute in minutes:
         late = [finding("z", f"mistake of minute {minute}", namespace="victim")]
         plan.report([*many, *late], 60 * minute)
         this_minute = plan.write_all(60 * minute)
         assert late[0] in this_minute
         written += this_minute
-    assert len(written) == 60 * PER_MINUTE  # the turns of the victim are not waited for
+    assert len(written) == len(minutes) * PER_MINUTE  # the turns of the victim are not waited for
 
 
 @given(
@@ -491,6 +492,7 @@ def test_of_more_findings_than_can_be_written_in_the_time_none_is_left_out() -> 
     many = [finding(f"s{number:04}") for number in range(int(REPEATED / 60) * PER_MINUTE + 50)]
     plan, written = Plan(*many), list[Finding]()
     for minute in range(int(REPEATED / 60) + 10):
-        plan.report(many, 60 * minute)
+        if minute % 10 == 0:
+            plan.report(many, 60 * minute)
         written += plan.write_all(60 * minute)
     assert set(written) == set(many)

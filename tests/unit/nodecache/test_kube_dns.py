@@ -119,7 +119,7 @@ WORDS = st.text('a1.:[]%{}$#"-_/ \n\\', max_size=6)
 ADDRESSES = st.sampled_from(["192.0.2.1", "[2001:db8::1]", "2001:db8::1", "tls://192.0.2.1", ":53", "%a", ""])
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(domain=WORDS, words=st.lists(ADDRESSES | WORDS, max_size=3))
 def test_whatever_the_configmap_says_a_stub_domain_is_one_block_with_its_own_words(
     domain: str, words: list[str]

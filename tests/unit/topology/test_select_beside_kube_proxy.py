@@ -227,7 +227,7 @@ def clusters(
 
 
 SOME_KEYS = st.lists(st.sampled_from([H, Z, K, "x", "*"]), min_size=1, max_size=6)
-rule = settings(max_examples=300, deadline=None)
+rule = settings(max_examples=100, deadline=None)
 
 
 @rule

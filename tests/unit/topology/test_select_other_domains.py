@@ -164,7 +164,7 @@ def clusters(draw: st.DrawFn) -> tuple[dict[str, Node], list[Endpoint]]:
     ]
 
 
-@settings(max_examples=400)
+@settings(max_examples=120)
 @given(
     cluster=clusters(),
     keys=st.lists(st.sampled_from([H, Z, K, f"!{H}", f"!{Z}", f"!{K}", "*"]), min_size=1, max_size=4, unique=True),

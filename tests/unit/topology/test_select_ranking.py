@@ -135,7 +135,7 @@ SOME_ENDPOINTS = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(nodes=SOME_NODES, endpoints=SOME_ENDPOINTS, keys=SOME_KEYS, client=SOME_NAMES | st.just(""))
 def test_the_nearest_priority_is_what_would_be_selected_and_every_endpoint_has_one(
     nodes: dict[str, dict[str, str]], endpoints: list[Endpoint], keys: list[str], client: str

@@ -58,7 +58,7 @@ def test_an_option_that_has_a_name_here_is_read_here(option: int) -> None:
     assert plain_form(with_options((option, b""))[2:]) is None
 
 
-@hypothesis_settings(max_examples=150, deadline=None)
+@hypothesis_settings(max_examples=80, deadline=None)
 @given(messages(), messages())
 def test_messages_with_the_same_plain_form_ask_the_same(data: bytes, other: bytes) -> None:
     try:

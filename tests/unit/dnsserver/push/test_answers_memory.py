@@ -11,11 +11,11 @@ from topodns.dns.rrtype import ADDRESS_TYPES
 @pytest.mark.parametrize(
     ("clients", "services", "keys", "qtypes", "most_each"),
     [
-        (1, 200, None, ADDRESS_TYPES, 2500),
-        (20, 100, None, ADDRESS_TYPES, 400),
-        (20, 40, ZONE, ADDRESS_TYPES, 1500),
-        (1, 400, None, SRV, 3500),
-        (20, 100, None, SRV, 400),
+        (1, 100, None, ADDRESS_TYPES, 2500),
+        (20, 30, None, ADDRESS_TYPES, 400),
+        (20, 20, ZONE, ADDRESS_TYPES, 1500),
+        (1, 150, None, SRV, 3500),
+        (20, 40, None, SRV, 400),
     ],
     ids=["one-client", "shared-answers", "answers-by-zone", "targets", "shared-targets"],
 )

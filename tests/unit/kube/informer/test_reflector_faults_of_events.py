@@ -22,7 +22,7 @@ from tests.support.state_with_fake_api import (
     until,
 )
 
-HOURS = 6 * HOUR
+HOURS = 3 * HOUR
 
 
 def test_k08_without_bookmarks_everything_works() -> None:

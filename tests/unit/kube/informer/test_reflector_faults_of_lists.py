@@ -24,7 +24,7 @@ from tests.support.state_with_fake_api import (
 )
 from topodns.dependency import address_fact, service_fact
 
-HOURS = 6 * HOUR
+HOURS = 3 * HOUR
 
 
 @pytest.mark.parametrize("as_status", [True, False])

@@ -32,7 +32,7 @@ from tests.support.state_with_fake_api import (
 from topodns.dependency import EVERYTHING
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 
-HOURS = 6 * HOUR
+HOURS = 3 * HOUR
 
 
 def gaps(times: Iterable[float]) -> list[float]:

@@ -158,7 +158,7 @@ INNER = st.dictionaries(st.text("ab-/", min_size=1), TEXTS | st.integers(0, 9) |
 DOCUMENTS = st.tuples(INNER, st.sampled_from(STYLES), st.sampled_from(SEPARATORS), st.booleans())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(DOCUMENTS, max_size=6), st.sampled_from(HEADS), st.sampled_from(TAILS), st.sampled_from(["\n", "\r\n"]))
 def test_documents_of_any_styles_in_any_order_are_read(
     documents: list[tuple[dict[str, object], object, str, bool]], head: str, tail: str, line_end: str
@@ -182,7 +182,7 @@ def test_documents_of_any_styles_in_any_order_are_read(
     assert [found for found, _ in parsed(octets)] == wanted
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text("{}[]:,-#&*!?|>'\"%@`<~ \n\tab1.") | st.binary(max_size=60))
 def test_no_text_raises_anything_else(found: str | bytes) -> None:
     data = found.encode() if isinstance(found, str) else found

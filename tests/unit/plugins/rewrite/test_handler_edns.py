@@ -328,7 +328,8 @@ def test_no_answer_is_one_for_other_options(seed: int, late: bool) -> None:
     together = Block(f"{rules}\ncache 30", late)
     answers = [together.ask(*each) for each in queries]
     together.scene.timers.advance(1)
-    alone = [Block(rules).sent_options(*each) for each in queries]
+    uncached = Block(rules)
+    alone = [uncached.sent_options(*each) for each in queries]
     assert [sent_options(each) for each in answers] == alone, rules
 
 
