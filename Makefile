@@ -18,13 +18,13 @@ run: install ## serve the example cluster of config/demo on 127.0.0.1:5300, and 
 	@$(BIN)/topodns -conf config/demo/Corefile -dns.port 5300
 
 test: $(VENV)/.dev ## run the unit tests and, beside them, the stories (no root, no cluster, no Go; 4 minutes on two quiet cores, up to 10 on busy ones)
-	@$(SUITES) tests/unit beside -n 3 --dist loadfile tests/stories
+	@$(SUITES) tests/unit beside -n 4 --dist loadfile tests/stories
 
 test-unit: $(VENV)/.dev ## run the pure tests only
 	@$(SUITES) tests/unit
 
 test-stories: $(VENV)/.dev ## run the tests with real sockets, processes and signals
-	@$(SUITES) -n 3 --dist loadfile tests/stories
+	@$(SUITES) -n 4 --dist loadfile tests/stories
 
 test-hostile: $(VENV)/.dev ## attack a server on loopback, beside a victim that asks steadily (3 minutes; not in `make test`)
 	@$(SUITES) -n 2 --dist loadfile -m 'not long' tests/hostile

@@ -37,11 +37,12 @@ def own_address() -> str:
 
 
 def until(condition: Callable[[], object], what: str, patience: float = PATIENCE) -> None:
-    """Return once the condition holds; fail after `patience` seconds."""
-    deadline = time.monotonic() + patience
+    """Return once the condition holds; fail after `patience` seconds. Looks more seldom the longer it waits."""
+    began = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, f"not within {patience:g} s: {what}"
-        time.sleep(0.005)
+        waited = time.monotonic() - began
+        assert waited < patience, f"not within {patience:g} s: {what}"
+        time.sleep(min(0.05, 0.005 + waited / 20))
 
 
 def topodns(*arguments: str, stdin: str = "", cwd: Path | None = None) -> subprocess.CompletedProcess[str]:

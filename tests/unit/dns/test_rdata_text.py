@@ -191,7 +191,7 @@ TEXT: dict[str, Octets] = {
 
 
 @pytest.mark.parametrize("mnemonic", TEXT)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.data())
 def test_what_dnspython_prints_is_read_back(mnemonic: str, data: st.DataObject) -> None:
     rdata = data.draw(TEXT[mnemonic])

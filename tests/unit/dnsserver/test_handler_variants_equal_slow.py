@@ -151,7 +151,7 @@ def test_a_variant_gets_the_octets_that_the_steps_give(case: str, transport: str
     generation = read_whole(assembly("here"), built)
     warm, cold = (Listener(generation, transport) for _ in range(2))
     rng = Random(1)
-    for _ in range(600):
+    for _ in range(400):
         data, address = varied(rng.choice(names), rng), rng.choice((ON_NODE, IN_POD, STRANGER))
         assert warm.ask(data, address) == cold.ask_anew(data, address), (data, address)
     assert (warm.variants > 0) == has_variants

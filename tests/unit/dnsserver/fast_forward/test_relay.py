@@ -155,7 +155,7 @@ def test_heads_of_records_of_one_type_are_not_those_of_the_other() -> None:
 def test_a_variant_gets_the_octets_of_the_chain(answer: str, udp: bool) -> None:
     rng = Random(1)
     ready, chain = (Resolver(False, ANSWERS[answer], "cache 30", udp) for _ in range(2))
-    for number in range(60):
+    for number in range(40):
         name = "".join(rng.choice((char, char.upper())) for char in "www.example.") if number % 2 else "www.example."
         options = [(10, rng.randbytes(8)), (4711, b"")][: rng.randrange(3)]
         data = query(f"{name} A", rng.choice((None, Opt(options=options), Opt(options=options, flags=DO))))
