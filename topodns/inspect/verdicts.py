@@ -8,7 +8,8 @@ from ipaddress import ip_address
 from itertools import islice
 from typing import Final, NamedTuple
 
-from topodns.cluster.endpoints import Group, Identity, Pool, identity_of, label_of
+from topodns.cluster.endpoints import Group, Identity, Pool, identity_of
+from topodns.cluster.label_values import label_of
 from topodns.cluster.model import ANY_KEY, OTHER, Endpoint, InvalidPolicy, ObjectKey, Policy, label_name
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Query

@@ -57,6 +57,8 @@ def key_reader(sources: Sequence[KeySource]) -> KeyReader:
     """The function by which a ClusterState reads the topology keys of each Service, from these sources in order."""
 
     def read(service: Service) -> ServiceKeys:
+        if service.imported:
+            return _read_import(service, sources)
         policy, guards = policy_of(service, sources), guards_of(service)
         notices = [bad_annotation(each) for each in service.topology.bad]
         notices += (Notice("annotation", "error", text) for text in guards.problems)
@@ -69,6 +71,25 @@ def key_reader(sources: Sequence[KeySource]) -> KeyReader:
         return ServiceKeys(policy, tuple(notices), guards.max_endpoints if service.headless else None)
 
     return read
+
+
+def _read_import(service: Service, sources: Sequence[KeySource]) -> ServiceKeys:
+    """The keys of a ServiceImport: of topodns' own annotation alone, and without guards that count Nodes or views."""
+    inputs, own = service.topology, tuple(each for each in sources if each is KeySource.ANNOTATION)
+    alone = replace(service, topology=replace(inputs, max_load=None, apply_to=None))
+    policy, guards = policy_of(alone, own), guards_of(alone)
+    notices = [bad_annotation(each) for each in inputs.bad]
+    notices += (Notice("annotation", "error", text) for text in guards.problems)
+    if notice := misplaced(alone, own):
+        notices.append(Notice("misplaced", "warning", notice))
+    notices += (Notice("annotation", "warning", text) for text in _unused_annotations(alone, own, policy))
+    without_effect = ((MAX_LOAD, inputs.max_load), (APPLY_TO, inputs.apply_to))
+    notices += (
+        Notice("annotation", "warning", f"annotation {name!r} has no effect on a ServiceImport")
+        for name, value in without_effect
+        if value is not None
+    )
+    return ServiceKeys(policy, tuple(notices), guards.max_endpoints if service.headless else None)
 
 
 def bad_annotation(found: BadAnnotation) -> Notice:
@@ -143,6 +164,8 @@ def misplaced(service: Service, sources: Sequence[KeySource]) -> str | None:
     policy = _from_annotation(service.topology)
     if policy is None or (isinstance(policy, Policy) and policy.is_empty):
         return None
+    if service.imported:
+        return "topology keys have no effect here: the ServiceImport is not headless"
     return "topology keys have no effect here: the Service is not headless"
 
 
