@@ -18,7 +18,16 @@ from struct import Struct
 from typing import Final
 
 from topodns.cluster.cluster_set import ClusterSet
-from topodns.cluster.label_values import NodeOf, Pairs, imported_pairs, nodes_of, own_nodes, pairs_of_nodes
+from topodns.cluster.label_values import (
+    NodeOf,
+    Pairs,
+    imported_label_of,
+    imported_pairs,
+    label_of,
+    nodes_of,
+    own_nodes,
+    pairs_of_nodes,
+)
 from topodns.cluster.model import HOSTNAME_LABEL, Alias, Endpoint
 from topodns.dns.addresses import OCTETS
 from topodns.dns.name import MAX_LABEL
@@ -295,6 +304,13 @@ class Pool:
         if index is None:
             index = self._indexed_by_label(key)
         return index.group(value) or EMPTY_GROUP
+
+    def value_of(self, endpoint: Endpoint, key: str) -> str | None:
+        """The value of a topology key at an endpoint of this pool, by which `matching` finds it; None: absent."""
+        node = self._node_of(endpoint.node_name)
+        if self.cluster_set is not None:
+            return imported_label_of(self.cluster_set, node, endpoint, key)
+        return label_of(node, endpoint, key)
 
     def counts(self, key: str) -> Mapping[str, int]:
         """The number of endpoints that `matching` finds by each value of this topology key; values without any are
