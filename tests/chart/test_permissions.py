@@ -59,6 +59,7 @@ def test_everything_is_listed_and_watched_and_nothing_is_read_alone_or_written()
 
 
 ALWAYS = {"services", "namespaces", "endpointslices"}
+ACROSS = {**KUBERNETES, "configBlock": "multicluster clusterset.local"}
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,12 @@ ALWAYS = {"services", "namespaces", "endpointslices"}
         ([KUBERNETES, located("nodelocator podcidr-unverified")], {"nodes", "nodelocators"}),
         ([KUBERNETES, located("podlocator")], {"nodes", "podlocators"}),
         ([KUBERNETES, located("podlocator nodelocator pods")], {"nodelocators", "podlocators", "pods"}),
-        ([{**KUBERNETES, "configBlock": "multicluster clusterset.local"}], {"serviceimports"}),
+        ([ACROSS], {"serviceimports"}),
+        ([ACROSS, located("nodelocator")], {"serviceimports", "clusterproperties", "nodelocators"}),
+        (
+            [{**ACROSS, "configBlock": f"{ACROSS['configBlock']}\ncluster_id east"}, located("nodelocator")],
+            {"serviceimports", "nodelocators"},
+        ),
     ],
 )
 def test_the_corefile_decides_which_kinds_the_role_may_watch(plugins: list[Values], more: set[str]) -> None:

@@ -100,25 +100,28 @@ sys.exit(main())
 """
 
 
-def service_imports() -> Object:
-    """The CustomResourceDefinition, of which KEP-1645 has more."""
-    names = {"plural": "serviceimports", "singular": "serviceimport", "kind": "ServiceImport"}
+def custom_resource(group: str, kind: str, plural: str, scope: str, approved: str) -> Object:
+    """A CustomResourceDefinition of version v1alpha1 without a schema; `approved`: where its API was reviewed."""
     schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
-    group = "multicluster.x-k8s.io"
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"serviceimports.{group}",
-            "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes/enhancements/pull/1646"},
-        },
+        "metadata": {"name": f"{plural}.{group}", "annotations": {"api-approved.kubernetes.io": approved}},
         "spec": {
             "group": group,
-            "scope": "Namespaced",
-            "names": names | {"listKind": "ServiceImportList"},
+            "scope": scope,
+            "names": {"plural": plural, "singular": kind.lower(), "kind": kind, "listKind": f"{kind}List"},
             "versions": [{"name": "v1alpha1", "served": True, "storage": True, "schema": schema}],
         },
     }
+
+
+REVIEWS: Final = "https://github.com/kubernetes/enhancements/pull"
+DEFINITIONS: Final = (
+    custom_resource("multicluster.x-k8s.io", "ServiceImport", "serviceimports", "Namespaced", f"{REVIEWS}/1646"),
+    custom_resource("about.k8s.io", "ClusterProperty", "clusterproperties", "Cluster", f"{REVIEWS}/2150"),
+)
+"""KEP-1645 and KEP-2149 have more of each."""
 
 
 def all_that_needs_a_permission() -> dict[str, Any]:
@@ -138,7 +141,7 @@ def with_everything(
     """The release is so; in the end it is again as before."""
     folder = tmp_path_factory.mktemp("values")
     definition, values = folder / "crd.json", folder / "values.json"
-    definition.write_text(json.dumps(service_imports()))
+    definition.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": DEFINITIONS}))
     values.write_text(json.dumps(all_that_needs_a_permission()))
     release = ("--namespace", "kube-system", "--wait")
     operator.run("kubectl", "apply", "-f", str(definition))

@@ -47,6 +47,7 @@ class ClusterDig:
             key_reader(topology.keys) if topology is not None else None,
             topology is not None and topology.terminating_fallback,
             settings.endpoint_pod_names,
+            cluster_id=settings.cluster_id,
         )
         if synced:
             for kind in sorted(needed):

@@ -1,11 +1,15 @@
 """Builders of model values with readable arguments: addresses, CIDRs and ports as text, the rest by default."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from ipaddress import ip_address, ip_network
 
 from topodns.cluster.model import (
+    CLUSTER_KEY,
+    OWN_CLUSTER,
     Alias,
     ClusterObject,
+    ClusterProperty,
     Endpoint,
     EndpointPort,
     EndpointSlice,
@@ -134,6 +138,8 @@ def endpoint_slice(
     aliases: Sequence[Alias] = (),
 ) -> EndpointSlice:
     """A slice of this Service, `<service>-1` unless `name` is given; its address type is its first endpoint's."""
+    if cluster_id:
+        endpoints = tuple(replace(each, topology={**each.topology, CLUSTER_KEY: cluster_id}) for each in endpoints)
     return EndpointSlice(
         namespace=namespace,
         name=name or f"{service}-1",
@@ -145,6 +151,11 @@ def endpoint_slice(
         imported=imported,
         cluster_id=cluster_id,
     )
+
+
+def cluster_property(value: str) -> ClusterProperty:
+    """The ClusterProperty with this cluster's id."""
+    return ClusterProperty(OWN_CLUSTER, value)
 
 
 def pod(

@@ -16,7 +16,7 @@ FOLDER = Path(__file__).parents[2] / "config/kubernetes"
 NEEDED = {
     "rbac.yaml": {"/services", "/namespaces", "/nodes", "/pods", "discovery.k8s.io/endpointslices"},
     "rbac-locators.yaml": {"topodns.io/nodelocators", "topodns.io/podlocators"},
-    "rbac-multicluster.yaml": {"multicluster.x-k8s.io/serviceimports"},
+    "rbac-multicluster.yaml": {"multicluster.x-k8s.io/serviceimports", "about.k8s.io/clusterproperties"},
 }
 EVENTS = "rbac-events.yaml"
 

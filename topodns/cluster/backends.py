@@ -11,7 +11,9 @@ from itertools import chain, islice
 from operator import attrgetter
 from typing import Final, TypeVar
 
-from topodns.cluster.endpoints import EMPTY_GROUP, Group, NodeOf, Pool, Segment, group_of, undashed
+from topodns.cluster.cluster_set import ClusterSet
+from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool, Segment, group_of, undashed
+from topodns.cluster.label_values import NodeOf
 from topodns.cluster.model import MAX_PORTS, Alias, Endpoint, EndpointPort, EndpointSlice, ObjectKey
 from topodns.cluster.slice_members import Sharers, SliceMembers, distinct_endpoints, members_of_slices, split
 from topodns.cluster.slices import SliceOwner, SliceTable
@@ -93,12 +95,17 @@ class Backends:
         pod_names: bool = False,
         kept: Mapping[str, SliceMembers] | None = None,
         sharers: Sharers | None = None,
+        cluster_set: ClusterSet | None = None,
     ) -> None:
-        """`kept`: members of earlier Backends of this Service, by name of the slice (see `members_of_slices`)."""
+        """`kept`: members of earlier Backends of this Service, by name of the slice (see `members_of_slices`).
+
+        `cluster_set`: only of a ServiceImport.
+        """
         self._slices = tuple(slices)
         self.partial = any([each.left_out for each in self._slices])
         self._node_of = node
         self._pod_names = pod_names
+        self._cluster_set = cluster_set
         self.members = members_of_slices(self._slices, kept, sharers)
         self._distinct = not any([one.shares_address for one in self.members])  # whether no address occurs twice
         self._counts: Callable[[Endpoint], bool] = _ready
@@ -169,14 +176,18 @@ class Backends:
         key = (family, endpoint_name.lower())
         pool = self._name_pools.get(key)
         if pool is None:
-            pool = self._name_pools[key] = Pool((Segment(group.endpoints),), self._node_of, group)
+            pool = self._name_pools[key] = self.pools[family].part(group)
         return pool
 
     def exposing(self, family: int, port: EndpointPort, group: Group) -> Group:
         """The endpoints of `group` that expose this port. `group` is of this family and of a pool of this object."""
+        return group if self.pool_for_port(family, port) is self.pools[family] else self.common(family, port, group)
+
+    def common(self, family: int, port: EndpointPort, group: Group) -> Group:
+        """The endpoints of `group` that are among those of this object with this port: also of a group of the Backends
+        of all clusters, where this object has one cluster of a ServiceImport.
+        """
         pool = self.pool_for_port(family, port)
-        if pool is self.pools[family]:
-            return group
         return self._kept(self._derived, (pool, group), lambda: pool.common(group))
 
     def joined_addresses(self, groups: Iterable[Group]) -> tuple[bytes, ...]:
@@ -255,7 +266,7 @@ class Backends:
         return whole if len(segments) == len(whole.segments) else self._pool(segments)
 
     def _pool(self, segments: Sequence[Segment], distinct: bool = True) -> Pool:
-        return Pool(segments, self._node_of, distinct=distinct)
+        return Pool(segments, self._node_of, distinct=distinct, cluster_set=self._cluster_set)
 
 
 class BackendsTable:
@@ -266,14 +277,22 @@ class BackendsTable:
     for each other one. Their indexes have read the labels of Nodes, so a change of labels discards them too.
     """
 
-    def __init__(self, slices: SliceTable, node: NodeOf, terminating_fallback: bool, pod_names: bool) -> None:
+    def __init__(
+        self,
+        slices: SliceTable,
+        node: NodeOf,
+        terminating_fallback: bool,
+        pod_names: bool,
+        cluster_set: ClusterSet | None = None,
+    ) -> None:
         self.built: dict[ObjectKey, dict[_Part, Backends]] = {}
         self._kept: dict[ObjectKey, dict[str, SliceMembers]] = {}  # by Service, which is not in `built`, and slice
         self._slices = slices
         self._node = node
         self._terminating_fallback = terminating_fallback
         self._pod_names = pod_names
-        self._none = self._build(())
+        self._cluster_set = cluster_set
+        self._none = self._build((), None)
 
     def get(self, owner: SliceOwner, cluster_id: str = "") -> Backends:
         """The Backends of a Service or ServiceImport; with `cluster_id`, of that cluster's slices only (KEP-1645).
@@ -290,7 +309,8 @@ class BackendsTable:
             slices = tuple(one for one in slices if one.cluster_id.lower() == cluster_id)
         if not slices:
             return self._none
-        built = self._build(slices, self._kept.pop(owner.key, None) if part == WHOLE else None)
+        kept = self._kept.pop(owner.key, None) if part == WHOLE else None
+        built = self._build(slices, self._cluster_set if owner.imported else None, kept)
         self.built.setdefault(owner.key, {})[part] = built
         return built
 
@@ -314,8 +334,14 @@ class BackendsTable:
         """The labels of a Node changed: discard the kept members of all Services; built Backends stay."""
         self._kept.clear()
 
-    def _build(self, slices: Sequence[EndpointSlice], kept: dict[str, SliceMembers] | None = None) -> Backends:
-        return Backends(slices, self._node, self._terminating_fallback, self._pod_names, kept, self._slices.sharers)
+    def _build(
+        self,
+        slices: Sequence[EndpointSlice],
+        cluster_set: ClusterSet | None,
+        kept: dict[str, SliceMembers] | None = None,
+    ) -> Backends:
+        fallback, sharers = self._terminating_fallback, self._slices.sharers
+        return Backends(slices, self._node, fallback, self._pod_names, kept, sharers, cluster_set)
 
 
 _EMPTY_POOL: Final = Pool((), lambda _name: None)

@@ -10,14 +10,25 @@ The first query after a change waits for what is built: loops over all endpoints
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from ipaddress import AddressValueError, IPv6Address
 from itertools import chain
 from operator import attrgetter, is_
 from struct import Struct
 from typing import Final
 
-from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Alias, Endpoint, Node
+from topodns.cluster.cluster_set import ClusterSet
+from topodns.cluster.label_values import (
+    NodeOf,
+    Pairs,
+    imported_label_of,
+    imported_pairs,
+    label_of,
+    nodes_of,
+    own_nodes,
+    pairs_of_nodes,
+)
+from topodns.cluster.model import HOSTNAME_LABEL, Alias, Endpoint
 from topodns.dns.addresses import OCTETS
 from topodns.dns.name import MAX_LABEL
 
@@ -121,10 +132,7 @@ def undashed(label: str) -> bytes:
     return address if _dashed(address) == label else b""
 
 
-NodeOf = Callable[[str], Node | None]  # the Node of this name
-
 _Members = Endpoint | list[Endpoint]  # one is stored without a list: of most Nodes a slice has one endpoint
-_Pairs = Iterable[tuple[str | None, Endpoint]]  # an endpoint with each of its values; None: it has no value
 
 _MAX_OUTSIDE: Final = 8  # groups of `Pool.outside` that a pool keeps: by hostname there is one for each Node
 
@@ -177,7 +185,7 @@ class Segment:
         self._indexes: dict[Hashable, dict[str | None, _Members]] | None = None
         self._labels: LabelIndex | None = None
 
-    def index(self, name: Hashable, pairs_of: Callable[[Sequence[Endpoint]], _Pairs]) -> Mapping[str | None, _Members]:
+    def index(self, name: Hashable, pairs_of: Callable[[Sequence[Endpoint]], Pairs]) -> Mapping[str | None, _Members]:
         """The endpoints by value, in order; those without one are under None if `pairs_of` yields them so.
 
         The first call for `name` builds the index by `pairs_of`; later ones ignore that argument.
@@ -265,12 +273,18 @@ class Pool:
     everyone: Group
 
     def __init__(
-        self, segments: Sequence[Segment], node_of: NodeOf, everyone: Group | None = None, distinct: bool = True
+        self,
+        segments: Sequence[Segment],
+        node_of: NodeOf,
+        everyone: Group | None = None,
+        distinct: bool = True,
+        cluster_set: ClusterSet | None = None,
     ) -> None:
         """No endpoint is in two segments. `everyone`: the group of all of them, if the caller has it.
 
-        `distinct`: whether no address is in two segments either.
+        `distinct`: whether no address is in two segments either. `cluster_set`: only of a ServiceImport.
         """
+        self.cluster_set = cluster_set
         self.everyone = everyone if everyone is not None else _everyone(segments, distinct)
         self.segments = segments
         self._node_of = node_of
@@ -290,6 +304,13 @@ class Pool:
         if index is None:
             index = self._indexed_by_label(key)
         return index.group(value) or EMPTY_GROUP
+
+    def value_of(self, endpoint: Endpoint, key: str) -> str | None:
+        """The value of a topology key at an endpoint of this pool, by which `matching` finds it; None: absent."""
+        node = self._node_of(endpoint.node_name)
+        if self.cluster_set is not None:
+            return imported_label_of(self.cluster_set, node, endpoint, key)
+        return label_of(node, endpoint, key)
 
     def counts(self, key: str) -> Mapping[str, int]:
         """The number of endpoints that `matching` finds by each value of this topology key; values without any are
@@ -343,10 +364,13 @@ class Pool:
             if sum(self.counts(key).values()) == len(self.everyone.endpoints):
                 known = self.everyone
             else:
-                pairs = ((label_of(self._node_of(one.node_name), one, key), one) for one in self.everyone.endpoints)
-                known = group_of(endpoint for value, endpoint in pairs if value is not None)
+                known = group_of(endpoint for _, endpoint in self._pairs_of(key)(self.everyone.endpoints))
             self._by_presence[key] = known
         return known
+
+    def part(self, group: Group) -> "Pool":
+        """A pool of the endpoints of this group of the pool alone."""
+        return Pool((Segment(group.endpoints),), self._node_of, group, cluster_set=self.cluster_set)
 
     def hinted_for_node(self, node_name: str) -> Group | None:
         """The endpoints hinted for this Node; None if there are none, or if not every endpoint has a hint for Nodes."""
@@ -378,25 +402,16 @@ class Pool:
             self._indexed_by_label(key)
 
     def _indexed_by_label(self, key: str) -> _Index:
-        of_node: dict[str, str | None] = {}  # Node name -> label value; only Nodes that have an object
-
-        def pairs(endpoints: Sequence[Endpoint]) -> _Pairs:
-            for endpoint in endpoints:
-                name = endpoint.node_name
-                if name in of_node:
-                    value = of_node[name]
-                else:
-                    node = self._node_of(name) if name else None
-                    value = label_of(node, endpoint, key)
-                    if node is not None:
-                        of_node[name] = value
-                if value is not None:
-                    yield value, endpoint
-
-        index = self._by_label[key] = self._index(key, pairs)
+        index = self._by_label[key] = self._index(key, self._pairs_of(key))
         return index
 
-    def _index(self, name: Hashable, pairs_of: Callable[[Sequence[Endpoint]], _Pairs]) -> _Index:
+    def _pairs_of(self, key: str) -> Callable[[Sequence[Endpoint]], Pairs]:
+        """The function that pairs endpoints with their values of a topology key, without those that have none."""
+        if self.cluster_set is not None:
+            return partial(imported_pairs, self.cluster_set, self._node_of, key)
+        return partial(pairs_of_nodes, {}, self._node_of, key)
+
+    def _index(self, name: Hashable, pairs_of: Callable[[Sequence[Endpoint]], Pairs]) -> _Index:
         members = [segment.index(name, pairs_of) for segment in self.segments]
         for known in self._indexes:
             if all(map(is_, known.segments, members)):
@@ -415,7 +430,7 @@ class Pool:
 
     @cached_property
     def _by_node(self) -> _Index:
-        return self._index(_nodes, _nodes)
+        return self._index(nodes_of, nodes_of if self.cluster_set is None else partial(own_nodes, self.cluster_set))
 
     @cached_property
     def _by_node_hint(self) -> _Index | None:
@@ -454,25 +469,6 @@ def _everyone(segments: Sequence[Segment], distinct: bool) -> Group:
     for segment in segments:
         endpoints += segment.endpoints
     return Group(tuple(endpoints), distinct) if endpoints else EMPTY_GROUP
-
-
-def label_of(node: Node | None, endpoint: Endpoint, key: str) -> str | None:
-    """The value of a topology key at an endpoint's Node; None: absent.
-
-    If there is a Node object only its label counts: the slice's copies may stay stale forever. Without a label
-    kubernetes.io/hostname its value is the Node's name.
-    """
-    name = endpoint.node_name
-    if node is not None:
-        return node.labels.get(key, name if key == HOSTNAME_LABEL else None)
-    if name and key == HOSTNAME_LABEL:
-        return name
-    of_slice = endpoint.topology_zone if key == ZONE_LABEL else None
-    return endpoint.topology.get(key) if of_slice is None else of_slice
-
-
-def _nodes(endpoints: Sequence[Endpoint]) -> Iterator[tuple[str, Endpoint]]:
-    return ((endpoint.node_name, endpoint) for endpoint in endpoints if endpoint.node_name)
 
 
 def _node_hints(endpoints: Sequence[Endpoint]) -> Iterator[tuple[str | None, Endpoint]]:

@@ -19,6 +19,8 @@ T_co = TypeVar("T_co", covariant=True)
 
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 ZONE_LABEL: Final = "topology.kubernetes.io/zone"
+REGION_LABEL: Final = "topology.kubernetes.io/region"
+CLUSTER_KEY: Final = "cluster"  # as a topology key of a ServiceImport: see `cluster.cluster_set`
 ANY_KEY: Final = "*"  # as a topology key: all endpoints, wherever the client is; only the last key
 OTHER: Final = "!"  # in front of a topology key: endpoints on Nodes with another value than the client's Node
 
@@ -32,6 +34,7 @@ Kind = Literal[
     "NodeLocator",
     "PodLocator",
     "StatefulSet",
+    "ClusterProperty",
 ]
 
 
@@ -219,6 +222,9 @@ class ServiceKeys(NamedTuple):
     without_own: bool = False
 
 
+NO_KEYS: Final = ServiceKeys(None, ())
+
+
 class KeyReader(NamedTuple):
     """The rules for topology keys: see `topology.keys.key_reader`."""
 
@@ -251,7 +257,7 @@ class Endpoint:
     hostname: str = ""
     node_name: str = ""
     topology_zone: str | None = None  # `zone` of the slice; a fallback for the Node's label, it may be stale
-    topology: Mapping[str, str] = field(default_factory=dict)  # deprecatedTopology, likewise a fallback
+    topology: Mapping[str, str] = field(default_factory=dict)  # deprecatedTopology, likewise; CLUSTER_KEY: of an import
     ready: bool = True
     serving: bool = True
     terminating: bool = False
@@ -376,7 +382,25 @@ class StatefulSet:
         return ObjectKey(self.namespace, self.name)
 
 
-ClusterObject = Namespace | Node | Service | EndpointSlice | Pod | NodeLocator | PodLocator | StatefulSet
+OWN_CLUSTER: Final = "cluster.clusterset.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterProperty:
+    """The one that is named OWN_CLUSTER (about.k8s.io/v1alpha1, KEP-2149), with this cluster's id."""
+
+    name: str
+    value: str  # the id: one or more labels, "" for another text
+    version: int = field(default=0, compare=False)
+
+    @property
+    def key(self) -> ObjectKey:
+        return ObjectKey("", self.name)
+
+
+ClusterObject = (
+    Namespace | Node | Service | EndpointSlice | Pod | NodeLocator | PodLocator | StatefulSet | ClusterProperty
+)
 
 Keyed = tuple[ObjectKey, ClusterObject | None, ClusterObject | None]
 """(key, held object, new object) of a change; None: there is none."""
@@ -401,6 +425,8 @@ def kind_of(value: ClusterObject) -> Kind:
             return "PodLocator"
         case StatefulSet():
             return "StatefulSet"
+        case ClusterProperty():
+            return "ClusterProperty"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from operator import attrgetter
 from typing import Final, TypeVar
 
 from topodns.cluster.model import (
+    NO_KEYS,
     EndpointSlice,
     InvalidPolicy,
     KeyReader,
@@ -28,7 +29,6 @@ from topodns.cluster.slices import SliceOwner, SliceTable
 K = TypeVar("K")
 T = TypeVar("T")
 
-_NO_KEYS: Final = ServiceKeys(None, ())
 _hostname: Final = attrgetter("hostname")
 
 
@@ -55,7 +55,7 @@ class Policies:
         self._governed: Counter[ObjectKey] = Counter()  # StatefulSets by their governing Service; no zeros
 
     def take_service(self, key: ObjectKey, new: Service | None) -> None:
-        keys = self._read(key, new) if new is not None else _NO_KEYS
+        keys = self._read(key, new) if new is not None else NO_KEYS
         some = self._without_keys.setdefault(key.namespace, set())
         if keys.without_own:
             some.add(key)
@@ -100,7 +100,7 @@ class Policies:
 
     def _read(self, key: ObjectKey, service: Service) -> ServiceKeys:
         if self._reader is None:
-            return _NO_KEYS
+            return NO_KEYS
         namespace = self._namespaces.get(("", key.namespace))
         return self._reader.read(service, namespace, partial(self._has_members, key))
 

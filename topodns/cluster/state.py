@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from topodns.cluster.address_index import AddressIndex, ExternalIndex
 from topodns.cluster.backends import IMPORTED, WHOLE, Backends, BackendsTable
+from topodns.cluster.cluster_set import ClusterSet
 from topodns.cluster.list_diff import IDLE, DiffStep, ListDiff, one_of, outdated
 from topodns.cluster.locator_index import AnyLocator, LocatorIndex
 from topodns.cluster.model import (
@@ -81,6 +82,7 @@ class ClusterState:
     `needed`: kinds that must each have had a Replaced before `synced`. `read_keys`: reads the topology keys of a
     Service; None if topology is off. `all_pods`: whether the source has every Pod of the cluster, not a selection;
     counts only if Pods are needed. `of_files`: the source is files, which have every Pod only if they have one at all.
+    `cluster_id`: that of this cluster among others, by the Corefile.
     """
 
     serial: int  # SOA serial: Unix seconds of the last change that counts in CoreDNS; 0 before any
@@ -97,16 +99,15 @@ class ClusterState:
         pod_names: bool = False,
         all_pods: bool = False,
         of_files: bool = False,
+        cluster_id: str = "",
     ) -> None:
         self.serial = self.revision = 0
-        self.nodes = NodeIndex()
-        self.locators = LocatorIndex()
+        self.nodes, self.locators, self.external = NodeIndex(), LocatorIndex(), ExternalIndex()
         self._verified = self.nodes.pod_cidrs_verified
-        self.external = ExternalIndex()
+        imports = self.cluster_set = ClusterSet(read_keys, cluster_id)
         self.left_out = LeftOut()
         self.followers: list[Follower] = [self.left_out.take]  # called with changes of objects, before these are taken
-        self.needed = needed
-        self._awaited = set(needed)
+        self.needed, self._awaited = needed, set(needed)
         self.synced = not needed
         self.denied: set[Kind] = set()  # counted as synced and empty, because RBAC denies the list: see do_without
         self._all_pods = all_pods and "Pod" in needed
@@ -123,7 +124,7 @@ class ClusterState:
         self._cluster_ips: AddressIndex[ObjectKey] = AddressIndex()
         self._pod_ips: AddressIndex[ObjectKey] = AddressIndex()
         self._policies = Policies(read_keys, self._services, self._namespaces, self.slice_table)
-        self._backends = BackendsTable(self.slice_table, self.node, terminating_fallback, pod_names)
+        self._backends = BackendsTable(self.slice_table, self.node, terminating_fallback, pod_names, self.cluster_set)
         self._built = self._backends.built
         self._unbuilt: set[ObjectKey] = set()  # Services with a policy whose Backends are outdated and not built again
         self.namespaces: Mapping[tuple[str, str], Namespace] = MappingProxyType(self._namespaces)  # live, as below
@@ -140,12 +141,13 @@ class ClusterState:
             "Namespace": _Table(self._namespaces, self._take_namespace),
             "Node": _Table(self._nodes, self._take_node),
             "Service": _Table(self._services, self._take_service),
-            "ServiceImport": _Table(self._imports, self._take_import),
+            "ServiceImport": _Table(self._imports, lambda key, _, new: self._touch(imports.take_import(key, new))),
             "EndpointSlice": _Table(self._slices, self._take_slice),
             "Pod": _Table(self._pods, self._take_pod),
             "NodeLocator": _Table(self.locators.node_locators, self._take_locator),
             "PodLocator": _Table(self.locators.pod_locators, self._take_locator),
             "StatefulSet": _Table(self._stateful_sets, self._take_stateful_set),
+            "ClusterProperty": _Table(imports.properties, lambda _, __, new: self._touch(imports.take_property(new))),
         }
 
     def apply(self, change: Change, wall_seconds: int) -> frozenset[Fact]:
@@ -381,27 +383,34 @@ class ClusterState:
 
     def _take_node(self, key: ObjectKey, old: Node | None, new: Node | None) -> Collection[Fact]:
         self.nodes.replace(old, new)
-        by_locator = self.locators.nodes.get(key.name)
-        facts = facts_of_change(old, new) | self.node_labels.move(old or by_locator, new or by_locator)
+        before, after = (each or self.locators.nodes.get(key.name) for each in (old, new))
+        facts = facts_of_change(old, new) | self.node_labels.move(before, after)
         addresses = {each for node in (old, new) if node for each in (*node.addresses, *node.tunnel_addresses)}
         self.locators.recheck(addresses)
         self.unchecked_slices.update(self.slice_table.some_with(addresses))
         if old is None or new is None or old.labels != new.labels:
-            facts.update(self._moved_services(key.name))
+            facts.update(self._moved_services(key.name, before, after))
         return facts
 
-    def _moved_services(self, node_name: str) -> Iterator[Fact]:
-        """The dependencies on Services with a policy and endpoints on this Node; drops their Backends, which have read
-        its labels.
+    def _moved_services(self, node_name: str, before: Node | None, after: Node | None) -> Iterable[Fact]:
+        """The dependencies on Services and ServiceImports with a policy and endpoints on this Node; drops their
+        Backends, which have read its labels.
 
         Backends not built since the last change are in no answer yet; without a policy, labels are in no answer.
         """
         self._backends.discard_kept()
-        for key, policy in self.policies.items():
-            built = self._built.get(key, {}).get(WHOLE)
-            if isinstance(policy, Policy) and built is not None and node_name in built.nodes:
-                self._invalidate(key)
-                yield service_fact(*key)
+        keyed = [key for key, policy in self.policies.items() if isinstance(policy, Policy) and key in self._built]
+        moved = [key for key in keyed if self._is_built_on(key, node_name)]
+        return self._touch((*moved, *self.cluster_set.take_node(before, after, self._is_built_on)))
+
+    def _is_built_on(self, key: ObjectKey, node_name: str) -> bool:
+        return any([node_name in built.nodes for built in self._built.get(key, {}).values()])
+
+    def _touch(self, keys: Collection[ObjectKey]) -> set[Fact]:
+        """The dependencies on these Services and ServiceImports; drops their Backends."""
+        for key in keys:
+            self._invalidate(key)
+        return {service_fact(*key) for key in keys}
 
     def _invalidate(self, key: ObjectKey) -> None:
         self._backends.invalidate(key)
@@ -420,10 +429,6 @@ class ClusterState:
         self._invalidate(key)
         fact = service_fact(*key) if key.name != FURTHER else namespace_fact(key.namespace)
         return {fact, *address_facts((*old_ips, *new_ips))}
-
-    def _take_import(self, key: ObjectKey, _old: Service | None, _new: Service | None) -> Collection[Fact]:
-        self._invalidate(key)
-        return {service_fact(*key)}
 
     def _take_slice(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> Collection[Fact]:
         change = self.slice_table.replace(key, old, new)
@@ -454,7 +459,7 @@ class ClusterState:
         facts = self.locators.take(key, old, new)
         if not key.namespace and before != (after := self.node(key.name)):
             moved = self.node_labels.move(before, after)
-            facts.update((node_fact(key.name), *moved, *self._moved_services(key.name)))
+            facts.update((node_fact(key.name), *moved, *self._moved_services(key.name, before, after)))
         return facts
 
     def _take_stateful_set(self, _: ObjectKey, old: StatefulSet | None, new: StatefulSet | None) -> Collection[Fact]:

@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from topodns.cluster.findings.finding import Finding
-from topodns.cluster.findings.objects import service_findings
+from topodns.cluster.findings.objects import import_findings, service_findings
 from topodns.cluster.model import ObjectKey
 from topodns.cluster.state import ClusterState
 from topodns.dns.addresses import packed_address
@@ -31,7 +31,7 @@ from topodns.inspect.reasons import (
     whole_names,
 )
 from topodns.inspect.text import explanation_text, named
-from topodns.inspect.verdicts import tried_keys, verdict_steps
+from topodns.inspect.verdicts import is_imported, policy_of_service, tried_keys, verdict_steps
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.zone import KubernetesZone
@@ -184,7 +184,7 @@ def explanation_steps(clusters: Collection[Cluster], question: ExplainQuestion) 
     endpoints: tuple[EndpointObject, ...] = ()
     if resolution.response.rcode in (Rcode.NOERROR, Rcode.REFUSED):
         endpoints = yield from verdict_steps(cluster, kubernetes, query, location, ranks)
-    findings = yield from gather_steps(_findings(cluster, resolution))
+    findings = yield from gather_steps(_findings(cluster, query, resolution))
     texts = tuple(found.text for found in findings)
     explanation = _explanation(cluster, query, client, location, resolution, tuple(answer), endpoints, texts)
     records: list[object] = [*resolution.response.answer, *resolution.response.additional]
@@ -222,8 +222,8 @@ def _explanation(
     findings: tuple[str, ...],
 ) -> Explanation:
     selection = resolution.selection
-    service = _service_of(resolution)
-    read = cluster.state.policies.get(service) if service is not None else None
+    service, imported = _service_of(resolution), is_imported(cluster, query)
+    read = policy_of_service(cluster.state, service, imported) if service is not None else None
     policy = policy_text(read)
     return Explanation(
         client=str(ip_address(client.address)) if client is not None else "",
@@ -234,7 +234,7 @@ def _explanation(
         keys=policy.keys,
         source=policy.source,
         problem=policy.problem,
-        tried=tried_keys(cluster, read, location, selection),
+        tried=tried_keys(cluster, read, location, selection, imported),
         winner=selection.key if selection is not None else "",
         reason=answer_reason(cluster, query, resolution),
         hint=operator_hint(cluster, client.address if client is not None and not location.node_name else None),
@@ -253,10 +253,14 @@ def _service_of(resolution: Resolution) -> ObjectKey | None:
     return None
 
 
-def _findings(cluster: Cluster, resolution: Resolution) -> Iterator[Finding | None]:
+def _findings(cluster: Cluster, query: Query, resolution: Resolution) -> Iterator[Finding | None]:
     """The findings about the keys and annotations of the Service asked for, in steps; none without `topology`."""
     service = _service_of(resolution)
-    if service is not None and cluster.topology is not None:
+    if service is None or cluster.topology is None:
+        return
+    if is_imported(cluster, query):
+        yield from import_findings(cluster.state, service)
+    else:
         yield from service_findings(cluster.state, service, cluster.topology.on_invalid is OnInvalid.IGNORE)
 
 

@@ -8,10 +8,25 @@ from ipaddress import ip_address
 from itertools import islice
 from typing import Final, NamedTuple
 
-from topodns.cluster.endpoints import Group, Identity, Pool, identity_of, label_of
-from topodns.cluster.model import ANY_KEY, OTHER, Endpoint, InvalidPolicy, ObjectKey, Policy, label_name
+from topodns.cluster.cluster_set import ClusterSet
+from topodns.cluster.endpoints import Group, Identity, Pool, identity_of
+from topodns.cluster.label_values import label_of
+from topodns.cluster.model import (
+    ANY_KEY,
+    CLUSTER_KEY,
+    NO_KEYS,
+    OTHER,
+    REGION_LABEL,
+    ZONE_LABEL,
+    Endpoint,
+    InvalidPolicy,
+    ObjectKey,
+    Policy,
+    label_name,
+)
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Query
+from topodns.dns.name import is_below_any
 from topodns.dns.rrtype import RRType
 from topodns.inspect.documents import EndpointObject, TriedKeyObject
 from topodns.inspect.model import Steps
@@ -29,18 +44,27 @@ STEP: Final = 1000  # endpoints of a selection identified in one step, about 0.3
 
 
 def tried_keys(
-    cluster: Cluster, policy: Policy | InvalidPolicy | None, location: Location, selection: Selection | None
+    cluster: Cluster,
+    policy: Policy | InvalidPolicy | None,
+    location: Location,
+    selection: Selection | None,
+    imported: bool = False,
 ) -> tuple[TriedKeyObject, ...]:
-    """The keys that a selection compared, with the client's own value of each, or why it has none."""
+    """The keys that a selection compared, with the client's own value of each, or why it has none.
+
+    `imported`: among the endpoints of a ServiceImport.
+    """
     if selection is None:
         return ()
     decides = selection.reason is not Reason.RANKED
     least = policy.min_endpoints if isinstance(policy, Policy) and decides else 1
     found = []
     for at, (key, matches) in enumerate(selection.tried, 1):
-        value = _value(location, key)
+        of_cluster = imported and label_name(key) == CLUSTER_KEY
+        value = (cluster.state.cluster_set.id or None) if of_cluster else _value(location, key)
         absent = key != ANY_KEY and value is None
-        because = _absence(cluster, location.node_name, key) if absent else None
+        unknown = "the id of this cluster is unknown" if of_cluster else ""
+        because = (unknown or _absence(cluster, location.node_name, key)) if absent else None
         short = _shortage(key, value, matches, least) if key != ANY_KEY and 0 < matches < least else None
         if short and at < len(selection.tried):
             short = f"{short}: next key"
@@ -61,6 +85,8 @@ def _shortage(key: str, value: str | None, matches: int, least: int) -> str:
 
 
 def _absence(cluster: Cluster, node_name: str, key: str) -> str:
+    if not node_name:
+        return "the client's node is unknown"
     return unknown_node(cluster, node_name) or f"node {node_name} has no label {label_name(key)}"
 
 
@@ -73,13 +99,16 @@ def verdict_steps(
     `ranks`: the answer has every endpoint, with a priority.
     """
     key, pools = _pools_asked(kubernetes, query)
-    policy = kubernetes.state.policies.get(key) if key is not None and kubernetes.topology is not None else None
+    policy = None
+    if key is not None and kubernetes.topology is not None:
+        policy = policy_of_service(kubernetes.state, key, is_imported(cluster, query))
     found: dict[Identity, EndpointObject] = {}
     for pool in pools:
         choice = yield from _choice_steps(kubernetes, policy, pool, location, ranks)
         for endpoint in pool.everyone.endpoints:
-            unknown = (yield from _unknown_steps(cluster.state, endpoint.node_name)) if choice.keys else ""
-            verdict = choice.verdict(kubernetes, endpoint, unknown)
+            explained = choice.keys and pool.cluster_set is None
+            unknown = (yield from _unknown_steps(cluster.state, endpoint.node_name)) if explained else ""
+            verdict = choice.verdict(pool, endpoint, unknown)
             identity = identity_of(endpoint)
             if verdict["answered"] or identity not in found:
                 found[identity] = verdict
@@ -88,9 +117,8 @@ def verdict_steps(
 
 
 def _pools_asked(kubernetes: KubernetesZone, query: Query) -> tuple[ObjectKey | None, Iterable[Pool]]:
-    """(The Service whose policy filters, the pools of an answer to this query), without those that are empty.
-
-    No policy filters the endpoints of a ServiceImport.
+    """(The Service or ServiceImport whose policy filters, the pools of an answer to this query), without those that are
+    empty.
     """
     name, question = asked_name(kubernetes, query)
     family, is_srv = FAMILY_OF_TYPE.get(query.qtype), query.qtype == RRType.SRV
@@ -103,7 +131,7 @@ def _pools_asked(kubernetes: KubernetesZone, query: Query) -> tuple[ObjectKey | 
     ports = matching(backends.ports, name) if name.port or name.protocol else backends.ports if is_srv else None
     every = pools_of(backends, FAMILIES if family is None else (family,), ports)
     distinct = {id(pool): pool for pool in every if pool.everyone.endpoints}
-    return None if service.imported else service.key, islice(distinct.values(), MAX_POOLS)
+    return service.key, islice(distinct.values(), MAX_POOLS)
 
 
 class _Choice(NamedTuple):
@@ -114,13 +142,12 @@ class _Choice(NamedTuple):
     chosen: Set[Identity]
     by_key: Mapping[str, Set[Identity]]  # the endpoints that a key chose; with priorities, in their order
 
-    def verdict(self, kubernetes: KubernetesZone, endpoint: Endpoint, unknown: str) -> EndpointObject:
-        """`unknown`: why the endpoint's Node is unknown; "" if it is known."""
-        node = kubernetes.state.node(endpoint.node_name)
-        labels = {key: label_of(node, endpoint, label_name(key)) for key in self.keys}
+    def verdict(self, pool: Pool, endpoint: Endpoint, unknown: str) -> EndpointObject:
+        """`unknown`: why the endpoint's Node is unknown; "" if it is known, and at a ServiceImport."""
+        labels = {key: pool.value_of(endpoint, label_name(key)) for key in self.keys}
         winner = next((key for key, some in self.by_key.items() if identity_of(endpoint) in some), "")
         names = dict.fromkeys(label_name(key) for key, value in labels.items() if value is None)
-        lacking = [f"node {endpoint.node_name} has no label {name}" for name in names]
+        lacking = [_lack(pool.cluster_set, endpoint, name) for name in names]
         faults = [unknown] if unknown else lacking if winner in ("", ANY_KEY) else []
         return EndpointObject(
             address=str(ip_address(endpoint.address)),
@@ -145,6 +172,31 @@ class _Choice(NamedTuple):
             source = ", by its EndpointSlice" if of_slice else ""
             values = {label_name(key): value for key, value in labels.items() if value is not None}
             yield from (f"{name} = {value}{source}" for name, value in values.items())
+
+
+def _lack(cluster_set: ClusterSet | None, endpoint: Endpoint, name: str) -> str:
+    """Why an endpoint has no value of a topology key."""
+    if cluster_set is not None:
+        if name == CLUSTER_KEY:
+            return "its EndpointSlice names no cluster"
+        if name in (ZONE_LABEL, REGION_LABEL) and endpoint.topology_zone is None:
+            return "its EndpointSlice has no zone"
+        if name == REGION_LABEL:
+            return f"the nodes of this cluster show no one region of zone {endpoint.topology_zone}"
+        if not cluster_set.has(endpoint):
+            where = endpoint.topology.get(CLUSTER_KEY)
+            return f"{name} counts in this cluster alone, and it is in {f'cluster {where}' if where else 'none'}"
+    return f"node {endpoint.node_name} has no label {name}"
+
+
+def is_imported(cluster: Cluster, query: Query) -> bool:
+    """Whether the name of this query is under an origin of ServiceImports."""
+    return is_below_any(query.qname, cluster.kubernetes.multicluster)
+
+
+def policy_of_service(state: ClusterState, key: ObjectKey, imported: bool) -> Policy | InvalidPolicy | None:
+    """The policy of the Service of this key, or of the ServiceImport."""
+    return state.cluster_set.keys.get(key, NO_KEYS).policy if imported else state.policies.get(key)
 
 
 def _choice_steps(

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from topodns.cluster.annotations import APPLY_TO, MAX_ENDPOINTS, MAX_LOAD, MIN_ENDPOINTS
 from topodns.cluster.endpoints import Group, Pool, group_of
-from topodns.cluster.model import HOSTNAME_LABEL, OTHER, Endpoint, MaxLoad, Node, ObjectKey, Service
+from topodns.cluster.model import CLUSTER_KEY, HOSTNAME_LABEL, OTHER, Endpoint, MaxLoad, Node, ObjectKey, Service
 from topodns.cluster.node_labels import NodeLabels
 
 T = TypeVar("T")
@@ -195,4 +195,8 @@ def _highest(group: Group, most: int, service: ObjectKey, client: str) -> Group:
 
 
 def _member(service: ObjectKey, endpoint: Endpoint) -> bytes:
-    return f"{service.namespace}/{endpoint.pod_name}".encode() if endpoint.pod_name else endpoint.address
+    """Pods of several clusters may have the same name."""
+    if not endpoint.pod_name:
+        return endpoint.address
+    of_cluster = f"/{endpoint.topology[CLUSTER_KEY]}" if CLUSTER_KEY in endpoint.topology else ""
+    return f"{service.namespace}/{endpoint.pod_name}{of_cluster}".encode()

@@ -78,6 +78,8 @@ def key_reader(sources: Sequence[KeySource], defaults: Sequence[DefaultKeys] = (
     """
 
     def read(service: Service, namespace: Namespace | None, governs: Callable[[], bool]) -> ServiceKeys:
+        if service.imported:
+            return _read_import(service, sources)
         own, guards = policy_of(service, sources), guards_of(service)
         without_own = service.headless and own is None and not _is_switched_off(service, sources)
         policy = own
@@ -106,8 +108,6 @@ def _default(
     service: Service, namespace: Namespace | None, sources: Sequence[KeySource], defaults: Sequence[DefaultKeys]
 ) -> Policy | None:
     """The keys for a Service without its own; None for no filtering. Invalid ones of its Namespace do not count."""
-    if service.imported:
-        return None
     policy = _of_namespace(namespace, sources) if namespace is not None else None
     if not isinstance(policy, Policy):
         return next((each.policy for each in defaults if each.holds_for(service)), None)
@@ -124,6 +124,25 @@ def _is_switched_off(service: Service, sources: Sequence[KeySource]) -> bool:
     """Whether the Service itself says that it has no keys (`[]`, `none`)."""
     policy = _of_first_source(service.topology, sources)
     return isinstance(policy, Policy) and policy.is_empty
+
+
+def _read_import(service: Service, sources: Sequence[KeySource]) -> ServiceKeys:
+    """The keys of a ServiceImport: of topodns' own annotation alone, and without guards that count Nodes or views."""
+    inputs, own = service.topology, tuple(each for each in sources if each is KeySource.ANNOTATION)
+    alone = replace(service, topology=replace(inputs, max_load=None, apply_to=None))
+    policy, guards = policy_of(alone, own), guards_of(alone)
+    notices = [bad_annotation(each) for each in inputs.bad]
+    notices += (Notice("annotation", "error", text) for text in guards.problems)
+    if notice := misplaced(alone, own):
+        notices.append(Notice("misplaced", "warning", notice))
+    notices += (Notice("annotation", "warning", text) for text in _unused_annotations(alone, own, policy))
+    without_effect = ((MAX_LOAD, inputs.max_load), (APPLY_TO, inputs.apply_to))
+    notices += (
+        Notice("annotation", "warning", f"annotation {name!r} has no effect on a ServiceImport")
+        for name, value in without_effect
+        if value is not None
+    )
+    return ServiceKeys(policy, tuple(notices), guards.max_endpoints if service.headless else None)
 
 
 def bad_annotation(found: BadAnnotation) -> Notice:
@@ -201,6 +220,8 @@ def misplaced(service: Service, sources: Sequence[KeySource]) -> str | None:
     policy = _from_annotation(service.topology)
     if policy is None or (isinstance(policy, Policy) and policy.is_empty):
         return None
+    if service.imported:
+        return "topology keys have no effect here: the ServiceImport is not headless"
     return "topology keys have no effect here: the Service is not headless"
 
 

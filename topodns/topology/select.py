@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
 from topodns.cluster.model import (
     ANY_KEY,
+    CLUSTER_KEY,
     HOSTNAME_LABEL,
     OTHER,
     ZONE_LABEL,
@@ -92,6 +93,8 @@ class Selection(NamedTuple):
 
 _ANY, _MATCHED = Reason.ANY, Reason.MATCHED  # read once: access to a member of an Enum costs 0.1 us
 NO_LABELS: Final[Mapping[str, str]] = {}
+_ANY_ALONE: Final = frozenset((ANY_KEY,))
+_SAME_FOR_ALL: Final = _ANY_ALONE | {CLUSTER_KEY}  # keys of a ServiceImport
 
 
 def select(
@@ -110,12 +113,13 @@ def select(
     unknown, except that kubernetes.io/hostname has the Node's name as its value.
     UnknownClient.REFUSE selects as STRICT does; the caller sends REFUSED. `domains`: the Nodes that share the load of a
     policy with `max_load`; without it that guard has no effect.
+    For endpoints of a ServiceImport (`cluster.cluster_set`) a client has a value of `cluster` without a Node, too.
     """
     if isinstance(policy, InvalidPolicy):
         return _select_invalid(pool, on_invalid)
     if policy is None or (not policy.keys and policy.is_empty):
         return Selection(pool.everyone, Reason.UNFILTERED)
-    if not location.node_name:
+    if not location.node_name and pool.cluster_set is None:
         return _select_unlocated(pool, policy, unknown_client)
     if not pool.everyone.endpoints:
         return Selection(EMPTY_GROUP, Reason.NO_ENDPOINTS)
@@ -143,8 +147,9 @@ def select_while_denied(
     """
     if not isinstance(policy, Policy) or policy.is_empty:
         return select(pool, policy, location, unknown_client, on_invalid)
-    if not location.node_name:
+    if not location.node_name and (pool.cluster_set is None or not policy.keys):
         return Selection(pool.everyone, Reason.NOT_PERMITTED)
+    labels_denied = labels_denied or not location.node_name
     if not labels_denied or not pool.everyone.endpoints:
         return select(pool, policy, location, unknown_client, on_invalid, domains)
     if policy.keys:
@@ -158,7 +163,7 @@ def satisfying(pool: Pool, key: str, node_name: str, labels: Mapping[str, str]) 
     """The endpoints that satisfy a key other than `*` for a client on this Node; `labels` are the Node's."""
     value = labels.get(key)
     if key == HOSTNAME_LABEL:
-        return pool.same_host(node_name, node_name if value is None else value)
+        return pool.same_host(node_name, node_name if value is None else value) if node_name else EMPTY_GROUP
     if value is not None:
         return pool.matching(key, value)
     # No label begins with OTHER, so a key that does has no value above, and other keys pay nothing for it.
@@ -170,7 +175,7 @@ def _elsewhere(pool: Pool, label: str, node_name: str, labels: Mapping[str, str]
 
     Every Node has kubernetes.io/hostname: without the label its value is the Node's name.
     """
-    if label != HOSTNAME_LABEL and label not in labels:
+    if label not in labels and (label != HOSTNAME_LABEL or not node_name):
         return EMPTY_GROUP
     return pool.outside(label, satisfying(pool, label, node_name, labels))
 
@@ -197,14 +202,18 @@ def _select_by_keys(
     domains: Domains | None = None,
 ) -> Selection:
     """The selection by the keys in order; all endpoints at the first one that needs a label that is denied."""
-    labels = location.node.labels if location.node is not None else NO_LABELS
+    of_node = labels = location.node.labels if location.node is not None else NO_LABELS
+    if pool.cluster_set is not None:
+        labels = pool.cluster_set.labels_of_client(of_node)
     keys = policy.keys if labels_denied or policy.keys_if_unlabelled is None else _keys_for(policy, labels)
     tried: tuple[tuple[str, int], ...] = ()
     last_resort: Selection | None = None  # the first key with a match
     for key in keys:
         if key == ANY_KEY:
+            if not location.node_name and not _decides_unlabelled(pool, keys, location):
+                return _select_unlocated(pool, policy, unknown_client)._replace(tried=tried)
             return Selection(pool.everyone, _ANY, key, (*tried, (key, len(pool.everyone.endpoints))))
-        if labels_denied and label_name(key) != HOSTNAME_LABEL:
+        if labels_denied and not _decides_unlabelled(pool, (key,), location):
             return Selection(pool.everyone, Reason.NOT_PERMITTED, tried=tried)
         group = satisfying(pool, key, location.node_name, labels)
         tried = (*tried, (key, len(group.endpoints)))
@@ -215,7 +224,7 @@ def _select_by_keys(
             last_resort = last_resort or Selection(group, Reason.LAST_RESORT, key)
     if last_resort is not None:
         return last_resort._replace(tried=tried)
-    if labels or all(label_name(key) == HOSTNAME_LABEL for key in keys):
+    if of_node or _decides_unlabelled(pool, keys, location):
         return Selection(EMPTY_GROUP, Reason.NO_MATCH, tried=tried)
     return _select_unlocated(pool, policy, unknown_client)._replace(tried=tried)
 
@@ -223,6 +232,19 @@ def _select_by_keys(
 def _within_load(pool: Pool, key: str, location: Location, max_load: MaxLoad, domains: Domains | None) -> bool:
     """Whether the client's Node is one of those that its value of this key may serve."""
     return domains is None or location.node is None or domains.admits(pool, key, location.node, max_load)
+
+
+def _decides_unlabelled(pool: Pool, keys: tuple[str, ...], location: Location) -> bool:
+    """Whether the labels of the client's Node count for none of these keys: for its hostname the name is enough, and
+    `cluster` of a ServiceImport is the same for all clients.
+    """
+    known = _SAME_FOR_ALL if pool.cluster_set is not None else _ANY_ALONE
+    return (known | {HOSTNAME_LABEL} if location.node_name else known).issuperset(map(label_name, keys))
+
+
+def is_same_for_all(policy: Policy) -> bool:
+    """Whether the keys of a ServiceImport select the same endpoints for all clients."""
+    return _SAME_FOR_ALL.issuperset(map(label_name, policy.keys))
 
 
 def _keys_for(policy: Policy, labels: Mapping[str, str]) -> tuple[str, ...]:

@@ -108,6 +108,8 @@
 {{- define "topodns.watched" -}}
 {{- $kinds := .Values.rbac.additional -}}
 {{- range .Values.servers -}}
+  {{- $keyed := false -}}
+  {{- range .plugins }}{{ if eq .name "topology" }}{{ $keyed = true }}{{ end }}{{ end -}}
   {{- range .plugins -}}
     {{- $block := printf "\n%s\n" (include "topodns.configBlock" (list $ .)) -}}
     {{- if eq .name "topology" -}}
@@ -119,7 +121,9 @@
       {{- if $locate | empty | ternary $.Values.locatePods (regexMatch "\\bpods\\b" $locate) -}}{{- $kinds = append $kinds "pods" -}}{{- end -}}
     {{- else if eq .name "kubernetes" -}}
       {{- if regexMatch "\n[ \t]*pods[ \t]+verified\\b" $block -}}{{- $kinds = append $kinds "pods" -}}{{- end -}}
-      {{- if regexMatch "\n[ \t]*multicluster\\b" $block -}}{{- $kinds = append $kinds "serviceimports" -}}{{- end -}}
+      {{- if regexMatch "\n[ \t]*multicluster\\b" $block -}}{{- $kinds = append $kinds "serviceimports" -}}
+        {{- if and $keyed (not (regexMatch "\n[ \t]*cluster_id\\b" $block)) -}}{{- $kinds = append $kinds "clusterproperties" -}}{{- end -}}
+      {{- end -}}
     {{- end -}}
   {{- end -}}
 {{- end -}}

@@ -130,7 +130,7 @@ MATRIX: Final[Mapping[str, Values]] = {
         "extraSecrets": [{"name": "certs", "mountPath": "/etc/certs", "defaultMode": 440}],
         "image": {"pullSecrets": [{"name": "registry"}], "digest": "sha256:" + "0" * 64},
         "env": [{"name": "A", "value": "b"}],
-        "rbac": {"additional": ["pods", "serviceimports"]},
+        "rbac": {"additional": ["pods", "serviceimports", "clusterproperties"]},
     },
     "cluster-proportional": {"autoscaler": {"enabled": True, "max": 8, "customFlags": ["--v=4"]}},
     "the node cache alone": {

@@ -37,6 +37,7 @@ RESOURCES: Final = {
         Resource("nodelocators", "NodeLocator", "topodns.io/v1alpha1", custom=True),
         Resource("podlocators", "PodLocator", "topodns.io/v1alpha1", custom=True),
         Resource("serviceimports", "ServiceImport", "multicluster.x-k8s.io/v1alpha1", custom=True),
+        Resource("clusterproperties", "ClusterProperty", "about.k8s.io/v1alpha1", custom=True),
     )
 }
 _NAME_OF_KIND: Final = {resource.kind: resource.name for resource in RESOURCES.values()}

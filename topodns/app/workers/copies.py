@@ -16,6 +16,7 @@ from topodns.cluster.decode.fields import interned
 from topodns.cluster.decode.structs import pack, unpacker
 from topodns.cluster.model import (
     ClusterObject,
+    ClusterProperty,
     Endpoint,
     EndpointSlice,
     Keyed,
@@ -205,6 +206,7 @@ KINDS: Final[Mapping[Kind, type]] = {
     "NodeLocator": NodeLocator,
     "PodLocator": PodLocator,
     "StatefulSet": StatefulSet,
+    "ClusterProperty": ClusterProperty,
 }
 
 Packed = tuple[list[ClusterObject], list[ObjectKey]]

@@ -5,6 +5,7 @@ Strings that repeat over objects (Nodes, namespaces, labels) are interned, since
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 from sys import intern
@@ -33,12 +34,14 @@ from topodns.cluster.decode.fields import (
     parse_listed,
     parse_ports,
     parse_prefix,
+    subdomain,
     version_of,
 )
 from topodns.cluster.decode.locators import LOCATOR_VERSIONS, decode_node_locator, decode_pod_locator
 from topodns.cluster.decode.slices import decode_endpoints, decode_slice
 from topodns.cluster.decode.structs import (
     UNREADABLE,
+    ApiClusterProperty,
     ApiEndpoints,
     ApiEndpointSlice,
     ApiIngress,
@@ -68,7 +71,9 @@ from topodns.cluster.decode.unreadable_elements import LeftOutElements
 from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import (
     MAX_KEYS_TEXT,
+    OWN_CLUSTER,
     ClusterObject,
+    ClusterProperty,
     MisannotatedPod,
     Namespace,
     Node,
@@ -265,13 +270,20 @@ def _topology_inputs(spec: ApiServiceSpec, annotations: Mapping[str, Any]) -> To
 
     Annotations, which may have 256 KiB each, are cut where they are too long to be valid, so as to be invalid still.
     """
-    return TopologyInputs(
-        annotation=_list_text(annotations.get(TOPOLOGY_KEYS)),
+    return replace(
+        _import_inputs(annotations),
         field=tuple(spec.topology_keys[:_KEPT_KEYS]) if spec.topology_keys else None,
         openyurt=_word(annotations.get(OPENYURT)),
         superedge=_list_text(annotations.get(SUPEREDGE)),
         traffic_distribution=spec.traffic_distribution,
         internal_traffic_policy=spec.internal_traffic_policy,
+    )
+
+
+def _import_inputs(annotations: Mapping[str, Any]) -> TopologyInputs:
+    """Those of a ServiceImport: topodns' own annotations, which a Service has as well."""
+    return TopologyInputs(
+        annotation=_list_text(annotations.get(TOPOLOGY_KEYS)),
         ttl=_word(annotations.get(TTL)),
         min_endpoints=_word(annotations.get(MIN_ENDPOINTS)),
         max_load=_word(annotations.get(MAX_LOAD)),
@@ -299,9 +311,17 @@ def _decode_service_import(source: ApiServiceImport, left_out: LeftOutElements) 
         cluster_ips=parse_listed(parse_address, spec.ips, None, left_out, "spec.ips"),
         headless=spec.type == "Headless",
         ports=_service_ports(spec.ports, left_out),
+        topology=_import_inputs(source.metadata.annotations or {}),
         imported=True,
         version=version_of(source.metadata),
     )
+
+
+def _decode_cluster_property(source: ApiClusterProperty, _left_out: LeftOutElements) -> Iterator[ClusterProperty]:
+    """No value for any other property than this cluster's id."""
+    if source.metadata.name == OWN_CLUSTER:
+        value = subdomain(source.spec.value if source.spec is not None else None)
+        yield ClusterProperty(source.metadata.name, value, version_of(source.metadata))
 
 
 def _decode_pod(source: ApiPod, left_out: LeftOutElements) -> Iterator[Pod]:
@@ -356,6 +376,9 @@ RULES: Final[Mapping[str, _Rule]] = {
     ),
     "ServiceImport": _Rule(
         StructReader(ApiServiceImport), _decode_service_import, frozenset(("multicluster.x-k8s.io/v1alpha1",))
+    ),
+    "ClusterProperty": _Rule(
+        StructReader(ApiClusterProperty), _decode_cluster_property, frozenset(("about.k8s.io/v1alpha1",))
     ),
     "NodeLocator": _Rule(StructReader(ApiNodeLocator), decode_node_locator, LOCATOR_VERSIONS),
     "PodLocator": _Rule(StructReader(ApiPodLocator), decode_pod_locator, LOCATOR_VERSIONS),

@@ -30,7 +30,7 @@ from topodns.cluster.decode.structs import (
     ApiTarget,
 )
 from topodns.cluster.decode.unreadable_elements import LeftOutElements
-from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Alias, Endpoint, EndpointPort, EndpointSlice
+from topodns.cluster.model import CLUSTER_KEY, HOSTNAME_LABEL, ZONE_LABEL, Alias, Endpoint, EndpointPort, EndpointSlice
 from topodns.cluster.slices import MOST_MIRRORED
 
 MAX_ADDRESSES: Final = 2000  # addresses of one slice
@@ -69,24 +69,30 @@ def decode_slice(source: ApiEndpointSlice, left_out: LeftOutElements) -> tuple[E
     if addresses > MAX_ADDRESSES:
         raise ValueError(f"endpoints: expected at most {MAX_ADDRESSES} addresses, found {addresses}")
     namespace = namespace_of(source.metadata)
+    cluster_id = subdomain(labels.get(_CLUSTER_ID_LABEL)) if imported else None
     decoded = EndpointSlice(
         namespace=namespace,
         name=source.metadata.name,
         service_name=checked_label(labels.get(owner_label), f"the label {owner_label}"),
         address_type=intern(address_type),
         ports=_endpoint_ports(source.ports, "ports", left_out),
-        endpoints=_slice_endpoints(endpoints, namespace, left_out),
+        endpoints=_slice_endpoints(endpoints, namespace, left_out, cluster_id),
         aliases=_aliases(named, namespace, left_out),
         generation=generation_of(source.metadata),
         imported=imported,
-        cluster_id=subdomain(labels.get(_CLUSTER_ID_LABEL)) if imported else "",
+        cluster_id=cluster_id or "",
         version=version_of(source.metadata),
     )
     return (decoded,)
 
 
-def _slice_endpoints(sources: Sequence[ApiEndpoint], namespace: str, left_out: LeftOutElements) -> tuple[Endpoint, ...]:
-    """One value per address of an endpoint, since CoreDNS serves all of them; unset conditions as in v1 of the API."""
+def _slice_endpoints(
+    sources: Sequence[ApiEndpoint], namespace: str, left_out: LeftOutElements, cluster_id: str | None
+) -> tuple[Endpoint, ...]:
+    """One value per address of an endpoint, since CoreDNS serves all of them; unset conditions as in v1 of the API.
+
+    `cluster_id`: of an imported slice, "" unknown.
+    """
     endpoints = []
     for at, source in enumerate(sources):
         hostname = _hostname(source.hostname, left_out, "endpoints[", at, "].hostname")
@@ -94,6 +100,8 @@ def _slice_endpoints(sources: Sequence[ApiEndpoint], namespace: str, left_out: L
         ready = conditions.ready is not False
         labels = source.deprecated_topology or source.topology
         topology = interned(dict(islice(labels.items(), MAX_TOPOLOGY))) if labels else NO_LABELS
+        if cluster_id is not None:
+            topology = _of_cluster(topology, cluster_id)
         hints = source.hints
         pod_name, other_target = _target_names(source.target_ref, namespace)
         for address in parse_each(parse_address, source.addresses, left_out, "endpoints[", at, "].addresses"):
@@ -113,6 +121,12 @@ def _slice_endpoints(sources: Sequence[ApiEndpoint], namespace: str, left_out: L
             )
             endpoints.append(endpoint)
     return tuple(endpoints)
+
+
+def _of_cluster(topology: Mapping[str, str], cluster_id: str) -> Mapping[str, str]:
+    """The labels of an imported slice's endpoint, where CLUSTER_KEY is its cluster, in lower case, and nothing else."""
+    others = {label: value for label, value in topology.items() if label != CLUSTER_KEY}
+    return interned({**others, CLUSTER_KEY: cluster_id.lower()} if cluster_id else others)
 
 
 def _aliases(sources: Sequence[ApiEndpoint], namespace: str, left_out: LeftOutElements) -> tuple[Alias, ...]:

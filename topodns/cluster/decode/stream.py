@@ -31,7 +31,7 @@ from topodns.cluster.model import Deleted, Kind, ObjectKey, T_co, Upserted
 
 _INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"  # KEP-3157
 _TRIGGER_TIME: Final = "endpoints.kubernetes.io/last-change-trigger-time"
-_CLUSTER_SCOPED: Final[frozenset[Kind]] = frozenset(("Namespace", "Node", "NodeLocator"))
+_CLUSTER_SCOPED: Final[frozenset[Kind]] = frozenset(("Namespace", "Node", "NodeLocator", "ClusterProperty"))
 
 
 class UnreadableReply(ValueError):

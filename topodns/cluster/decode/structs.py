@@ -130,6 +130,14 @@ class ApiServiceImport(ApiObject):
     spec: ApiServiceImportSpec | None = None
 
 
+class ApiClusterPropertySpec(ApiStruct):
+    value: str | None = None
+
+
+class ApiClusterProperty(ApiObject):
+    spec: ApiClusterPropertySpec | None = None
+
+
 class ApiConditions(ApiStruct):
     ready: bool | None = None
     serving: bool | None = None

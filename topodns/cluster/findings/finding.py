@@ -31,6 +31,7 @@ class Finding:
     annotation: an annotation of the Service, or of its Pods, has no effect: its name is unknown, for example.
     annotation_of_pods: the same of Pods that no Service has as endpoints. keys_of_namespace: the key list of a
     Namespace breaks a rule, or parts of it are ignored.
+    import: keys of a ServiceImport are invalid, or an annotation has no effect.
     invalid: the key list breaks a rule. mended: parts of the list are ignored, or topodns.io/ttl is ignored or clamped.
     governing: the Service is a StatefulSet's governing one, so its members may not find each other. misplaced: the
     Service has keys, but is not headless. overridden: two annotations are set, one of them wins.
@@ -58,6 +59,8 @@ class Finding:
     ratio: float = 0.0  # of a skew: the highest load over the mean
 
     def __str__(self) -> str:
+        if self.kind == "import":
+            return self.text
         if self.service == CLUSTER:
             return f"all Services: {self.text}"
         return f"Service {self.service}: {self.text}"

@@ -12,7 +12,7 @@ from typing import Final
 from topodns.cluster.annotations import TOPOLOGY_KEYS
 from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Severity, first_names
 from topodns.cluster.findings.key_lists import key_findings, lacking, nodes_without, partial_keys
-from topodns.cluster.model import EndpointSlice, MisannotatedPod, Notice, ObjectKey, Policy
+from topodns.cluster.model import NO_KEYS, EndpointSlice, InvalidPolicy, MisannotatedPod, Notice, ObjectKey, Policy
 from topodns.cluster.namespace_budget import FURTHER
 from topodns.cluster.node_labels import NodeLabels
 from topodns.cluster.slices import SliceOwner
@@ -68,12 +68,26 @@ def annotation_findings(state: ClusterState) -> Findings:
         yield from noted(key, notices)
     for name, problem in tuple(state.namespace_problems.items()):
         yield Finding(CLUSTER, "keys_of_namespace", f"namespace {name!r}: annotation {TOPOLOGY_KEYS!r}: {problem}")
+    for key in tuple(state.cluster_set.keys):
+        yield from import_findings(state, key)
     yield from pod_findings(state)
 
 
 def noted(key: ObjectKey, notices: Iterable[Notice]) -> Iterator[Finding]:
     """The findings of the notices about a Service's annotations."""
     return (Finding(key, notice.kind, notice.text, Severity(notice.severity)) for notice in notices)
+
+
+def import_findings(state: ClusterState, key: ObjectKey) -> Iterator[Finding]:
+    """The findings about the keys and annotations of one ServiceImport. A Service may have the same name."""
+    keys = state.cluster_set.keys.get(key, NO_KEYS)
+    policy = keys.policy
+    found = [(Severity(notice.severity), notice.text) for notice in keys.notices]
+    if isinstance(policy, InvalidPolicy):
+        found.append((Severity.ERROR, f"invalid topology keys: {policy.problem}"))
+    elif policy is not None:
+        found += ((Severity.WARNING, warning) for warning in policy.warnings)
+    return (Finding(CLUSTER, "import", f"ServiceImport {key}: {text}", severity) for severity, text in found)
 
 
 def pod_findings(state: ClusterState) -> Findings:

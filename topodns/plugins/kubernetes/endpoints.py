@@ -46,13 +46,21 @@ def lots(
 
 
 def offers_of(
-    lot: tuple[Backends, bytes], ports: Iterable[EndpointPort], pick: Callable[[Pool], Group]
+    lot: tuple[Backends, bytes],
+    ports: Iterable[EndpointPort],
+    pick: Callable[[Pool], Group],
+    of_all: Backends | None = None,
 ) -> Iterator[GroupOffer]:
-    """The offers for SRV records: for each port and family, the endpoints that `pick` selects."""
+    """The offers for SRV records: for each port and family, the endpoints that `pick` selects.
+
+    With `of_all` it selects among the endpoints of all clusters of a ServiceImport, of which the lot is one.
+    """
     backends, suffix = lot
     for port in ports:
         for family in FAMILIES:
-            group = pick(backends.pool_for_port(family, port))
+            group = pick((of_all or backends).pool_for_port(family, port))
+            if of_all is not None:
+                group = backends.common(family, port, group)
             if group.endpoints:
                 yield GroupOffer(group, port.number, suffix)
 

@@ -44,6 +44,7 @@ class FeedSettings:
     terminating_fallback: bool
     pod_names: bool
     writes_events: bool
+    cluster_id: str
 
     @property
     def place(self) -> tuple[object, ...]:
@@ -64,6 +65,7 @@ def feed_settings(kubernetes: KubernetesSettings, topology: TopologySettings | N
         terminating_fallback=topology is not None and topology.terminating_fallback,
         pod_names=kubernetes.endpoint_pod_names,
         writes_events=kubernetes.api is not None and topology is not None,
+        cluster_id=kubernetes.cluster_id,
     )
 
 
@@ -85,6 +87,7 @@ class Feed:
             settings.pod_names,
             all_pods=settings.labels is None,
             of_files=settings.api is None,
+            cluster_id=settings.cluster_id,
         )
         self.budget = NamespaceBudget(UNLIMITED)
         self.published = PublishingState(self.state, time.time, budget=self.budget)

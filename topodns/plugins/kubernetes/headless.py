@@ -11,10 +11,11 @@ from ipaddress import ip_address
 from typing import Final, NamedTuple
 
 from topodns.cluster.backends import Backends
-from topodns.cluster.endpoints import EMPTY_GROUP, Group, NodeOf, Pool, Segment
+from topodns.cluster.endpoints import EMPTY_GROUP, Group, Pool
 from topodns.cluster.model import (
     ANY_KEY,
     HOSTNAME_LABEL,
+    NO_KEYS,
     ZONE_LABEL,
     EndpointPort,
     InvalidPolicy,
@@ -65,6 +66,7 @@ from topodns.topology.select import (
     Selection,
     UnknownClient,
     is_ranked,
+    is_same_for_all,
     rank_all,
     ranked,
     select,
@@ -157,10 +159,10 @@ class _Bound(NamedTuple):
     def group(self, group: Group) -> Group:
         return bounded(group, self.most, self.service, self.client)
 
-    def pool(self, pool: Pool, node_of: NodeOf) -> Pool:
+    def pool(self, pool: Pool) -> Pool:
         """A pool of these endpoints alone."""
         group = self.group(pool.everyone)
-        return pool if group is pool.everyone else Pool([Segment(group.endpoints)], node_of)
+        return pool if group is pool.everyone else pool.part(group)
 
 
 def answer_headless(
@@ -189,7 +191,7 @@ def answer_headless(
     elif is_srv:  # made as they are read: a Service may have thousands of ports
         srv_ports = backends.ports if ports is None else ports
         asked = pools_of(backends, FAMILIES, srv_ports)
-    rule = rule_of(kubernetes, None if service.imported else key, question, name.view, is_srv)
+    rule = rule_of(kubernetes, key, question, name.view, is_srv, service.imported)
     answer = _objection(rule, pools_of(backends, FAMILIES, ports)) if unsure else None
     if answer is None:
         choice = rule.first(asked)
@@ -222,9 +224,9 @@ def _answer_srv(
         def pick(pool: Pool) -> Group:
             return selection.group if pool is first and selection is not None else rule.group(pool)
 
-        offers = (
-            offer for lot in lots(kubernetes, service, backends, question) for offer in offers_of(lot, ports, pick)
-        )
+        of_all = backends if service.imported and rule.filters else None
+        every = lots(kubernetes, service, backends, question)
+        offers = (offer for lot in every for offer in offers_of(lot, ports, pick, of_all))
         return _srv_answer(rule, choice, endpoint_srv_records(offers, kubernetes.labels, rule.ttl, question.limit))
     bounded_pools: dict[int, Pool] = {}  # by identity: many ports may have the same endpoints
 
@@ -233,7 +235,7 @@ def _answer_srv(
         if rule.bound is None:
             return pool
         if id(pool) not in bounded_pools:
-            bounded_pools[id(pool)] = rule.bound.pool(pool, kubernetes.state.node)
+            bounded_pools[id(pool)] = rule.bound.pool(pool)
         return bounded_pools[id(pool)]
 
     pools = ((pool_of(family, port), port.number) for port in ports for family in FAMILIES)
@@ -261,11 +263,12 @@ def answer_named(kubernetes: KubernetesZone, name: ServiceName, service: Service
     if not groups:
         return NAME_ERRORS[Missing.ENDPOINT]
     filters = kubernetes.topology is not None and kubernetes.topology.filter_hostnames and service.headless
-    key = service.key if filters and not service.imported else None
+    key = service.key if filters else None
     pools = {family: backends.pool_for_name(family, name.endpoint) for family in groups}
     family = FAMILY_OF_TYPE.get(question.qtype)
     of_type = pools.values() if question.qtype == RRType.SRV else [pools[family]] if family in pools else ()
-    rule = rule_of(kubernetes, key, question)._replace(bound=None)  # the client has chosen an endpoint
+    rule = rule_of(kubernetes, key, question, imported=service.imported)
+    rule = rule._replace(bound=None)  # the client has chosen an endpoint
     if (kubernetes.refuses or not kubernetes.state.synced) and (objection := _objection(rule, pools.values())):
         return objection
     choice = rule.first(of_type)
@@ -282,9 +285,15 @@ def answer_named(kubernetes: KubernetesZone, name: ServiceName, service: Service
 
 
 def rule_of(
-    kubernetes: KubernetesZone, key: ObjectKey | None, question: ZoneQuestion, view: str = "", ranks: bool = False
+    kubernetes: KubernetesZone,
+    key: ObjectKey | None,
+    question: ZoneQuestion,
+    view: str = "",
+    ranks: bool = False,
+    imported: bool = False,
 ) -> Rule:
-    """The rule for the name `view` of the headless Service with this key. `key` None: nothing filters the answer.
+    """The rule for the name `view` of the headless Service or ServiceImport (`imported`) with this key. `key` None:
+    nothing filters the answer, nor does it without keys of a ServiceImport.
 
     `ranks`: the answer may have every endpoint with a priority. Raises BadOption for a malformed Client Subnet from a
     trusted source.
@@ -292,11 +301,18 @@ def rule_of(
     topology, state, ttl = kubernetes.topology, kubernetes.state, kubernetes.settings.ttl
     if key is None or topology is None:
         return Rule(kubernetes, ttl)
-    policy = policy_of_name(state, key, view)
-    most = state.max_endpoints.get(key) if state.max_endpoints else None
+    if imported:
+        keys = state.cluster_set.keys.get(key, NO_KEYS)
+        policy, most = keys.policy, keys.max_endpoints
+        if policy is None and most is None:
+            return Rule(kubernetes, ttl)
+        ranks = False
+    else:
+        policy = policy_of_name(state, key, view)
+        most = state.max_endpoints.get(key) if state.max_endpoints else None
     varies, ranking, bound = most is not None, None, None
     if isinstance(policy, Policy):
-        varies = varies or policy.keys[:1] != _ANY_FIRST
+        varies = varies or (not is_same_for_all(policy) if imported else policy.keys[:1] != _ANY_FIRST)
         ttl = kubernetes.ttl_under_policy if policy.ttl is None else policy.ttl
         ranking = policy if ranks and topology.srv_priority and is_ranked(policy) else None
     location, claimed = _located(kubernetes, question) if varies else (None, False)
@@ -327,10 +343,12 @@ def _miss(policy: AnyPolicy, selection: Selection, location: Location | None) ->
         return None
     if isinstance(policy, InvalidPolicy):
         return Ede(EdeCode.OTHER, f"invalid topology keys: {policy.problem}")
-    if location is None or not location.node_name:
+    node_name = location.node_name if location is not None else ""
+    if not node_name and selection.reason is not Reason.NO_MATCH:
         return _UNLOCATED
     tried = ", ".join(tried_key for tried_key, _ in selection.tried)
-    return Ede(EdeCode.OTHER, f"no endpoint matches topologyKeys {tried} for node {location.node_name}")
+    client = f" for node {node_name}" if node_name else ""
+    return Ede(EdeCode.OTHER, f"no endpoint matches topologyKeys {tried}{client}")
 
 
 def selection_of(kubernetes: KubernetesZone, policy: AnyPolicy, pool: Pool, location: Location | None) -> Selection:
@@ -341,7 +359,7 @@ def selection_of(kubernetes: KubernetesZone, policy: AnyPolicy, pool: Pool, loca
     if location is None:
         if policy is None:
             return Selection(pool.everyone, _UNFILTERED)
-        if isinstance(policy, Policy):
+        if isinstance(policy, Policy) and pool.cluster_set is None:
             return Selection(pool.everyone, _ANY, ANY_KEY)
     topology = kubernetes.topology
     unknown_client = topology.unknown_client if topology is not None else UnknownClient.STRICT

@@ -31,5 +31,6 @@ class KubernetesSettings:
     ignore_empty_service: bool = False
     fallthrough: tuple[Name, ...] = ()  # origins below which NXDOMAIN falls through to the next plugin; root: all
     multicluster: tuple[Name, ...] = ()  # those of `origins` that serve ServiceImports
+    cluster_id: str = ""  # of this cluster in its cluster set; "": by its ClusterProperty
     zonal: bool = False
     startup_timeout: float = 5.0  # seconds

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
+from topodns.cluster.api_names import is_subdomain
 from topodns.cluster.label_selector import BadSelector, Selector, parse_selector
 from topodns.corefile.arguments import (
     duration,
@@ -160,6 +161,8 @@ def _check_together(directive: Directive, settings: KubernetesSettings) -> None:
         if origin not in settings.origins:
             served = ", ".join(map(name_text, settings.origins))
             raise directive.error(f"'multicluster' has {shown(name_text(origin))}, expected one of {served}")
+    if settings.cluster_id and not settings.multicluster:
+        raise directive.error("'kubernetes' has 'cluster_id' without 'multicluster', which it is for")
 
 
 def _namespaces(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
@@ -202,6 +205,13 @@ def _multicluster(option: Directive, settings: KubernetesSettings) -> Kubernetes
     return replace(settings, multicluster=parse_origins(option, option.args))
 
 
+def _cluster_id(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
+    text = only_arg(option, "the id of this cluster")
+    if not is_subdomain(text):
+        raise option.error(f"'cluster_id' has {shown(text)}, expected a name of a-z, 0-9, '-' and '.', such as east")
+    return replace(settings, cluster_id=text)
+
+
 def _startup_timeout(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
     return replace(settings, startup_timeout=duration(option, only_arg(option, "a duration")))
 
@@ -232,6 +242,7 @@ _READERS: Final[Mapping[str, Reader]] = {
     "fallthrough": _fallthrough,
     "ignore": _ignore,
     "multicluster": _multicluster,
+    "cluster_id": _cluster_id,
     "zonal": switch("zonal"),
     "startup_timeout": _startup_timeout,
 }
@@ -290,6 +301,7 @@ PLUGIN: Final = Plugin(
         Effect.ANSWER,
         "a name that may exist is SERVFAIL while watches are incomplete, and UDP answers are at most 1232 octets",
         manifests=differs(Effect.ANSWER, OURS),
+        cluster_id=differs(Effect.ANSWER, OURS),
         apiserver_qps=differs(Effect.BOUNDS, _NO_RATE),
         apiserver_burst=differs(Effect.BOUNDS, _NO_RATE),
         apiserver_max_inflight=differs(Effect.BOUNDS, _NO_RATE),

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION, Kind
+from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION, OWN_CLUSTER, Kind
 from topodns.kube.informer.resources import Resource
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 from topodns.plugins.topology.settings import TopologySettings
@@ -11,6 +11,14 @@ _LIVE_PODS: Final = "status.phase!=Succeeded,status.phase!=Failed,status.phase!=
 
 
 _MULTICLUSTER: Final = "multicluster.x-k8s.io"
+_CLUSTER_PROPERTY: Final = Resource(
+    "ClusterProperty",
+    "clusterproperties.about.k8s.io",
+    ("/apis/about.k8s.io/v1alpha1/clusterproperties",),
+    {"fieldSelector": f"metadata.name={OWN_CLUSTER}"},
+    optional=True,
+    custom=True,
+)
 
 
 def _locator(kind: Kind, plural: str) -> Resource:
@@ -51,4 +59,6 @@ def resources(kubernetes: KubernetesSettings, topology: TopologySettings | None)
     if kubernetes.multicluster:
         path = f"/apis/{_MULTICLUSTER}/v1alpha1/serviceimports"
         wanted.append(Resource("ServiceImport", f"serviceimports.{_MULTICLUSTER}", (path,), optional=True, custom=True))
+        if topology is not None and not kubernetes.cluster_id:
+            wanted.append(_CLUSTER_PROPERTY)
     return tuple(wanted)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests.support.corefile_settings import only_block
 from tests.support.model_builders import (
+    cluster_property,
     endpoint,
     endpoint_slice,
     namespace,
@@ -280,6 +281,7 @@ def test_objects_read_back_equal_and_of_the_same_version(value: ClusterObject) -
         node_locator("n0", ("10.0.0.1",), labels={"a": "b"}),
         pod_locator("p", ("10.0.0.1",), "n0"),
         stateful_set("db", "db"),
+        cluster_property("east"),
     ],
 )
 def test_objects_of_every_kind_read_back(value: ClusterObject) -> None:

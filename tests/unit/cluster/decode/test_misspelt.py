@@ -133,6 +133,7 @@ SPECS = {
         podManagementPolicy: p, updateStrategy: {}, revisionHistoryLimit: 1, minReadySeconds: 1, ordinals: {},
         persistentVolumeClaimRetentionPolicy: {}}, status: {replicas: 1}}""",
     "ServiceImport": "{spec: {ports: [], ips: [], type: t, sessionAffinity: s, ipFamilies: []}, status: {}}",
+    "ClusterProperty": "{spec: {value: v}}",
     "NodeLocator": "{spec: {podIPs: [], addresses: [], labels: {}}}",
     "PodLocator": "{spec: {ips: [], nodeName: n}}",
 }

@@ -20,6 +20,7 @@ from topodns.cluster.model import (
     MAX_KEYS_TEXT,
     MAX_PORTS,
     ClusterObject,
+    ClusterProperty,
     Endpoint,
     EndpointSlice,
     MisannotatedPod,
@@ -314,6 +315,28 @@ def test_a_service_import_is_an_imported_service() -> None:
 def test_a_headless_service_import_is_headless() -> None:
     service = decoded(document("ServiceImport", spec={"type": "Headless", "ports": []}))
     assert service == Service("shop", "web", headless=True, imported=True)
+
+
+def test_a_service_import_has_the_keys_of_our_own_annotations_alone() -> None:
+    ours = {"topodns.io/topology-keys": "cluster", "topodns.io/ttl": "9", "topodns.io/max-endpoints": "2"}
+    metadata = {"annotations": {**ours, "openyurt.io/topologyKeys": "kubernetes.io/zone", "topologyKeys": '["a"]'}}
+    service = decoded(document("ServiceImport", metadata=metadata, spec={"type": "Headless", "topologyKeys": ["b"]}))
+    assert isinstance(service, Service)
+    assert service.topology == TopologyInputs(annotation="cluster", ttl="9", max_endpoints="2")
+
+
+@pytest.mark.parametrize(
+    ("spec", "value"), [({"value": "east"}, "east"), ({"value": "a..b"}, ""), ({}, ""), (None, "")]
+)
+def test_the_property_with_this_clusters_id_is_read(spec: dict[str, str] | None, value: str) -> None:
+    name = "cluster.clusterset.k8s.io"
+    source = {"apiVersion": "about.k8s.io/v1alpha1", "metadata": {"name": name}, "spec": spec}
+    assert decode_object("ClusterProperty", source) == (ClusterProperty(name, value),)
+
+
+def test_no_other_property_is_read() -> None:
+    source = {"apiVersion": "about.k8s.io/v1alpha1", "metadata": {"name": "clusterset.k8s.io"}, "spec": {"value": "s"}}
+    assert decode_object("ClusterProperty", source) == ()
 
 
 # Pods and StatefulSets

@@ -10,6 +10,8 @@ from tests.support.model_builders import packed
 from topodns.cluster.decode.objects import DecodeError, decode_object
 from topodns.cluster.model import Alias, Endpoint, EndpointPort, EndpointSlice
 
+IMPORT_NAME, SOURCE_CLUSTER = (f"multicluster.kubernetes.io/{each}" for each in ("service-name", "source-cluster"))
+
 
 def decoded_slice(*endpoints: Document, metadata: Document | None = None, **fields: Any) -> EndpointSlice:
     labelled = {"labels": {"kubernetes.io/service-name": "db"}} | (metadata or {})
@@ -49,6 +51,25 @@ def test_a_slice_of_an_imported_service_names_the_cluster_it_is_from() -> None:
         }
     )
     assert (one.service_name, one.imported, one.cluster_id) == ("db", True, "east")
+
+
+@pytest.mark.parametrize(
+    ("labels", "topology"),
+    [
+        (
+            {"multicluster.kubernetes.io/service-name": "db", "multicluster.kubernetes.io/source-cluster": "East"},
+            {"rack": "7", "cluster": "east"},
+        ),
+        ({"multicluster.kubernetes.io/service-name": "db"}, {"rack": "7"}),
+        ({"kubernetes.io/service-name": "db"}, {"rack": "7", "cluster": "forged"}),
+    ],
+)
+def test_an_imported_endpoint_is_in_the_cluster_of_its_slice_whatever_its_topology(
+    labels: dict[str, str], topology: dict[str, str]
+) -> None:
+    source = {"addresses": ["10.0.0.1"], "deprecatedTopology": {"rack": "7", "cluster": "forged"}}
+    one = decoded_slice(source, metadata={"labels": labels})
+    assert one.endpoints[0].topology == topology
 
 
 def test_an_endpoint_has_all_that_dns_and_topology_ask_for() -> None:

@@ -45,6 +45,7 @@ ANEW = [
     ("no Pods", corefile(API, f"{TOPOLOGY}\nlocate nodes podcidr slices")),
     ("NodeLocators", corefile(API, f"{TOPOLOGY}\nlocate nodes podcidr pods nodelocator slices")),
     ("ServiceImports", corefile(f"{API}\nmulticluster cluster.local")),
+    ("another cluster's id", corefile(f"{API}\nmulticluster cluster.local\ncluster_id east")),
     ("endpoints named otherwise", corefile(f"{API}\nendpoint_pod_names")),
     ("no topology", corefile(API, None)),
     ("other keys", corefile(API, "keys annotation")),

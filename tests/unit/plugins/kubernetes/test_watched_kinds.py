@@ -1,6 +1,7 @@
 """Requests to an API server, by resource."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -17,6 +18,7 @@ POD_LOCATION = TopologySettings(locate=(Method.NODES, Method.PODS))
 NO_POD_LOCATION = TopologySettings(locate=(Method.NODES, Method.PODCIDR, Method.SLICES))
 VERIFIED = KubernetesSettings((ORIGIN,), pods=PodMode.VERIFIED)
 MULTICLUSTER = KubernetesSettings((ORIGIN,), multicluster=(ORIGIN,))
+NAMED = replace(MULTICLUSTER, cluster_id="east")
 ALWAYS = ["Namespace", "Service", "EndpointSlice"]
 
 
@@ -47,6 +49,13 @@ def by_kind(kubernetes: KubernetesSettings, topology: TopologySettings | None = 
         pytest.param(VERIFIED, None, ["Pod"], id="pods to verify their names"),
         pytest.param(VERIFIED, POD_LOCATION, ["Node", "Pod"], id="pods once for both"),
         pytest.param(MULTICLUSTER, None, ["ServiceImport"], id="imports for multicluster"),
+        pytest.param(
+            MULTICLUSTER,
+            NO_POD_LOCATION,
+            ["Node", "ServiceImport", "ClusterProperty"],
+            id="the cluster's id for keys of imports",
+        ),
+        pytest.param(NAMED, NO_POD_LOCATION, ["Node", "ServiceImport"], id="no id that the Corefile has"),
         pytest.param(KubernetesSettings((ORIGIN,), endpoint_pod_names=True), None, [], id="slices name the pods"),
     ],
 )
