@@ -98,6 +98,7 @@ class ServiceReport:
     service: ObjectKey
     keys: tuple[str, ...]  # empty if invalid, without a policy, or if it follows the hints
     source: str  # of the keys, as in the option `keys`; "" without a policy
+    guards: Mapping[str, str]  # as of `PolicyText`
     endpoints: int
     nodes: int
     covered: int
@@ -287,11 +288,12 @@ def _service_steps(view: ServiceView, nodes: NodeGroups, topology: TopologySetti
     def report_steps(found: Coverage) -> Steps[ServiceReport]:
         findings = chain(view_findings(view, topology, nodes), coverage_finding_steps(found, nodes))
         ranked = _ranked((yield from gather_steps(findings)))
-        text = policy_text(view.policy)
+        text = policy_text(view.policy, view.guards.max_endpoints)
         return ServiceReport(
             service=view.key,
             keys=text.keys,
             source=text.source,
+            guards=text.guards,
             endpoints=found.endpoints,
             nodes=found.nodes,
             covered=found.covered,
@@ -340,6 +342,7 @@ def _numbers(report: ServiceReport) -> NumbersObject:
     return {
         "keys": report.keys,
         "source": report.source or None,
+        "guards": report.guards,
         "endpoints": report.endpoints,
         "nodes": report.nodes,
         "covered": report.covered,

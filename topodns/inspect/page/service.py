@@ -155,12 +155,13 @@ def row_of(found: Coverage, notices: tuple[str, ...], scope: RowScope) -> Mappin
     """
     view = found.service
     shown, others = scope.columns.split(found.zones)
-    text = policy_text(view.policy)
+    text = policy_text(view.policy, view.guards.max_endpoints)
     hints = isinstance(view.policy, Policy) and not text.keys  # it follows the EndpointSlices' hints
     return {
         "id": str(view.key),
         "keys": ["hints"] if hints else text.keys,
         "source": text.source,
+        "guards": text.guards,
         "problems": [*notices, *(found.text for found in view_findings(view, scope.topology, scope.groups))],
         "endpoints": found.endpoints,
         "zones": shown,

@@ -252,8 +252,9 @@ def _denied(cluster: Cluster) -> Iterable[str]:
 
 
 def _same(held: ServiceView | None, new: ServiceView | None) -> bool:
-    """Whether the views have the same policy, role and endpoints, by identity of what they refer to."""
+    """Whether the views have the same policy, role, guards and endpoints, by identity of most that they refer to."""
     if held is None or new is None:
         return held is new
     same_endpoints = held.ipv4 is new.ipv4 and held.ipv6 is new.ipv6
-    return same_endpoints and held.policy is new.policy and held.governing == new.governing
+    same_annotations = held.policy is new.policy and held.guards == new.guards
+    return same_endpoints and same_annotations and held.governing == new.governing
