@@ -1,4 +1,4 @@
-"""Audit of clusters: the coverage and the findings of every Service with topology keys, as it is or for a what-if.
+"""Audit of clusters: coverage and findings of every Service with topology keys or a bound, as it is or for a what-if.
 
 Its JSON document is an `inspect.documents.AuditDocument`. The work is done in small steps, since a server does it
 between queries.
@@ -109,7 +109,7 @@ class ServiceReport:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """An audit: the Services with keys, the worst first, and the findings about none of them."""
+    """An audit: the Services with keys or a bound, the worst first, and the findings about none of them."""
 
     nodes: int
     services: tuple[ServiceReport, ...]
@@ -232,7 +232,7 @@ def audit_steps(
     after_nodes = NodeGroups(scenario.nodes) if scenario is not None else nodes
     yield
     before, after = _WorstFirst(), _WorstFirst()
-    keys = {*state.policies, *(scenario.services if scenario is not None else ())}
+    keys = {*state.policies, *state.max_endpoints, *(scenario.services if scenario is not None else ())}
     for key in (yield from _order_steps(keys, lambda key: key)):
         view = service_view(state, key)
         if view is None:

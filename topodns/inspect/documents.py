@@ -215,7 +215,7 @@ class NumbersObject(TypedDict):
 
 
 class AuditedServiceObject(NumbersObject):
-    """A Service with keys, as NAMESPACE/NAME, and its findings, the worst first."""
+    """A Service with keys or `max-endpoints`, as NAMESPACE/NAME, and its findings, the worst first."""
 
     service: str
     findings: Sequence[FindingObject]
@@ -251,7 +251,7 @@ class WhatIfObject(TypedDict):
 class AuditedClusterObject(TypedDict):
     """One cluster. `waiting`: why its state is not complete. `skipped`: the objects that cannot be read.
 
-    `others`: findings about no Service with keys. The members `..._left_out` count what a list has no room for.
+    `others`: findings about none of the `services`. The members `..._left_out` count what a list has no room for.
     """
 
     origins: Sequence[str]

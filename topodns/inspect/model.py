@@ -7,6 +7,7 @@ makes a Coverage of both.
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Final, NamedTuple, TypeVar
 
 from topodns.cluster.annotations import APPLY_TO, MAX_ENDPOINTS, MAX_LOAD, MIN_ENDPOINTS
@@ -15,7 +16,7 @@ from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Endpoint, InvalidP
 from topodns.cluster.node_labels import NodeLabels
 from topodns.cluster.state import ClusterState
 from topodns.memory.bounded import LRUCache
-from topodns.topology.guards import Guards, guards_of
+from topodns.topology.guards import Domains, Guards, guards_of
 from topodns.topology.select import Reason
 
 FAMILIES: Final = (4, 6)
@@ -194,6 +195,12 @@ class NodeGroups:
         self._by_other_hostname: dict[str, list[str]] = {}  # names of Nodes whose hostname is another, once counted
         self._counted: NodeLabels | None = None
 
+    @cached_property
+    def domains(self) -> Domains:
+        """These Nodes as those that share the load of a policy with `max_load`."""
+        nodes = self.nodes
+        return Domains(lambda: nodes, self.labels)
+
     @property
     def labels(self) -> NodeLabels:
         """The labels of these Nodes; in small steps, `grouping_steps` has them counted."""
@@ -255,8 +262,9 @@ class FamilyAnswer(NamedTuple):
     family: int
     reason: Reason
     key: str  # the winning key; "" if none
-    group: Group
-    alone: bool = False  # whether these clients would get no endpoint without the only one of `group`, if looked for
+    group: Group  # with a bound the subset of the Node, or all from which it is taken: see `inspect.coverage`
+    matches: int  # endpoints before `max-endpoints`
+    alone: bool = False  # whether these clients would get no endpoint without the only match, if looked for
 
 
 @dataclass(frozen=True, slots=True)

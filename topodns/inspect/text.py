@@ -204,7 +204,7 @@ def _cluster_lines(cluster: Mapping[str, object], several: bool, width: int) -> 
         return
     services, left_out = list(items(cluster["services"])), _number(cluster["services_left_out"])
     total = len(services) + left_out
-    size = f"{counted(cluster['nodes'], 'Node')}, {counted(total, 'Service')} with keys"
+    size = f"{counted(cluster['nodes'], 'Node')}, {counted(total, 'Service')} with keys or guards"
     yield f"{size}: {_severities(cluster['counts'])}"
     for found in items(cluster["others"]):
         yield from _finding_lines(mapping(found), width, with_service=True)
@@ -230,7 +230,7 @@ def _cells(service: Mapping[str, object]) -> tuple[str, ...]:
     keys = ",".join(map(str, items(service["keys"])))
     return (
         str(service["service"]),
-        keys or f"({service['source'] or 'none'})",
+        (keys or f"({service['source'] or 'none'})") + guards_text(service),
         str(service["endpoints"]),
         f"{service['covered']} of {service['nodes']}",
         f"{whole} of {len(populated)}",

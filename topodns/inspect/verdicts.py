@@ -46,17 +46,19 @@ class Candidates(NamedTuple):
 def candidates_of(kubernetes: KubernetesZone, query: Query, client: Client) -> Candidates:
     """What the answer to this client is made of. No policy filters the endpoints of a ServiceImport."""
     name, question = asked_name(kubernetes, query, client)
-    family, is_srv = FAMILY_OF_TYPE.get(query.qtype), query.qtype == RRType.SRV
-    service = None
-    if isinstance(name, ServiceName) and not name.endpoint and (family or is_srv):
-        service = kubernetes.state.service(ObjectKey(name.namespace, name.service), question.origin.multicluster)
-    if service is None or not service.headless or not isinstance(name, ServiceName):
+    if not isinstance(name, ServiceName):
         return Candidates(Rule(kubernetes, ttl=0), ())
+    service = kubernetes.state.service(ObjectKey(name.namespace, name.service), question.origin.multicluster)
+    if service is None or not service.headless:
+        return Candidates(Rule(kubernetes, ttl=0), ())
+    family, is_srv = FAMILY_OF_TYPE.get(query.qtype), query.qtype == RRType.SRV
+    rule = rule_of(kubernetes, None if service.imported else service.key, question, name.view, is_srv)
+    if name.endpoint or not (family or is_srv):
+        return Candidates(rule._replace(bound=None), ())
     backends = backends_of(kubernetes, service)
     ports = matching(backends.ports, name) if name.port or name.protocol else backends.ports if is_srv else None
     every = pools_of(backends, FAMILIES if family is None else (family,), ports)
     distinct = {id(pool): pool for pool in every if pool.everyone.endpoints}
-    rule = rule_of(kubernetes, None if service.imported else service.key, question, name.view, is_srv)
     return Candidates(rule, tuple(islice(distinct.values(), MAX_POOLS)))
 
 
