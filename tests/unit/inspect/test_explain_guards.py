@@ -6,8 +6,9 @@ from typing import Protocol
 
 import pytest
 
-from tests.support.explained_cluster import explained, with_topology
-from topodns.inspect.explain import Explanation
+from tests.support.demo import Demo
+from tests.support.explained_cluster import explain_reply, explained, with_topology
+from topodns.inspect.explain import Explanation, parse_question
 from topodns.inspect.text import explanation_text
 
 _SERVICE = """\
@@ -22,7 +23,7 @@ _SERVICE = """\
   ports: [{name: http, port: 80}]
   endpoints: [%s]
 """
-KEYS = "topology-keys"
+KEYS, ZONE = "topology-keys", "topology.kubernetes.io/zone"
 
 
 class Asker(Protocol):
@@ -204,3 +205,24 @@ def test_a_document_of_a_server_without_guards_prints(directory: Path) -> None:
     older["tried"] = [{key: value for key, value in each.items() if key != "guard"} for each in document["tried"]]
     expected = text.replace("; min-endpoints 3, max-endpoints 1", "").replace(", hall north has 2 of 3", "")
     assert explanation_text(older) == expected.replace("bound    1 of 2 endpoints by max-endpoints 1\n", "")
+
+
+# the example of `make run`
+
+
+@pytest.mark.parametrize(
+    ("node", "tried"),
+    [
+        ("node-a1", f"{ZONE} = eu-1a: 1 matching, zone eu-1a has 1 of 2: next key"),
+        ("node-b1", f"{ZONE} = eu-1b: 2 matching  <- wins"),
+        (
+            "node-b2",
+            f"{ZONE} = eu-1b: 2 matching, "
+            "zone eu-1b: 2 of 7 endpoints serve 3 of 9 nodes, at most 2 by max-load 1: this node is beyond",
+        ),
+        ("node-c3", f"{ZONE} = eu-1c: 4 matching  <- wins"),
+    ],
+)
+def test_the_guards_of_the_example_are_named(node: str, tried: str) -> None:
+    question = parse_question({"name": "sessions.shop.svc.cluster.local", "node": node})
+    assert lines(explain_reply(Demo().generation.clusters, question), "tried")[0] == tried

@@ -187,10 +187,10 @@ class SnapshotMaker:
         return last
 
     def _row_steps(self, scope: RowScope) -> Steps[list[ServiceRow]]:
-        """The rows of all Services with keys, valid or not, or with notices, in no particular order."""
+        """The rows of all Services with keys, valid or not, a bound or notices, in no particular order."""
         state = self.cluster.state
         notices = yield from notice_steps(state)
-        keys = [*state.policies, *(key for key in notices if key not in state.policies)]
+        keys = list(dict.fromkeys((*state.policies, *state.max_endpoints, *notices)))
         yield
         rows: list[ServiceRow] = []
         kept: dict[ObjectKey, _Kept] = {}
