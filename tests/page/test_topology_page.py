@@ -29,7 +29,7 @@ COREFILE = """
 """
 LIVE = (
     "document.getElementById('live').textContent.startsWith('live') && "
-    "document.querySelectorAll('#body tr').length >= 5 && document.querySelectorAll('#flows path').length"
+    "document.querySelectorAll('#body tr').length >= 6 && document.querySelectorAll('#flows path').length"
 )
 CACHE, NEAR = "#body tr[data-service='shop/cache']", "#body tr[data-service='data/db-near']"
 CACHE_IN_C = f"{CACHE} td[data-zone='eu-1c'] button"
@@ -95,7 +95,7 @@ def test_a_user_sees_services_by_zone_and_nothing_is_loaded_from_elsewhere(brows
         )
         assert (
             await tab.text("#summary")
-            == "✕ On some nodes clients of 4 of 5 Services with topology keys get no endpoint; 9 nodes."
+            == "✕ On some nodes clients of 4 of 6 Services with topology keys get no endpoint; 9 nodes."
         )
         assert {path.partition(str(PAGE))[2].partition("?")[0] for path in tab.requests if "://" in path} == {
             "/topology",
@@ -136,6 +136,20 @@ def test_a_click_on_a_cell_shows_keys_endpoints_and_why(browser: int, server: Se
     use(browser, server, user)
 
 
+def test_the_details_have_guards_and_the_names_to_which_keys_apply_in_words(browser: int, server: Server) -> None:
+    async def user(tab: Tab) -> None:
+        await tab.click("#body tr[data-service='shop/sessions'] td[data-zone='eu-1b'] button")
+        await tab.until("document.getElementById('details-facts').textContent.includes('max-load')")
+        facts = await tab.text("#details-facts")
+        assert "min-endpoints 2, max-load 1, max-endpoints 4" in facts
+        assert "sessions and _near.sessions by the keys; _all.sessions without keys" in facts
+        clients = await tab.text("#clients")
+        assert "2 endpoints by topology.kubernetes.io/zone (matched)" in clients
+        assert "4 endpoints by * (any)" in clients
+
+    use(browser, server, user)
+
+
 def test_a_node_is_clicked_away_and_put_back(browser: int, server: Server) -> None:
     async def user(tab: Tab) -> None:
         before = await tab.text("#body")
@@ -143,7 +157,7 @@ def test_a_node_is_clicked_away_and_put_back(browser: int, server: Server) -> No
         await tab.until("document.querySelectorAll('td.changed').length")
         await tab.until("document.getElementById('what-if-result').textContent.startsWith('8 nodes left')")
         assert await tab.text("#what-if-result") == (
-            "8 nodes left. 3 of 20 endpoints are lost. Clients of 2 Services lose:"
+            "8 nodes left. 4 of 27 endpoints are lost. Clients of 3 Services lose:"
         )
         at_once = await tab.js("suppose(); document.getElementById('what-if-result').textContent")
         assert at_once == "Being worked out."
@@ -151,6 +165,7 @@ def test_a_node_is_clicked_away_and_put_back(browser: int, server: Server) -> No
         assert (await tab.text("#what-if-worse")).splitlines() == [
             "data/db-near: clients on 2 nodes more get no endpoint",
             "shop/cache: clients on 2 nodes more get far ones",
+            "shop/sessions: clients on 1 node more get far ones",
         ]
         assert "✕ 0\n0/2 nodes\nwas ● 1, 3/3" in await tab.text(f"{NEAR} td[data-zone='eu-1b']")
         await tab.click("#nodes button[aria-label='zone eu-1a: as if down']")
@@ -286,8 +301,8 @@ def test_without_any_node_everything_is_lost(browser: int, server: Server) -> No
             await tab.click(f"#nodes button[aria-label='zone {zone}: as if down']")
             await tab.until(f"document.getElementById('what-if-result').textContent.startsWith('{result}')")
             await tab.until(f"document.querySelectorAll('#nodes .shares:not(.faint)').length === {asking}")
-        assert await tab.text("#what-if-result") == "No node is left: everything is lost. 20 of 20 endpoints are lost."
-        assert len((await tab.text("#what-if-worse")).splitlines()) == 5
+        assert await tab.text("#what-if-result") == "No node is left: everything is lost. 27 of 27 endpoints are lost."
+        assert len((await tab.text("#what-if-worse")).splitlines()) == 6
         await tab.until("document.getElementById('picture-shares').textContent === 'No node is left.'")
         assert await tab.js("document.querySelectorAll('#nodes [aria-pressed=true]').length") == 3
 
@@ -308,7 +323,7 @@ def test_the_url_has_all_that_is_shown(browser: int, server: Server) -> None:
         await tab.until("!document.getElementById('details').hidden")
         assert await tab.text("#details-title") == "shop/cache in eu-1c"
         await tab.until("document.getElementById('what-if-result').textContent.startsWith('8 nodes left')")
-        assert await tab.js("document.querySelectorAll('#body tr').length") == 3
+        assert await tab.js("document.querySelectorAll('#body tr').length") == 4
         assert await tab.js("location.hash") == shown
 
     use(browser, server, user)
@@ -482,7 +497,7 @@ def test_zones_and_nodes_may_have_any_name(browser: int, server: Server, tmp_pat
     async def user(tab: Tab) -> None:
         rename_oddly(tmp_path / "cluster")
         await tab.until("document.getElementById('head').textContent.includes('constructor')")
-        await tab.until("document.querySelectorAll('#body tr').length === 5")
+        await tab.until("document.querySelectorAll('#body tr').length === 6")
         heads = (await tab.text("#head")).split("\t")
         assert heads[1:5] == ["no zone", "<b>zone</b>", "__proto__", "constructor"]
         await tab.click(ODD_CACHE)
@@ -521,7 +536,7 @@ def test_what_is_not_known_is_shown_until_it_is(browser: int, tmp_path: Path) ->
 
     async def story(server: Server) -> None:
         async with opened(browser, f"http://{server.address}:{PAGE}/topology") as tab:
-            await tab.until("document.querySelectorAll('#body tr').length === 5")
+            await tab.until("document.querySelectorAll('#body tr').length === 6")
             assert "manifest files that cannot be read: 1" in await tab.text("#unknown")
             bad.unlink()
             await tab.until("document.getElementById('unknown').hidden")
@@ -574,7 +589,7 @@ def test_of_very_many_zones_those_with_the_most_nodes_have_columns(
         clients = await tab.text("#clients")
         assert ("far-47" in clients, "far-59" in clients, "far-46" in clients) == (True, True, False)
         assert await tab.text("#summary") == (
-            "✕ On some nodes clients of 4 of 5 Services with topology keys get no endpoint; 69 nodes."
+            "✕ On some nodes clients of 4 of 6 Services with topology keys get no endpoint; 69 nodes."
         )
 
     use(browser, server, user)
@@ -587,11 +602,11 @@ def test_of_very_many_services_few_are_drawn_at_once_and_all_are_counted(browser
             "for (let at = 0; at < 300; at++) page.rows.set(`z/${at}`, {...cache, id: `z/${at}`});"
             "page.summary.left_out = 7; renderAll()"
         )
-        assert " of 4 of 312 Services with topology keys get no endpoint; 9 nodes." in await tab.text("#summary")
+        assert " of 4 of 313 Services with topology keys get no endpoint; 9 nodes." in await tab.text("#summary")
         assert await tab.text("#left-out") == "7 Services with better coverage are not shown."
         assert await tab.js("document.querySelectorAll('#body tr').length") == 200
         await tab.click("#more")
-        assert await tab.js("document.querySelectorAll('#body tr').length") == 305
+        assert await tab.js("document.querySelectorAll('#body tr').length") == 306
         assert await tab.js("document.getElementById('more').hidden")
         await tab.js(
             "page.screens = 1; page.summary.zones = Array.from({length: 50}, (_, at) => `zone-${at}`); renderAll()"

@@ -44,6 +44,21 @@ TOLD_BY_PLACE = [
     ("a hard key: the zone's", SHELL_A1, "db-near.data", "A", ["127.10.1.50", "127.10.2.50"]),
     ("no keys: all, for everyone", SHELL_C1, "db.data", "A", ["127.10.1.50", "127.10.2.50", "127.10.4.50"]),
     ("a member by name, never filtered", SHELL_C1, "db-0.db.data", "A", ["127.10.1.50"]),
+    ("the near view of a Service without keys", SHELL_A1, "_near.db.data", "A", ["127.10.1.50"]),
+    (
+        "the whole view of a Service with keys",
+        SHELL_A1,
+        "_all.cache.shop",
+        "A",
+        ["127.10.1.30", "127.10.2.30", "127.10.4.30"],
+    ),
+    (
+        "a node beyond the load of its zone",
+        SHELL_B2,
+        "sessions.shop",
+        "A",
+        [f"127.10.{at}" for at in ("7.70", "7.71", "8.70", "9.70")],
+    ),
 ]
 
 

@@ -221,12 +221,13 @@ class _Index:
     A value's Group is built on its first lookup: most never have one.
     """
 
-    __slots__ = ("_everyone", "_groups", "segments")
+    __slots__ = ("_counts", "_everyone", "_groups", "segments")
 
     def __init__(self, everyone: Group, segments: Sequence[Mapping[str | None, _Members]]) -> None:
         self._everyone = everyone
         self.segments = segments
         self._groups: dict[str, Group] = {}
+        self._counts: Counter[str] | None = None
 
     @property
     def complete(self) -> bool:
@@ -253,13 +254,15 @@ class _Index:
         made = self._groups[value] = self._everyone if whole else group_of(found)
         return made
 
-    def counts(self) -> Counter[str]:
+    def counts(self) -> Mapping[str, int]:
         """The number of endpoints with each value."""
-        counts: Counter[str] = Counter()
-        for members in self.segments:
-            for value, some in members.items():
-                if value is not None:
-                    counts[value] += len(some) if isinstance(some, list) else 1
+        counts = self._counts
+        if counts is None:
+            counts = self._counts = Counter()
+            for members in self.segments:
+                for value, some in members.items():
+                    if value is not None:
+                        counts[value] += len(some) if isinstance(some, list) else 1
         return counts
 
 

@@ -13,6 +13,7 @@ from topodns.inspect.model import Steps
 from topodns.inspect.top import node_name_of, query_of
 from topodns.plugins.kubernetes.answer import parse
 from topodns.plugins.kubernetes.clusters import Cluster
+from topodns.plugins.kubernetes.headless import policy_of_name
 from topodns.plugins.kubernetes.question import ServiceName
 from topodns.plugins.kubernetes.zone import Origins
 from topodns.query.query_sample import QuerySample
@@ -50,7 +51,9 @@ class RecentAskers:
         self._last: tuple[float, Mapping[ObjectKey, Askers]] | None = None
 
     def steps(self) -> Steps[Mapping[ObjectKey, Askers]]:
-        """The askers by Service, of all types of queries for its own name and its ports; the last ones for REUSED."""
+        """The askers by Service, of all types of queries for its names and ports that its keys apply to, or any without
+        keys; the last ones for REUSED.
+        """
         now = self._clock()
         if self._last is not None and now - self._last[0] < REUSED:
             return self._last[1]
@@ -88,4 +91,7 @@ class RecentAskers:
         labels = query.qname[: len(query.qname) - len(origin.name)]
         cluster = self._cluster
         name = parse(labels, origin.multicluster, cluster.kubernetes.zonal, cluster.topology is not None)
-        return ObjectKey(name.namespace, name.service) if isinstance(name, ServiceName) and not name.endpoint else None
+        if not isinstance(name, ServiceName) or name.endpoint:
+            return None
+        key = ObjectKey(name.namespace, name.service)
+        return key if policy_of_name(cluster.state, key, name.view) is cluster.state.policies.get(key) else None

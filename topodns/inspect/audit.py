@@ -1,4 +1,4 @@
-"""Audit of clusters: the coverage and the findings of every Service with topology keys, as it is or for a what-if.
+"""Audit of clusters: coverage and findings of every Service with topology keys or a bound, as it is or for a what-if.
 
 Its JSON document is an `inspect.documents.AuditDocument`. The work is done in small steps, since a server does it
 between queries.
@@ -98,6 +98,7 @@ class ServiceReport:
     service: ObjectKey
     keys: tuple[str, ...]  # empty if invalid, without a policy, or if it follows the hints
     source: str  # of the keys, as in the option `keys`; "" without a policy
+    guards: Mapping[str, str]  # as of `PolicyText`
     endpoints: int
     nodes: int
     covered: int
@@ -108,7 +109,7 @@ class ServiceReport:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """An audit: the Services with keys, the worst first, and the findings about none of them."""
+    """An audit: the Services with keys or a bound, the worst first, and the findings about none of them."""
 
     nodes: int
     services: tuple[ServiceReport, ...]
@@ -231,7 +232,7 @@ def audit_steps(
     after_nodes = NodeGroups(scenario.nodes) if scenario is not None else nodes
     yield
     before, after = _WorstFirst(), _WorstFirst()
-    keys = {*state.policies, *(scenario.services if scenario is not None else ())}
+    keys = {*state.policies, *state.max_endpoints, *(scenario.services if scenario is not None else ())}
     for key in (yield from _order_steps(keys, lambda key: key)):
         view = service_view(state, key)
         if view is None:
@@ -287,11 +288,12 @@ def _service_steps(view: ServiceView, nodes: NodeGroups, topology: TopologySetti
     def report_steps(found: Coverage) -> Steps[ServiceReport]:
         findings = chain(view_findings(view, topology, nodes), coverage_finding_steps(found, nodes))
         ranked = _ranked((yield from gather_steps(findings)))
-        text = policy_text(view.policy)
+        text = policy_text(view.policy, view.guards.max_endpoints)
         return ServiceReport(
             service=view.key,
             keys=text.keys,
             source=text.source,
+            guards=text.guards,
             endpoints=found.endpoints,
             nodes=found.nodes,
             covered=found.covered,
@@ -340,6 +342,7 @@ def _numbers(report: ServiceReport) -> NumbersObject:
     return {
         "keys": report.keys,
         "source": report.source or None,
+        "guards": report.guards,
         "endpoints": report.endpoints,
         "nodes": report.nodes,
         "covered": report.covered,

@@ -1,7 +1,8 @@
 """Coverage of one Service: which clients get an endpoint, by which key, and how the endpoints share the load.
 
 One client on each Node is assumed. `topology.select` decides once for each group of Nodes whose clients get the same
-endpoints (`inspect.model.NodeGroups`); this module has no rules of selection.
+endpoints (`inspect.model.NodeGroups`), and for each Node where a guard goes by its name; this module has no rules of
+selection.
 """
 
 from collections import Counter
@@ -9,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from topodns.cluster.endpoints import Group, Pool, Segment
 from topodns.cluster.model import ANY_KEY, HOSTNAME_LABEL, ZONE_LABEL, Endpoint, InvalidPolicy, KeySource, Node, Policy
@@ -28,11 +29,16 @@ from topodns.inspect.model import (
     free_steps,
 )
 from topodns.plugins.topology.settings import TopologySettings
-from topodns.topology.select import Location, Selection, UnknownClient, select
+from topodns.topology.guards import bounded
+from topodns.topology.select import Location, Reason, Selection, UnknownClient, select
 
 MAX_OTHERS: Final = 500
 """Endpoints of a Service beyond which a key `!kubernetes.io/hostname` counts them all for every client: without its own
 Node's for each one, time and memory would grow with their square.
+"""
+MAX_HASHED: Final = 200_000
+"""Nodes times endpoints of a Service beyond which `max-endpoints` counts as evenly spread: each client then loads all
+endpoints that its own few are taken from. The hash, which takes 1 us for each, spreads them nearly so.
 """
 STEP: Final = 500  # endpoints indexed or counted in one step, about 0.5 ms
 SELECTIONS: Final = 25  # in one step
@@ -75,17 +81,19 @@ def coverage_steps(
     for family, endpoints in service.families:
         pools[family] = yield from _pool_steps(endpoints, labels | {ZONE_LABEL}, nodes.nodes.get)
 
-    def answers(location: Location) -> tuple[FamilyAnswer, ...]:
-        some = pools.items()
-        return tuple(_answer(family, pool, service.policy, location, topology, with_alone) for family, pool in some)
-
+    rule = _Rule(service, pools, nodes, topology, with_alone)
     grouping = nodes.grouping(labels)
     apart = yield from _apart_steps(service.policy, labels, pools.values(), nodes)
     tally = _Tally()
+    pause = SELECTIONS if service.guards.max_endpoints is None else 1  # a subset takes as long as its endpoints
     for members, without in _client_groups(grouping, apart):
         one = next(node for node in members.nodes if node.name not in without)
-        tally.add(members, without, answers(Location(one.name, one)))
-        if len(tally.clients) % SELECTIONS == 0:
+        answers = rule.answers(one)
+        if len(members.nodes) - len(without) > 1 and rule.differs(one, answers):
+            yield from _each_steps(tally, rule, members, without)
+            continue
+        tally.add(members, without, answers)
+        if len(tally.clients) % pause == 0:
             yield
     load, skew = yield from _load_steps(tally.askers, service)
     tally.askers.clear()
@@ -145,18 +153,63 @@ def _pool_steps(
     return Pool(segments, node_of, Group(endpoints))
 
 
-def _answer(
-    family: int,
-    pool: Pool,
-    policy: Policy | InvalidPolicy | None,
-    location: Location,
-    topology: TopologySettings,
-    with_alone: bool,
-) -> FamilyAnswer:
-    found = select(pool, policy, location, topology.unknown_client, topology.on_invalid)
-    single = with_alone and len(found.group.endpoints) == 1
-    alone = single and not _has_spare(found, pool, policy, location, topology.unknown_client)
-    return FamilyAnswer(family, found.reason, found.key, found.group, alone)
+class _Rule(NamedTuple):
+    """How the endpoints of one Service are chosen for clients on each Node."""
+
+    service: ServiceView
+    pools: Mapping[int, Pool]  # by family
+    nodes: NodeGroups
+    topology: TopologySettings
+    with_alone: bool
+
+    def answers(self, node: Node) -> tuple[FamilyAnswer, ...]:
+        location = Location(node.name, node)
+        return tuple(self._answer(family, pool, location) for family, pool in self.pools.items())
+
+    def _answer(self, family: int, pool: Pool, location: Location) -> FamilyAnswer:
+        policy, topology = self.service.policy, self.topology
+        found = select(pool, policy, location, topology.unknown_client, topology.on_invalid, self.nodes.domains)
+        matches, group, most = len(found.group.endpoints), found.group, self.service.guards.max_endpoints
+        if most is not None and self._is_bounded_exactly:
+            group = bounded(group, most, self.service.key, location.node_name)
+        single = self.with_alone and matches == 1
+        alone = single and not _has_spare(found, pool, policy, location, topology.unknown_client)
+        return FamilyAnswer(family, found.reason, found.key, group, matches, alone)
+
+    @property
+    def _is_bounded_exactly(self) -> bool:
+        endpoints = sum(len(pool.everyone.endpoints) for pool in self.pools.values())
+        return endpoints * len(self.nodes.nodes) <= MAX_HASHED
+
+    def differs(self, node: Node, answers: tuple[FamilyAnswer, ...]) -> bool:
+        """Whether another Node with this one's labels may have other answers than these, by its name alone."""
+        if any(len(each.group.endpoints) < each.matches for each in answers):
+            return True
+        policy, labels = self.service.policy, node.labels
+        if not isinstance(policy, Policy) or policy.max_load is None:
+            return False
+        factor, shared = policy.max_load.factor, [each for each in policy.labels if each in labels]
+        loads = (
+            self.nodes.domains.load(pool, label, labels[label], factor)
+            for label in shared
+            if label != HOSTNAME_LABEL
+            for pool in self.pools.values()
+        )
+        return any(load.endpoints and load.nodes > load.capacity for load in loads)
+
+
+def _each_steps(tally: _Tally, rule: _Rule, members: NodeGroup, without: frozenset[str]) -> Iterator[None]:
+    """Add these Nodes with the answers of each, those with the same together, a Node in each step."""
+    alike: dict[tuple[tuple[Reason, str, int], ...], tuple[tuple[FamilyAnswer, ...], list[Node]]] = {}
+    for node in members.nodes:
+        if node.name not in without:
+            answers = rule.answers(node)
+            same = tuple((each.reason, each.key, id(each.group)) for each in answers)
+            alike.setdefault(same, (answers, []))[1].append(node)
+            yield
+    for answers, some in alike.values():
+        tally.add(NodeGroup(tuple(some), members.topology_zone), frozenset(), answers)
+    yield
 
 
 def _has_spare(
@@ -171,8 +224,8 @@ def _has_spare(
         return False
     if not isinstance(policy, Policy) or not found.key:
         return True  # by hints: they never leave a client without an answer
-    keys = policy.keys if found.key in policy.keys else policy.keys_if_unlabelled or ()
-    for key in keys[keys.index(found.key) + 1 :]:
+    # Also the keys before it: where a guard passes over one, it counts again if no other key is left.
+    for key in policy.keys if found.key in policy.keys else policy.keys_if_unlabelled or ():
         of_key = replace(policy, keys=(key,), keys_if_unlabelled=None)
         later = select(pool, of_key, location, unknown_client).group.endpoints
         if later and later != found.group.endpoints:

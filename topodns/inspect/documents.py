@@ -27,23 +27,35 @@ class QuestionObject(TypedDict):
 
 
 class PolicyObject(TypedDict):
-    """The topology keys of the Service, and their source as in the option `keys`; `problem`: why they are invalid."""
+    """The topology keys of the Service, and their source as in the option `keys`; `problem`: why they are invalid.
+
+    `guards`: the values of the annotations `min-endpoints`, `max-load`, `max-endpoints` and `apply-to` that count.
+    """
 
     source: str | None
     keys: Sequence[str]
     problem: str | None
+    guards: Mapping[str, str]
 
 
 class TriedKeyObject(TypedDict):
     """A key that was compared: the value at the client's Node, or in `because` why it has none, and how many endpoints
-    match; in `short` that it needs more of them to win. The key `*` has no value.
+    match; in `guard` why it does not win although some do. The key `*` has no value.
     """
 
     key: str
     value: str | None
     because: str | None
     matches: int
-    short: str | None
+    guard: str | None
+
+
+class BoundObject(TypedDict):
+    """The answer has `answered` endpoints, at most `most` by `max-endpoints`, `of` those that the other rules leave."""
+
+    most: int
+    answered: int
+    of: int
 
 
 class EndpointObject(TypedDict):
@@ -66,8 +78,8 @@ class ExplainDocument(TypedDict):
 
     `tried`: the keys in their order; `winner`: the one that chose the endpoints. `reason`: of the answer, "" for none.
     `hint`: advice for the operator. `findings`: about the keys and annotations of the Service, as of an audit.
-    `answer`: the records. `endpoints`: of the address families of the query, in the
-    order of the EndpointSlices.
+    `answer`: the records. `endpoints`: of the address families of the query, in the order of the EndpointSlices;
+    `bound`: how many of them `max-endpoints` leaves, null if all.
     """
 
     version: Literal[1]
@@ -80,6 +92,7 @@ class ExplainDocument(TypedDict):
     hint: str | None
     findings: Sequence[str]
     rcode: str
+    bound: BoundObject | None
     answer: Sequence[str]
     endpoints: Sequence[EndpointObject]
 
@@ -187,10 +200,13 @@ class ZoneObject(TypedDict):
 
 
 class NumbersObject(TypedDict):
-    """The keys of a Service and how far they reach; `skew`: the highest load of an endpoint over the mean."""
+    """The keys of a Service and how far they reach; `skew`: the highest load of an endpoint over the mean. `guards` as
+    of a PolicyObject; with `apply-to` the figures are those of the name `_near.SERVICE`.
+    """
 
     keys: Sequence[str]
     source: str | None
+    guards: Mapping[str, str]
     endpoints: int
     nodes: int
     covered: int
@@ -199,7 +215,7 @@ class NumbersObject(TypedDict):
 
 
 class AuditedServiceObject(NumbersObject):
-    """A Service with keys, as NAMESPACE/NAME, and its findings, the worst first."""
+    """A Service with keys or `max-endpoints`, as NAMESPACE/NAME, and its findings, the worst first."""
 
     service: str
     findings: Sequence[FindingObject]
@@ -235,7 +251,7 @@ class WhatIfObject(TypedDict):
 class AuditedClusterObject(TypedDict):
     """One cluster. `waiting`: why its state is not complete. `skipped`: the objects that cannot be read.
 
-    `others`: findings about no Service with keys. The members `..._left_out` count what a list has no room for.
+    `others`: findings about none of the `services`. The members `..._left_out` count what a list has no room for.
     """
 
     origins: Sequence[str]

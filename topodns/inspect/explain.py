@@ -11,7 +11,7 @@ from typing import Final
 
 from topodns.cluster.findings.finding import Finding
 from topodns.cluster.findings.objects import import_findings, service_findings
-from topodns.cluster.model import ObjectKey
+from topodns.cluster.model import NO_KEYS, ObjectKey
 from topodns.cluster.state import ClusterState
 from topodns.dns.addresses import packed_address
 from topodns.dns.dnslib_text import record_lines
@@ -19,9 +19,9 @@ from topodns.dns.message import Edns, Query
 from topodns.dns.name import BadName, Name, is_subdomain, name_text, name_wire, parse_name
 from topodns.dns.rrtype import Rcode, RRClass, parse_qtype, rcode_text, type_text
 from topodns.dns.wire_format import MAX_MESSAGE
-from topodns.inspect.documents import VERSION, EndpointObject, ExplainDocument, TriedKeyObject
+from topodns.inspect.documents import VERSION, ExplainDocument, TriedKeyObject
 from topodns.inspect.errors import Refused
-from topodns.inspect.model import Steps, free_steps, gather_steps, policy_text
+from topodns.inspect.model import PolicyText, Steps, free_steps, gather_steps, policy_text
 from topodns.inspect.reasons import (
     answer_reason,
     missing_object,
@@ -31,7 +31,7 @@ from topodns.inspect.reasons import (
     whole_names,
 )
 from topodns.inspect.text import explanation_text, named
-from topodns.inspect.verdicts import is_imported, policy_of_service, tried_keys, verdict_steps
+from topodns.inspect.verdicts import Candidates, Verdicts, candidates_of, tried_keys, verdict_steps
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.zone import KubernetesZone
@@ -40,7 +40,7 @@ from topodns.plugins.view.settings import View
 from topodns.query.plugin import Client, Resolution
 from topodns.topology.claims import Claim
 from topodns.topology.client_locator import ClientLocator
-from topodns.topology.select import Location, OnInvalid, Reason
+from topodns.topology.select import Location, OnInvalid
 
 SHOWN: Final = 100  # records in the text for the topology page
 
@@ -101,9 +101,7 @@ class Explanation:
     method: str
     name: str
     qtype: str
-    keys: tuple[str, ...]
-    source: str  # where the keys come from; "" without keys
-    problem: str  # of an invalid policy
+    policy: PolicyText
     tried: tuple[TriedKeyObject, ...]
     winner: str
     reason: str  # of the selection, of an empty answer or of NXDOMAIN; "" for neither
@@ -111,7 +109,7 @@ class Explanation:
     findings: tuple[str, ...]  # about the keys and annotations of the Service (`cluster.findings`)
     rcode: str
     answer: tuple[str, ...]
-    endpoints: tuple[EndpointObject, ...]  # ready ones of a headless Service, whether the client gets them or not
+    verdicts: Verdicts  # on the ready endpoints of a headless Service, whether the client gets them or not
 
     def as_dict(self) -> ExplainDocument:
         """The explanation as a JSON object."""
@@ -119,15 +117,21 @@ class Explanation:
             "version": VERSION,
             "client": {"address": self.client or None, "node": self.node or None, "method": self.method},
             "question": {"name": self.name, "type": self.qtype},
-            "policy": {"source": self.source or None, "keys": list(self.keys), "problem": self.problem or None},
+            "policy": {
+                "source": self.policy.source or None,
+                "keys": list(self.policy.keys),
+                "problem": self.policy.problem or None,
+                "guards": self.policy.guards,
+            },
             "tried": list(self.tried),
             "winner": self.winner or None,
             "reason": self.reason,
             "hint": self.hint or None,
             "findings": list(self.findings),
             "rcode": self.rcode,
+            "bound": self.verdicts.bound,
             "answer": list(self.answer),
-            "endpoints": list(self.endpoints),
+            "endpoints": list(self.verdicts.endpoints),
         }
 
 
@@ -139,19 +143,22 @@ def explanation_json_steps(
     `with_text`: it also has a member `text`, for readers, with at most SHOWN records.
     """
     explanation = yield from explanation_steps(clusters, parse_question(arguments))
-    document: Mapping[str, object] = replace(explanation, answer=(), endpoints=()).as_dict()
+    endpoints = explanation.verdicts.endpoints
+    document: Mapping[str, object] = replace(
+        explanation, answer=(), verdicts=explanation.verdicts._replace(endpoints=())
+    ).as_dict()
     if with_text:
         document = {"text": explanation_text(_shortened(explanation)), **document}
         yield
     written = [json.dumps(document).removesuffix('[], "endpoints": []}'), "["]
-    for members, end in ((explanation.answer, '], "endpoints": ['), (explanation.endpoints, "]}")):
+    for members, end in ((explanation.answer, '], "endpoints": ['), (endpoints, "]}")):
         for member in members:  # thousands, and each takes 10 us
             written += json.dumps(member), ", "
             yield
         written[-1:] = (end,) if members else (written[-1], end)
     reply = "".join(written)
-    parts: list[object] = [*written, *explanation.endpoints]
-    del explanation, members, written
+    parts: list[object] = [*written, *endpoints]
+    del explanation, endpoints, members, written
     yield from free_steps(parts)
     return reply.encode()
 
@@ -180,13 +187,27 @@ def explanation_steps(clusters: Collection[Cluster], question: ExplainQuestion) 
         raise Refused(f"{name_text(qname)} falls through `kubernetes`: {missing_object(cluster, query)}")
     answer = yield from gather_steps(record_lines(resolution.response.answer, query.spelling))
     location = _location(resolution, client, locator)
-    ranks = resolution.selection is not None and resolution.selection.reason is Reason.RANKED
-    endpoints: tuple[EndpointObject, ...] = ()
+    candidates = candidates_of(kubernetes, query, client or _ANY_CLIENT)
+    verdicts = Verdicts()
     if resolution.response.rcode in (Rcode.NOERROR, Rcode.REFUSED):
-        endpoints = yield from verdict_steps(cluster, kubernetes, query, location, ranks)
-    findings = yield from gather_steps(_findings(cluster, query, resolution))
-    texts = tuple(found.text for found in findings)
-    explanation = _explanation(cluster, query, client, location, resolution, tuple(answer), endpoints, texts)
+        verdicts = yield from verdict_steps(cluster, candidates)
+    findings = yield from gather_steps(_findings(cluster, candidates, resolution))
+    explanation = Explanation(
+        client=str(ip_address(client.address)) if client is not None else "",
+        node=location.node_name,
+        method=location.method,
+        name=name_text(query.qname),
+        qtype=type_text(query.qtype),
+        policy=_policy_text(cluster.state, candidates, _service_of(resolution)),
+        tried=tried_keys(cluster, candidates, location, resolution.selection),
+        winner=resolution.selection.key if resolution.selection is not None else "",
+        reason=answer_reason(cluster, query, resolution),
+        hint=operator_hint(cluster, client.address if client is not None and not location.node_name else None),
+        findings=tuple(found.text for found in findings),
+        rcode=rcode_text(resolution.response.rcode),
+        answer=tuple(answer),
+        verdicts=verdicts,
+    )
     records: list[object] = [*resolution.response.answer, *resolution.response.additional]
     del resolution
     yield from free_steps(records)
@@ -211,38 +232,14 @@ class _Pinned(ClientLocator):
         return self._location
 
 
-def _explanation(
-    cluster: Cluster,
-    query: Query,
-    client: Client | None,
-    location: Location,
-    resolution: Resolution,
-    answer: tuple[str, ...],
-    endpoints: tuple[EndpointObject, ...],
-    findings: tuple[str, ...],
-) -> Explanation:
-    selection = resolution.selection
-    service, imported = _service_of(resolution), is_imported(cluster, query)
-    read = policy_of_service(cluster.state, service, imported) if service is not None else None
-    policy = policy_text(read)
-    return Explanation(
-        client=str(ip_address(client.address)) if client is not None else "",
-        node=location.node_name,
-        method=location.method,
-        name=name_text(query.qname),
-        qtype=type_text(query.qtype),
-        keys=policy.keys,
-        source=policy.source,
-        problem=policy.problem,
-        tried=tried_keys(cluster, read, location, selection, imported),
-        winner=selection.key if selection is not None else "",
-        reason=answer_reason(cluster, query, resolution),
-        hint=operator_hint(cluster, client.address if client is not None and not location.node_name else None),
-        findings=findings,
-        rcode=rcode_text(resolution.response.rcode),
-        answer=answer,
-        endpoints=endpoints,
-    )
+def _policy_text(state: ClusterState, candidates: Candidates, service: ObjectKey | None) -> PolicyText:
+    """The policy of the Service, whichever of its names is asked for; that of the name if the Service has none."""
+    if service is None:
+        return policy_text(None, None)
+    if candidates.imported:
+        keys = state.cluster_set.keys.get(service, NO_KEYS)
+        return policy_text(keys.policy, keys.max_endpoints)
+    return policy_text(state.policies.get(service) or candidates.rule.policy, state.max_endpoints.get(service))
 
 
 def _service_of(resolution: Resolution) -> ObjectKey | None:
@@ -253,12 +250,12 @@ def _service_of(resolution: Resolution) -> ObjectKey | None:
     return None
 
 
-def _findings(cluster: Cluster, query: Query, resolution: Resolution) -> Iterator[Finding | None]:
+def _findings(cluster: Cluster, candidates: Candidates, resolution: Resolution) -> Iterator[Finding | None]:
     """The findings about the keys and annotations of the Service asked for, in steps; none without `topology`."""
     service = _service_of(resolution)
     if service is None or cluster.topology is None:
         return
-    if is_imported(cluster, query):
+    if candidates.imported:
         yield from import_findings(cluster.state, service)
     else:
         yield from service_findings(cluster.state, service, cluster.topology.on_invalid is OnInvalid.IGNORE)

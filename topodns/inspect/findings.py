@@ -4,6 +4,7 @@ located. They change with every rollout, so they are in an audit only; all other
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from heapq import nsmallest
 from ipaddress import ip_address
 from itertools import chain
@@ -26,6 +27,7 @@ from topodns.inspect.model import (
     pod_key,
 )
 from topodns.inspect.text import counted, named
+from topodns.plugins.kubernetes.question import NEAR
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.client_locator import ClientLocator, Method
 from topodns.topology.select import OnInvalid
@@ -44,22 +46,29 @@ def view_findings(service: ServiceView, topology: TopologySettings, nodes: NodeG
 
     Once its coverage is known: then `nodes` has the labels counted.
     """
-    ignored = topology.on_invalid is OnInvalid.IGNORE
-    return key_findings(service.key, service.policy, service.governing, ignored, nodes.labels)
+    ignored, bounded = topology.on_invalid is OnInvalid.IGNORE, service.guards.max_endpoints is not None
+    return key_findings(service.key, service.policy, service.governing, bounded, ignored, nodes.labels)
 
 
 def coverage_finding_steps(found: Coverage, nodes: NodeGroups) -> Iterator[Finding | None]:
-    """The findings about the endpoints of clients, for a Service with a valid policy; none for others.
+    """The findings about the endpoints of clients, for a Service with a valid policy or a bound; none for others.
 
-    In steps of less than 1 ms: None is a step without a finding.
+    In steps of less than 1 ms: None is a step without a finding. Where keys apply to `_near.SERVICE` alone, the texts
+    begin with that name.
     """
-    service, policy = found.service.key, found.service.policy
-    if not isinstance(policy, Policy):
+    key, policy = found.service.key, found.service.policy
+    if not isinstance(policy, Policy) and (policy is not None or found.service.guards.max_endpoints is None):
         return
     if not found.endpoints:
         text = "no endpoint is ready: NXDOMAIN for every client"
-        yield Finding(service, "empty", text, Severity.ERROR, nodes=found.nodes)
+        yield Finding(key, "empty", text, Severity.ERROR, nodes=found.nodes)
         return
+    near = f"{NEAR}.{key.name}: " if policy is not None and policy.near_only else ""
+    for each in _client_finding_steps(found, policy, nodes):
+        yield replace(each, text=near + each.text) if each is not None else None
+
+
+def _client_finding_steps(found: Coverage, policy: Policy | None, nodes: NodeGroups) -> Iterator[Finding | None]:
     judged = _Judged()
     for at, one in enumerate(found.clients, 1):
         judged.add(one)
@@ -73,7 +82,8 @@ def coverage_finding_steps(found: Coverage, nodes: NodeGroups) -> Iterator[Findi
     yield None
     if found.skew > MAX_SKEW:
         yield _skewed(found)
-    yield from _ineffective(found, policy, nodes, judged.winners)
+    if policy is not None:
+        yield from _ineffective(found, policy, nodes, judged.winners)
     soles: list[object] = [sole for served in judged.served.values() for sole in served.values()]
     judged.served.clear()
     yield from free_steps(soles)
@@ -119,7 +129,7 @@ class _Judged:
             endpoints = answer.group.endpoints
             if not endpoints:
                 self.without.setdefault((answer.family, Severity.WARNING), []).append(one)
-            elif len(endpoints) == 1:
+            elif answer.matches == 1:
                 pod = pod_key(endpoints[0])
                 sole = self.served[answer.alone].setdefault(pod, _Sole(endpoints[0].address))
                 sole.nodes[answer.family] += one.size
@@ -182,7 +192,7 @@ def _ineffective(found: Coverage, policy: Policy, nodes: NodeGroups, winners: Se
     if not found.nodes:
         return
     yield from partial_findings(found.service.key, policy, nodes.labels, nodes.nodes.values())
-    never = {*absent_keys(policy.keys, nodes.labels), *(key for key, _ in shadowed_keys(policy.keys, nodes.labels))}
+    never = {*absent_keys(policy.keys, nodes.labels), *(key for key, _ in shadowed_keys(policy, nodes.labels))}
     idle = tuple(key for key in policy.keys if key not in (ANY_KEY, *winners, *never))
     if idle:
         text = f"no client gets its endpoints by the key {', '.join(idle)} at present"

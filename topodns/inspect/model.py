@@ -6,17 +6,22 @@ makes a Coverage of both.
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
 from typing import Final, NamedTuple, TypeVar
 
+from topodns.cluster.annotations import APPLY_TO, MAX_ENDPOINTS, MAX_LOAD, MIN_ENDPOINTS
 from topodns.cluster.endpoints import Group
 from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, Endpoint, InvalidPolicy, Node, ObjectKey, Policy
 from topodns.cluster.node_labels import NodeLabels
 from topodns.cluster.state import ClusterState
 from topodns.memory.bounded import LRUCache
+from topodns.topology.guards import Domains, Guards, guards_of
 from topodns.topology.select import Reason
 
 FAMILIES: Final = (4, 6)
 MAX_GROUPINGS: Final = 32  # kept; each has a reference per Node
+_OWN_DOMAIN: Final = "topodns.io/"
 STEP: Final = 250  # Nodes grouped in one step, about 0.2 ms
 FREED: Final = 250  # objects with all that they alone refer to, in one step
 
@@ -56,6 +61,7 @@ class ServiceView:
     governing: bool = False  # of a StatefulSet: see `ClusterState.governs`
     ipv4: tuple[Endpoint, ...] = ()
     ipv6: tuple[Endpoint, ...] = ()
+    guards: Guards = field(default_factory=Guards)  # of its annotations, those without an effect on `policy`, too
 
     def endpoints(self, family: int) -> tuple[Endpoint, ...]:
         """The ready endpoints of family 4 or 6."""
@@ -90,6 +96,7 @@ def service_view(state: ClusterState, key: ObjectKey) -> ServiceView | None:
         state.governs(key),
         pools[4].everyone.endpoints,
         pools[6].everyone.endpoints,
+        guards_of(service),
     )
 
 
@@ -105,14 +112,34 @@ class PolicyText(NamedTuple):
     keys: tuple[str, ...]  # empty if invalid, without a policy, or if it follows the hints
     source: str  # of the keys, as in the option `keys`; "" without a policy
     problem: str  # of an invalid policy
+    guards: Mapping[str, str]  # the values of annotations that have an effect, by name without `topodns.io/`
 
 
-def policy_text(policy: Policy | InvalidPolicy | None) -> PolicyText:
+def policy_text(policy: Policy | InvalidPolicy | None, max_endpoints: int | None) -> PolicyText:
+    """`max_endpoints`: of an answer of the Service at most; None: no bound."""
     return PolicyText(
         policy.keys if isinstance(policy, Policy) else (),
         policy.source.value if policy is not None else "",
         policy.problem if isinstance(policy, InvalidPolicy) else "",
+        {name.removeprefix(_OWN_DOMAIN): value for name, value in _guards(policy, max_endpoints)},
     )
+
+
+def _guards(policy: Policy | InvalidPolicy | None, max_endpoints: int | None) -> Iterator[tuple[str, str]]:
+    if isinstance(policy, Policy) and policy.keys:
+        if policy.min_endpoints > 1:
+            yield MIN_ENDPOINTS, str(policy.min_endpoints)
+        if policy.max_load is not None:
+            yield MAX_LOAD, decimal_text(policy.max_load.factor)
+    if max_endpoints is not None:
+        yield MAX_ENDPOINTS, str(max_endpoints)
+    if isinstance(policy, Policy) and policy.near_only:
+        yield APPLY_TO, "near"
+
+
+def decimal_text(factor: Fraction) -> str:
+    """A factor of `max-load`, which has at most 3 digits and 9 decimals, as an exact decimal: `1.5`."""
+    return f"{float(factor):.12g}"
 
 
 _Values = tuple[str | None, ...]
@@ -167,6 +194,12 @@ class NodeGroups:
         self._groupings: LRUCache[tuple[str, ...], NodeGrouping] = LRUCache(MAX_GROUPINGS)
         self._by_other_hostname: dict[str, list[str]] = {}  # names of Nodes whose hostname is another, once counted
         self._counted: NodeLabels | None = None
+
+    @cached_property
+    def domains(self) -> Domains:
+        """These Nodes as those that share the load of a policy with `max_load`."""
+        nodes = self.nodes
+        return Domains(lambda: nodes, self.labels)
 
     @property
     def labels(self) -> NodeLabels:
@@ -229,8 +262,9 @@ class FamilyAnswer(NamedTuple):
     family: int
     reason: Reason
     key: str  # the winning key; "" if none
-    group: Group
-    alone: bool = False  # whether these clients would get no endpoint without the only one of `group`, if looked for
+    group: Group  # with a bound the subset of the Node, or all from which it is taken: see `inspect.coverage`
+    matches: int  # endpoints before `max-endpoints`
+    alone: bool = False  # whether these clients would get no endpoint without the only match, if looked for
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.other_names import pod_address
 from topodns.plugins.kubernetes.question import (
+    ALL,
+    NEAR,
     Fixed,
     Missing,
     NameOrAddress,
@@ -31,10 +33,11 @@ from topodns.plugins.kubernetes.question import (
     ZoneQuestion,
 )
 from topodns.plugins.kubernetes.zone import KubernetesZone, Origin
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.plugin import Client, Resolution
 from topodns.topology.claims import verdicts
 from topodns.topology.client_locator import Method
-from topodns.topology.select import MISSES, Reason, Selection
+from topodns.topology.select import MISSES, Reason, Selection, UnknownClient
 
 _ANY_CLIENT: Final = Client(bytes(4), 0, "udp", limit=512)  # whether a name exists depends on no client
 _TYPES: Final = (RRType.A, RRType.AAAA, RRType.CNAME, RRType.SRV, RRType.PTR, RRType.TXT, RRType.NS, RRType.SOA)
@@ -57,11 +60,11 @@ SENTENCES: Final = {
     Reason.RANKED: "srv_priority: every ready endpoint, its priority is the index of the first key it matches",
 }
 
-_ENOUGH: Final = {
-    Reason.MATCHED: "the first key with enough matches (topodns.io/min-endpoints) decides: all that it matches",
-    Reason.ANY: "no key before `*` matches enough (topodns.io/min-endpoints): every ready endpoint",
+_GUARDED: Final = {
+    Reason.MATCHED: "the first key that matches and passes the guards decides: every endpoint that it matches",
+    Reason.ANY: "no key before `*` passes the guards: every ready endpoint",
 }
-"""In place of SENTENCES, where a key before the winner matched some endpoints, but too few."""
+"""In place of SENTENCES, where a guard passes over a key before the winner."""
 
 
 def answer_reason(cluster: Cluster, query: Query, resolution: Resolution) -> str:
@@ -79,12 +82,25 @@ def answer_reason(cluster: Cluster, query: Query, resolution: Resolution) -> str
         return missing_object(cluster, query)
     if not resolution.response.answer and (selection is None or selection.reason not in MISSES):
         return _empty_text(cluster, query)
-    return _sentence(selection) if selection is not None else _without_effect(cluster, query)
+    return _sentence(cluster, query, selection) if selection is not None else _without_effect(cluster, query)
 
 
-def _sentence(selection: Selection) -> str:
+def _sentence(cluster: Cluster, query: Query, selection: Selection) -> str:
+    if selection.reason is Reason.UNFILTERED:
+        return _unfiltered_text(cluster, query)
     passed_over = any(matches for key, matches in selection.tried if key != selection.key)
-    return (passed_over and _ENOUGH.get(selection.reason)) or SENTENCES[selection.reason]
+    return (passed_over and _GUARDED.get(selection.reason)) or SENTENCES[selection.reason]
+
+
+def _unfiltered_text(cluster: Cluster, query: Query) -> str:
+    """Why no key filters the endpoints of this name: a Service without keys, or one whose keys are for other names."""
+    name, _ = asked_name(_unfiltered(cluster), query)
+    keys = isinstance(name, ServiceName) and cluster.state.policies.get(ObjectKey(name.namespace, name.service))
+    if not keys or not isinstance(name, ServiceName):
+        return SENTENCES[Reason.UNFILTERED]
+    if name.view == ALL:
+        return f"keys do not apply to {ALL}.{name.service}: every ready endpoint"
+    return f"keys apply to {NEAR}.{name.service} alone: every ready endpoint"
 
 
 def _without_effect(cluster: Cluster, query: Query) -> str:
@@ -131,8 +147,9 @@ def _has_records(step: object, qtype: int) -> bool:
 
 
 def _unfiltered(cluster: Cluster) -> KubernetesZone:
-    """The names of a cluster with all their records, whatever the client."""
-    return KubernetesZone(cluster.kubernetes, None, cluster.state, None)
+    """The names of a cluster with all their records, whatever the client: it has no location."""
+    topology = TopologySettings(unknown_client=UnknownClient.ALL) if cluster.topology is not None else None
+    return KubernetesZone(cluster.kubernetes, topology, cluster.state, None)
 
 
 def missing_object(cluster: Cluster, query: Query) -> str:
@@ -153,11 +170,13 @@ def name_error_text(kubernetes: KubernetesZone, query: Query) -> str:
     return "" if missing is None else _missing_text(kubernetes, question.origin, name, missing)
 
 
-def asked_name(kubernetes: KubernetesZone, query: Query) -> tuple[NameOrAddress, ZoneQuestion]:
-    """What the qname of this query is, which is under an origin of the directive, and the question of any client."""
+def asked_name(
+    kubernetes: KubernetesZone, query: Query, client: Client = _ANY_CLIENT
+) -> tuple[NameOrAddress, ZoneQuestion]:
+    """What the qname of this query is, which is under an origin of the directive, and the question of the client."""
     origin = kubernetes.origins.match(query.qname)
     assert origin is not None
-    question = question_of(query, _ANY_CLIENT, origin)
+    question = question_of(query, client, origin)
     return name_of(kubernetes, question), question
 
 
@@ -207,6 +226,10 @@ def _lacking(kubernetes: KubernetesZone, origin: Origin, name: ServiceName | Zon
         return "is of type ExternalName: no names exist below it"
     if isinstance(name, ZonalName):
         return "is not headless: it has no zone-scoped names"
+    if missing is Missing.VIEW:
+        return f"is not headless: it has no names {NEAR} and {ALL}"
+    if name.view and missing is Missing.ENDPOINT:
+        return f"has no names of endpoints below {name.view}: they are below {name.service!r} itself"
     if missing is Missing.READY and service is not None and headless:
         return f"is headless and has {_unready(kubernetes, service)}{noendpoints}"
     if missing is Missing.READY:

@@ -55,17 +55,19 @@ def explanation_text(explained: Mapping[str, object]) -> str:
         _line("client", f"{client['address'] or 'any'} on {f'node {node}' if node else 'an unknown node'}"),
         _line("name", f"{question['name']} {question['type']}"),
     ]
-    if policy["keys"] or policy["problem"]:
-        keys = ", ".join(str(key) for key in items(policy["keys"]))
-        lines.append(_line("policy", f"{policy['source']}: {policy['problem'] or keys}"))
+    if policy["keys"] or policy["problem"] or policy.get("guards"):
+        lines.append(_line("policy", _policy_text(policy)))
     for attempt in map(mapping, items(explained["tried"])):
         wins = "  <- wins" if attempt["key"] == explained["winner"] else ""
         value = f" = {attempt['value']}" if attempt["value"] is not None else ""
         absent = f", as {attempt['because']}" if attempt["because"] else ""
-        short = f", {attempt['short']}" if attempt.get("short") else ""
-        lines.append(_line("tried", f"{attempt['key']}{value}: {attempt['matches']} matching{absent}{short}{wins}"))
+        guard = f", {attempt['guard']}" if attempt.get("guard") else ""
+        lines.append(_line("tried", f"{attempt['key']}{value}: {attempt['matches']} matching{absent}{guard}{wins}"))
     if explained["reason"]:
         lines.append(_line("because", str(explained["reason"])))
+    if explained.get("bound"):
+        bound = mapping(explained["bound"])
+        lines.append(_line("bound", f"{bound['answered']} of {bound['of']} endpoints by max-endpoints {bound['most']}"))
     if explained["hint"]:
         lines.append(_line("hint", str(explained["hint"])))
     lines += _lines("finding", map(str, items(explained.get("findings", []))))
@@ -73,6 +75,19 @@ def explanation_text(explained: Mapping[str, object]) -> str:
     lines.append(_line("answer", str(explained["rcode"])))
     lines += [_line("", str(record)) for record in items(explained["answer"])]
     return "\n".join(lines)
+
+
+def _policy_text(policy: Mapping[str, object]) -> str:
+    """The object of an explanation as text, of a server that has no guards, too."""
+    keys = policy["problem"] or ", ".join(map(str, items(policy["keys"])))
+    named_keys = ": ".join(str(each) for each in (policy["source"], keys) if each)
+    return f"{named_keys or 'no keys'}{guards_text(policy)}"
+
+
+def guards_text(having: Mapping[str, object]) -> str:
+    """The guards of an object with a member of that name: `; min-endpoints 2, max-load 1.5`, "" for none."""
+    guards = mapping(having.get("guards", {}))
+    return f"; {', '.join(f'{name} {value}' for name, value in guards.items())}" if guards else ""
 
 
 def _endpoint_texts(endpoints: Sequence[Mapping[str, object]]) -> Iterator[str]:
@@ -189,7 +204,7 @@ def _cluster_lines(cluster: Mapping[str, object], several: bool, width: int) -> 
         return
     services, left_out = list(items(cluster["services"])), _number(cluster["services_left_out"])
     total = len(services) + left_out
-    size = f"{counted(cluster['nodes'], 'Node')}, {counted(total, 'Service')} with keys"
+    size = f"{counted(cluster['nodes'], 'Node')}, {counted(total, 'Service')} with keys or guards"
     yield f"{size}: {_severities(cluster['counts'])}"
     for found in items(cluster["others"]):
         yield from _finding_lines(mapping(found), width, with_service=True)
@@ -215,7 +230,7 @@ def _cells(service: Mapping[str, object]) -> tuple[str, ...]:
     keys = ",".join(map(str, items(service["keys"])))
     return (
         str(service["service"]),
-        keys or f"({service['source'] or 'none'})",
+        (keys or f"({service['source'] or 'none'})") + guards_text(service),
         str(service["endpoints"]),
         f"{service['covered']} of {service['nodes']}",
         f"{whole} of {len(populated)}",

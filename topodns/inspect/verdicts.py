@@ -3,7 +3,7 @@
 For operators only: the selections of an answer are made again, and each endpoint is compared with them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Set
 from ipaddress import ip_address
 from itertools import islice
 from typing import Final, NamedTuple
@@ -14,61 +14,83 @@ from topodns.cluster.label_values import label_of
 from topodns.cluster.model import (
     ANY_KEY,
     CLUSTER_KEY,
-    NO_KEYS,
     OTHER,
     REGION_LABEL,
     ZONE_LABEL,
     Endpoint,
-    InvalidPolicy,
     ObjectKey,
     Policy,
     label_name,
 )
 from topodns.cluster.state import ClusterState
 from topodns.dns.message import Query
-from topodns.dns.name import is_below_any
 from topodns.dns.rrtype import RRType
-from topodns.inspect.documents import EndpointObject, TriedKeyObject
-from topodns.inspect.model import Steps
+from topodns.inspect.documents import BoundObject, EndpointObject, TriedKeyObject
+from topodns.inspect.model import Steps, decimal_text
 from topodns.inspect.reasons import asked_name, unknown_node
 from topodns.inspect.text import named
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.kubernetes.endpoints import FAMILIES, FAMILY_OF_TYPE, backends_of, pools_of
-from topodns.plugins.kubernetes.headless import selection_of
+from topodns.plugins.kubernetes.headless import Rule, rule_of
 from topodns.plugins.kubernetes.question import ServiceName, matching
 from topodns.plugins.kubernetes.zone import KubernetesZone
+from topodns.query.plugin import Client
 from topodns.topology.select import Location, Reason, Selection, rank_all, ranked
 
 MAX_POOLS: Final = 32  # sets of endpoints with the same ports that are compared, of one family each
 STEP: Final = 1000  # endpoints of a selection identified in one step, about 0.3 ms
 
 
-def tried_keys(
-    cluster: Cluster,
-    policy: Policy | InvalidPolicy | None,
-    location: Location,
-    selection: Selection | None,
-    imported: bool = False,
-) -> tuple[TriedKeyObject, ...]:
-    """The keys that a selection compared, with the client's own value of each, or why it has none.
-
-    `imported`: among the endpoints of a ServiceImport.
+class Candidates(NamedTuple):
+    """The endpoints that an answer is chosen among, and by which rule; without pools for other names than those of a
+    headless Service and its ports.
     """
+
+    rule: Rule
+    pools: tuple[Pool, ...]  # none is empty; at most MAX_POOLS
+    imported: bool = False  # of a ServiceImport
+
+    @property
+    def decided_on(self) -> Pool | None:
+        """The pool of the selection that an answer shows."""
+        return self.rule.first(self.pools)[1]
+
+
+def candidates_of(kubernetes: KubernetesZone, query: Query, client: Client) -> Candidates:
+    """What the answer to this client is made of."""
+    name, question = asked_name(kubernetes, query, client)
+    if not isinstance(name, ServiceName):
+        return Candidates(Rule(kubernetes, ttl=0), ())
+    service = kubernetes.state.service(ObjectKey(name.namespace, name.service), question.origin.multicluster)
+    if service is None or not service.headless:
+        return Candidates(Rule(kubernetes, ttl=0), ())
+    family, is_srv = FAMILY_OF_TYPE.get(query.qtype), query.qtype == RRType.SRV
+    rule = rule_of(kubernetes, service.key, question, name.view, is_srv, service.imported)
+    if name.endpoint or not (family or is_srv):
+        return Candidates(rule._replace(bound=None), (), service.imported)
+    backends = backends_of(kubernetes, service)
+    ports = matching(backends.ports, name) if name.port or name.protocol else backends.ports if is_srv else None
+    every = pools_of(backends, FAMILIES if family is None else (family,), ports)
+    distinct = {id(pool): pool for pool in every if pool.everyone.endpoints}
+    return Candidates(rule, tuple(islice(distinct.values(), MAX_POOLS)), service.imported)
+
+
+def tried_keys(
+    cluster: Cluster, candidates: Candidates, location: Location, selection: Selection | None
+) -> tuple[TriedKeyObject, ...]:
+    """The keys that a selection compared, with the client's own value of each, or why it has none."""
     if selection is None:
         return ()
-    decides = selection.reason is not Reason.RANKED
-    least = policy.min_endpoints if isinstance(policy, Policy) and decides else 1
+    guards = _Guards(candidates, location) if selection.reason is not Reason.RANKED else None
     found = []
     for at, (key, matches) in enumerate(selection.tried, 1):
-        of_cluster = imported and label_name(key) == CLUSTER_KEY
+        of_cluster = candidates.imported and label_name(key) == CLUSTER_KEY
         value = (cluster.state.cluster_set.id or None) if of_cluster else _value(location, key)
         absent = key != ANY_KEY and value is None
         unknown = "the id of this cluster is unknown" if of_cluster else ""
         because = (unknown or _absence(cluster, location.node_name, key)) if absent else None
-        short = _shortage(key, value, matches, least) if key != ANY_KEY and 0 < matches < least else None
-        if short and at < len(selection.tried):
-            short = f"{short}: next key"
-        found.append(TriedKeyObject(key=key, value=value, because=because, matches=matches, short=short))
+        guard = guards.against(key, value or "", matches, at == len(selection.tried)) if guards is not None else None
+        found.append(TriedKeyObject(key=key, value=value, because=because, matches=matches, guard=guard))
     return tuple(found)
 
 
@@ -77,11 +99,37 @@ def _value(location: Location, key: str) -> str | None:
     return label_of(location.node, Endpoint(b"", node_name=location.node_name), label_name(key))
 
 
-def _shortage(key: str, value: str | None, matches: int, least: int) -> str:
-    """That a key matches fewer endpoints than one needs to win: `zone eu-1a has 1 of 2`."""
-    name = label_name(key).rpartition("/")[2]
-    where = f"another {name} than {value}" if key.startswith(OTHER) else f"{name} {value}"
-    return f"{where} has {matches} of {least}"
+class _Guards:
+    """The guards of a policy in words, for a client at a location."""
+
+    def __init__(self, candidates: Candidates, location: Location) -> None:
+        rule = candidates.rule
+        self._policy, self._domains, self._node = rule.policy, rule.kubernetes.domains, location.node
+        self._pool = candidates.decided_on
+
+    def against(self, key: str, value: str, matches: int, last: bool) -> str | None:
+        """Why a guard passes over a key that matches; None if none does. `last`: no key is tried after it."""
+        policy = self._policy
+        if not isinstance(policy, Policy) or key == ANY_KEY or not matches:
+            return None
+        if matches < policy.min_endpoints:
+            where = f"another {_word(key)} than {value}" if key.startswith(OTHER) else f"{_word(key)} {value}"
+            return f"{where} has {matches} of {policy.min_endpoints}{'' if last else ': next key'}"
+        if policy.max_load is None or self._node is None or self._pool is None:
+            return None
+        if self._domains.admits(self._pool, key, self._node, policy.max_load):
+            return None
+        load = self._domains.load(self._pool, key, value, policy.max_load.factor)
+        return (
+            f"{_word(key)} {value}: {load.endpoints} of {load.of_endpoints} endpoints serve {load.nodes} of "
+            f"{load.of_nodes} nodes, at most {load.capacity} by max-load {decimal_text(policy.max_load.factor)}: "
+            "this node is beyond"
+        )
+
+
+def _word(key: str) -> str:
+    """The last part of a label: `zone` of topology.kubernetes.io/zone."""
+    return label_name(key).rpartition("/")[2]
 
 
 def _absence(cluster: Cluster, node_name: str, key: str) -> str:
@@ -90,48 +138,33 @@ def _absence(cluster: Cluster, node_name: str, key: str) -> str:
     return unknown_node(cluster, node_name) or f"node {node_name} has no label {label_name(key)}"
 
 
-def verdict_steps(
-    cluster: Cluster, kubernetes: KubernetesZone, query: Query, location: Location, ranks: bool
-) -> Steps[tuple[EndpointObject, ...]]:
-    """The verdicts on the ready endpoints that an answer to this query is chosen among, in slice order.
+class Verdicts(NamedTuple):
+    """The verdicts on the ready endpoints that an answer is chosen among, in slice order."""
 
-    None for other names than those of a headless Service and its ports. At most MAX_POOLS sets of ports count.
-    `ranks`: the answer has every endpoint, with a priority.
-    """
-    key, pools = _pools_asked(kubernetes, query)
-    policy = None
-    if key is not None and kubernetes.topology is not None:
-        policy = policy_of_service(kubernetes.state, key, is_imported(cluster, query))
+    endpoints: tuple[EndpointObject, ...] = ()
+    bound: BoundObject | None = None
+
+
+def verdict_steps(cluster: Cluster, candidates: Candidates) -> Steps[Verdicts]:
+    """The verdicts on the endpoints that an answer is chosen among, an endpoint in each step."""
     found: dict[Identity, EndpointObject] = {}
-    for pool in pools:
-        choice = yield from _choice_steps(kubernetes, policy, pool, location, ranks)
+    left_out: set[Identity] = set()
+    for pool in candidates.pools:
+        choice = yield from _choice_steps(candidates.rule, pool)
+        left_out |= choice.left_out
         for endpoint in pool.everyone.endpoints:
-            explained = choice.keys and pool.cluster_set is None
+            explained = choice.keys and not candidates.imported
             unknown = (yield from _unknown_steps(cluster.state, endpoint.node_name)) if explained else ""
             verdict = choice.verdict(pool, endpoint, unknown)
             identity = identity_of(endpoint)
             if verdict["answered"] or identity not in found:
                 found[identity] = verdict
             yield
-    return tuple(found.values())
-
-
-def _pools_asked(kubernetes: KubernetesZone, query: Query) -> tuple[ObjectKey | None, Iterable[Pool]]:
-    """(The Service or ServiceImport whose policy filters, the pools of an answer to this query), without those that are
-    empty.
-    """
-    name, question = asked_name(kubernetes, query)
-    family, is_srv = FAMILY_OF_TYPE.get(query.qtype), query.qtype == RRType.SRV
-    if not isinstance(name, ServiceName) or name.endpoint or not (family or is_srv):
-        return None, ()
-    service = kubernetes.state.service(ObjectKey(name.namespace, name.service), question.origin.multicluster)
-    if service is None or not service.headless:
-        return None, ()
-    backends = backends_of(kubernetes, service)
-    ports = matching(backends.ports, name) if name.port or name.protocol else backends.ports if is_srv else None
-    every = pools_of(backends, FAMILIES if family is None else (family,), ports)
-    distinct = {id(pool): pool for pool in every if pool.everyone.endpoints}
-    return service.key, islice(distinct.values(), MAX_POOLS)
+    answered = {identity for identity, verdict in found.items() if verdict["answered"]}
+    bound = None
+    if candidates.rule.bound is not None and (beyond := len(left_out - answered)):
+        bound = BoundObject(most=candidates.rule.bound.most, answered=len(answered), of=len(answered) + beyond)
+    return Verdicts(tuple(found.values()), bound)
 
 
 class _Choice(NamedTuple):
@@ -141,6 +174,8 @@ class _Choice(NamedTuple):
     reason: Reason
     chosen: Set[Identity]
     by_key: Mapping[str, Set[Identity]]  # the endpoints that a key chose; with priorities, in their order
+    most: int  # by max-endpoints; 0 for no bound
+    left_out: Set[Identity]  # by max-endpoints alone
 
     def verdict(self, pool: Pool, endpoint: Endpoint, unknown: str) -> EndpointObject:
         """`unknown`: why the endpoint's Node is unknown; "" if it is known, and at a ServiceImport."""
@@ -172,6 +207,8 @@ class _Choice(NamedTuple):
             source = ", by its EndpointSlice" if of_slice else ""
             values = {label_name(key): value for key, value in labels.items() if value is not None}
             yield from (f"{name} = {value}{source}" for name, value in values.items())
+        if identity_of(endpoint) in self.left_out:
+            yield f"not among the {self.most} of max-endpoints"
 
 
 def _lack(cluster_set: ClusterSet | None, endpoint: Endpoint, name: str) -> str:
@@ -189,30 +226,22 @@ def _lack(cluster_set: ClusterSet | None, endpoint: Endpoint, name: str) -> str:
     return f"node {endpoint.node_name} has no label {name}"
 
 
-def is_imported(cluster: Cluster, query: Query) -> bool:
-    """Whether the name of this query is under an origin of ServiceImports."""
-    return is_below_any(query.qname, cluster.kubernetes.multicluster)
-
-
-def policy_of_service(state: ClusterState, key: ObjectKey, imported: bool) -> Policy | InvalidPolicy | None:
-    """The policy of the Service of this key, or of the ServiceImport."""
-    return state.cluster_set.keys.get(key, NO_KEYS).policy if imported else state.policies.get(key)
-
-
-def _choice_steps(
-    kubernetes: KubernetesZone, policy: Policy | InvalidPolicy | None, pool: Pool, location: Location, ranks: bool
-) -> Steps[_Choice]:
-    selection = selection_of(kubernetes, policy, pool, location)
-    chosen = yield from _identity_steps(selection.group)
-    by_key = {selection.key: chosen} if selection.key else {}
-    if ranks and isinstance(policy, Policy):
-        selection = rank_all(selection, pool, policy, location)
-        by_key = {}
-        for at, key in enumerate(policy.keys):
-            by_key[key] = yield from _identity_steps(ranked(pool, policy, location, at))
-        chosen = yield from _identity_steps(selection.group)
+def _choice_steps(rule: Rule, pool: Pool) -> Steps[_Choice]:
+    location, policy, bound = rule.location or Location(), rule.policy, rule.bound
+    selection = rule._replace(bound=None).selection(pool)
+    by_key = {}
+    if rule.ranking is not None:
+        selection = rank_all(selection, pool, rule.ranking, location)
+    matching = yield from _identity_steps(selection.group)
+    if selection.reason is Reason.RANKED and rule.ranking is not None:
+        for at, key in enumerate(rule.ranking.keys):
+            by_key[key] = yield from _identity_steps(ranked(pool, rule.ranking, location, at))
+    elif selection.key:
+        by_key = {selection.key: matching}
+    chosen = matching if bound is None else (yield from _identity_steps(bound.group(selection.group)))
     tried = [key for key, _ in selection.tried] or (policy.keys if isinstance(policy, Policy) else ())
-    return _Choice(tuple(key for key in tried if key != ANY_KEY), selection.reason, chosen, by_key)
+    keys = tuple(key for key in tried if key != ANY_KEY)
+    return _Choice(keys, selection.reason, chosen, by_key, 0 if bound is None else bound.most, matching - chosen)
 
 
 def _identity_steps(group: Group) -> Steps[Set[Identity]]:

@@ -26,6 +26,7 @@ from topodns.cluster.model import (
 from topodns.cluster.state import ClusterState
 from topodns.inspect.errors import Refused
 from topodns.inspect.model import FAMILIES, PodKey, ServiceView, Steps, parse_service, pod_key
+from topodns.topology.guards import Guards
 from topodns.topology.keys import policy_of
 
 MAX_CHANGES: Final = 64  # of one what-if
@@ -142,7 +143,7 @@ class Scenario:
             service = yield from _scaled_down_steps(service, by)
         for change in named:
             if isinstance(change, Rekeyed):
-                service = replace(service, policy=_rekeyed(service.policy, change.policy))
+                service = replace(service, policy=_guarded(change.policy, service.guards))
         return service
 
     def _is_lost(self, endpoint: Endpoint) -> bool:
@@ -152,11 +153,11 @@ class Scenario:
         return endpoint.topology_zone in self.zones
 
 
-def _rekeyed(before: Policy | InvalidPolicy | None, policy: Policy | None) -> Policy | None:
-    """The policy with other keys, and the other annotations of the Service as they are."""
-    if policy is None or not isinstance(before, Policy):
-        return policy
-    return replace(policy, min_endpoints=before.min_endpoints)
+def _guarded(policy: Policy | None, guards: Guards) -> Policy | None:
+    """The policy of other keys with the other annotations of the Service, which stay."""
+    if policy is None:
+        return None
+    return replace(policy, min_endpoints=guards.min_endpoints, max_load=guards.max_load, near_only=guards.near_only)
 
 
 def _services(changes: Sequence[WhatIf]) -> frozenset[ObjectKey]:

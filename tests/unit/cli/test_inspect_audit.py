@@ -19,7 +19,7 @@ Captured = pytest.CaptureFixture[str]
 def test_audit_reads_manifests(source: tuple[str, str], capsys: Captured) -> None:
     assert cli.main(["audit", "--json", *source]) == 1
     (cluster,) = json.loads(capsys.readouterr().out)["clusters"]
-    assert (cluster["nodes"], len(cluster["services"]), cluster["counts"]["error"]) == (9, 5, 4)
+    assert (cluster["nodes"], len(cluster["services"]), cluster["counts"]["error"]) == (9, 6, 4)
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_audit_asks_the_ready_address_on_loopback_by_default(monkeypatch: pytest
 
     monkeypatch.setattr("topodns.cli.admin_client.fetch", fetch)
     assert cli.main(["audit"]) == 0
-    assert capsys.readouterr().out == "0 Nodes, 0 Services with keys: nothing found\n"
+    assert capsys.readouterr().out == "0 Nodes, 0 Services with keys or guards: nothing found\n"
     changes = ["--what-if", "node=a:down", "--what-if", "keys=shop/db:none"]
     assert cli.main(["audit", "--server", "10.0.0.1:80", *changes]) == 2
     assert capsys.readouterr().err == "no answer\n"

@@ -2,19 +2,21 @@
 
 from collections import Counter
 from ipaddress import ip_address
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from tests.support.demo import Demo
 from tests.support.dns_messages import NODE_IDENTITY, Opt, node_identity, query
-from topodns.cluster.model import ObjectKey
+from tests.support.model_builders import service
+from topodns.cluster.model import ObjectKey, Upserted
 from topodns.dns.addresses import IPV4_MAPPED
 from topodns.inspect.askers import FEWEST, REUSED, Askers, RecentAskers
 from topodns.query.query_sample import QuerySample
 from topodns.time_slices import do_at_once
 
 CACHE: Final = ObjectKey("shop", "cache")
+X: Final = ObjectKey("shop", "x")
 SHELL_A1: Final = "127.10.1.100"
 
 
@@ -24,7 +26,8 @@ class Asked:
     def __init__(self) -> None:
         self.now = 1.0
         self.sample = QuerySample()
-        self.recent = RecentAskers(Demo().generation.clusters[0], self.sample, lambda: self.now)
+        self.cluster = Demo().generation.clusters[0]
+        self.recent = RecentAskers(self.cluster, self.sample, lambda: self.now)
 
     def receive(self, message: bytes, source: str = SHELL_A1, times: int = 1) -> None:
         for _ in range(times):
@@ -77,6 +80,28 @@ OTHER_MESSAGES: Final = {
 def test_a_message_that_asks_for_no_service_counts_for_none(asked: Asked, name: str) -> None:
     asked.receive(OTHER_MESSAGES[name])
     assert do_at_once(asked.recent.steps()) == {}
+
+
+NAMES: Final = {
+    "keys": ({"annotation": "zone"}, {"x": 1, "_near.x": 1, "_all.x": 0}),
+    "keys for near alone": ({"annotation": "zone", "apply_to": "near"}, {"x": 0, "_near.x": 1, "_all.x": 0}),
+    "a bound alone": ({"max_endpoints": "2"}, {"x": 1, "_near.x": 0, "_all.x": 1}),
+}
+
+
+@pytest.mark.parametrize(("annotations", "counted"), NAMES.values(), ids=NAMES)
+def test_queries_for_names_that_the_keys_do_not_apply_to_are_not_counted(
+    asked: Asked, annotations: dict[str, Any], counted: dict[str, int]
+) -> None:
+    """The flows of a Service are those by its keys."""
+    asked.cluster.state.apply(Upserted(service("x", "shop", **annotations)), 0)
+    for name, times in counted.items():
+        asked.now += REUSED
+        before = asked.askers(X) or Askers()
+        asked.receive(query(f"{name}.shop.svc.cluster.local A"))
+        asked.now += REUSED
+        after = asked.askers(X) or Askers()
+        assert after.queries - before.queries == times, name
 
 
 def test_shares_are_known_from_some_sampled_queries_on(asked: Asked) -> None:

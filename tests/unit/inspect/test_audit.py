@@ -64,6 +64,24 @@ def test_services_with_keys_are_reported_the_worst_first() -> None:
     assert [each.kind for each in report.findings] == ["empty", "uncovered"]
 
 
+def test_a_service_with_a_bound_is_reported_also_without_keys() -> None:
+    report = audited(
+        service("bound", max_endpoints="1"),
+        endpoint_slice("bound", *BOTH),
+        service("least", min_endpoints="2"),
+        service("near", annotation=Z, apply_to="near", max_load="1.50"),
+        endpoint_slice("near", *BOTH[:2]),
+    )
+    near, bound = report.services
+    assert (bound.service.name, bound.keys, bound.guards) == ("bound", (), {"max-endpoints": "1"})
+    assert (bound.covered, bound.endpoints) == (3, 3)
+    assert (near.service.name, near.guards, near.covered) == ("near", {"max-load": "1.5", "apply-to": "near"}, 2)
+    assert [found.text.partition(" ")[0] for found in near.findings] == ["_near.near:"]
+    assert [(found.service.name, found.text) for found in report.others] == [
+        ("least", "annotation 'topodns.io/min-endpoints' has no effect without topology keys")
+    ]
+
+
 def test_nodes_that_only_node_locators_describe_are_counted() -> None:
     locators = [node_locator(each.name, labels=each.labels) for each in NODES[:2]]
     state = state_of(*locators, NODES[2], service("lost", annotation=Z), endpoint_slice("lost", *BOTH[:2]))

@@ -70,6 +70,7 @@ def test_the_document_has_all_of_a_cluster() -> None:
                 "service": "default/db",
                 "keys": [Z],
                 "source": "annotation",
+                "guards": {},
                 "endpoints": 1,
                 "nodes": 2,
                 "covered": 1,

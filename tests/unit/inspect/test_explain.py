@@ -91,7 +91,7 @@ def test_the_node_is_there_with_the_method_that_found_it(
 
 
 def test_a_policy_is_named_with_its_source_and_its_problem(served: Settings) -> None:
-    good, wrong = explained(served, "hard", node="one"), explained(served, "wrong", node="one")
+    good, wrong = (explained(served, name, node="one").policy for name in ("hard", "wrong"))
     assert (good.source, good.keys, good.problem) == ("annotation", ("rack", "hall"), "")
     assert (wrong.source, wrong.keys) == ("annotation", ())
     assert wrong.problem == "expected a label key or *, found 'not a key' (keys are separated by commas)"
@@ -121,7 +121,7 @@ def test_options_of_the_corefile_count(directory: Path) -> None:
 def test_without_topology_nothing_is_chosen(directory: Path) -> None:
     plain = without_topology(directory)
     explanation = explained(plain, "hard", client="10.0.0.1")
-    assert (addresses(explanation), explanation.tried, explanation.keys) == (BOTH, (), ())
+    assert (addresses(explanation), explanation.tried, explanation.policy.keys) == (BOTH, (), ())
     assert explanation.hint == "the server block has no `topology`: every client gets the same answer"
     assert explained(plain, "hard", node="wherever").hint == explanation.hint
 
@@ -148,7 +148,7 @@ cluster.local {
 
 def test_the_view_that_takes_the_clients_question_is_asked(directory: Path) -> None:
     viewed = settings(VIEWED % "", str(directory))
-    assert explained(viewed, "hard", client="10.0.0.1").keys == ("rack", "hall")
+    assert explained(viewed, "hard", client="10.0.0.1").policy.keys == ("rack", "hall")
     assert explained(viewed, "hard", client="10.9.0.1").hint.startswith("the server block has no `topology`")
 
 

@@ -1,12 +1,17 @@
 """The findings about the endpoints of clients, of an audit for the operator."""
 
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
 import pytest
 
 from tests.support.audits import coverage
 from tests.support.model_builders import endpoint, node, service
-from topodns.cluster.model import Endpoint, KeySource, ObjectKey
+from topodns.cluster.model import Endpoint, KeySource
 from topodns.inspect.findings import coverage_finding_steps
 from topodns.inspect.model import NodeGroups, ServiceView
+from topodns.topology.guards import guards_of
 from topodns.topology.keys import policy_of
 
 H = "kubernetes.io/hostname"
@@ -14,12 +19,14 @@ Z = "topology.kubernetes.io/zone"
 SOURCES = (KeySource.ANNOTATION, KeySource.FIELD, KeySource.OPENYURT)
 
 
-def covered(*endpoints: Endpoint, keys: str = Z, **zones: str) -> list[tuple[str, str, str]]:
+def covered(
+    *endpoints: Endpoint, keys: str = Z, guards: Mapping[str, Any] = MappingProxyType({}), **zones: str
+) -> list[tuple[str, str, str]]:
     """(severity, kind, text) of the findings about a Service with these endpoints, on Nodes in the zones given."""
     nodes = NodeGroups({name: node(name, {Z: one} if one else {"x": ""}) for name, one in zones.items()})
-    policy = policy_of(service("db", annotation=keys), SOURCES)
+    db = service("db", annotation=keys, **guards)
     families = {size: tuple(one for one in endpoints if len(one.address) == size) for size in (4, 16)}
-    view = ServiceView(ObjectKey("default", "db"), policy, ipv4=families[4], ipv6=families[16])
+    view = ServiceView(db.key, policy_of(db, SOURCES), ipv4=families[4], ipv6=families[16], guards=guards_of(db))
     found = coverage_finding_steps(coverage(view, nodes), nodes)
     return [(one.severity.value, one.kind, one.text) for one in found if one is not None]
 
@@ -45,7 +52,7 @@ def test_a_family_without_an_endpoint_is_a_warning_where_the_other_has_one() -> 
 
 
 def test_many_names_are_cut_and_counted() -> None:
-    zones = {f"b{at:02}": "b" for at in range(12)}
+    zones: dict[str, Any] = {f"b{at:02}": "b" for at in range(12)}
     [(_, _, text)] = covered(endpoint("10.0.0.1", "a1"), a1="a", **zones)
     assert text.endswith(
         "clients on 12 of 13 Nodes get no endpoint (NODATA), all of zone b: b00, b01, b02, b03, b04 and 7 more"
@@ -129,3 +136,46 @@ def test_a_service_without_ready_endpoints_is_empty_and_nothing_else() -> None:
 def test_services_without_a_valid_policy_have_no_coverage_to_judge() -> None:
     assert covered(endpoint("10.0.0.1", "a1"), keys="not a label key", a1="a", b1="b") == []
     assert covered(endpoint("10.0.0.1", "a1"), keys="none", a1="a", b1="b") == []
+
+
+def test_a_key_for_near_alone_has_findings_about_that_name() -> None:
+    some = endpoint("10.0.0.1", "a1"), endpoint("10.0.0.2", "a1")
+    assert covered(*some, a1="a", b1="b", guards={"apply_to": "near"}) == [
+        (
+            "error",
+            "uncovered",
+            "_near.db: clients on 1 of 2 Nodes get no endpoint (NODATA), all of zone b: b1",
+        )
+    ]
+    assert covered(a1="a", guards={"apply_to": "near"}) == [
+        ("error", "empty", "no endpoint is ready: NXDOMAIN for every client")
+    ]
+
+
+def test_a_zone_with_too_few_endpoints_is_no_single_point_unless_its_endpoint_is_the_last_resort() -> None:
+    some = endpoint("10.0.0.1", "a1"), endpoint("10.0.0.2", "b1"), endpoint("10.0.0.3", "b1")
+    guards = {"min_endpoints": "2"}
+    assert covered(*some, keys=f"{Z},*", guards=guards, a1="a", a2="a", b1="b") == []
+    text = "10.0.0.1 alone serves clients on 2 Nodes, which without it get no endpoint"
+    assert covered(*some, keys=Z, guards=guards, a1="a", a2="a", b1="b") == [("warning", "single_point", text)]
+
+
+def test_a_bound_of_one_makes_no_single_point() -> None:
+    some = [endpoint(f"10.0.0.{at}", f"a{at}") for at in range(4)]
+    names: dict[str, Any] = {f"a{at}": "a" for at in range(4)}
+    found = covered(*some, keys=Z, guards={"max_endpoints": "1"}, **names)
+    assert {kind for _, kind, _ in found} <= {"skew"}
+    alone = endpoint("10.0.0.1", "a1")
+    [(_, kind, text)] = covered(alone, keys=Z, guards={"max_endpoints": "1"}, **names)
+    assert (kind, text) == (
+        "single_point",
+        "10.0.0.1 alone serves clients on 4 Nodes, which without it get no endpoint",
+    )
+
+
+def test_a_bound_without_keys_is_judged_by_its_load() -> None:
+    some = [endpoint(f"10.0.0.{at}", "a1") for at in range(9)]
+    [(severity, kind, text)] = covered(*some, keys="none", guards={"max_endpoints": "1"}, a1="a", a2="a")
+    assert (severity, kind) == ("warning", "skew")
+    assert text.endswith("if there is one on each Node, and one of 9 endpoints")
+    assert covered(*some, keys="none", a1="a") == []

@@ -73,7 +73,7 @@ def test_nodes_that_share_an_address_or_a_pod_cidr_are_named(directory: Path, cl
 
 def test_of_a_name_that_does_not_exist_the_object_that_is_missing_is_named(served: Settings) -> None:
     missing = explained(served, "missing", client="10.0.0.1")
-    assert (missing.rcode, missing.answer, missing.source) == ("NXDOMAIN", (), "")
+    assert (missing.rcode, missing.answer, missing.policy.source) == ("NXDOMAIN", (), "")
     assert missing.reason == "no Service 'missing' in namespace 'shop'"
     assert explanation_text(missing.as_dict()).splitlines()[2:] == [f"because  {missing.reason}", "answer   NXDOMAIN"]
 

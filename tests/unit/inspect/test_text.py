@@ -5,6 +5,7 @@ from dataclasses import replace
 from tests.support.explained_cluster import explained
 from topodns.inspect.documents import EndpointObject
 from topodns.inspect.text import ENDPOINTS, explanation_text
+from topodns.inspect.verdicts import Verdicts
 from topodns.plugins.block import Settings
 
 
@@ -44,7 +45,7 @@ def endpoint(address: str, answered: bool, fault: str | None = None) -> Endpoint
 def test_the_text_has_the_first_endpoints_those_with_a_fault_before_others(served: Settings) -> None:
     endpoints = [endpoint(f"10.1.2.{at}", at % 2 == 0) for at in range(ENDPOINTS + 3)]
     endpoints.append(endpoint("10.1.3.1", False, "there is no Node one"))
-    document = replace(explained(served, "plain", node="two"), endpoints=tuple(endpoints)).as_dict()
+    document = replace(explained(served, "plain", node="two"), verdicts=Verdicts(tuple(endpoints))).as_dict()
     lines = explanation_text(document).splitlines()
     first = lines.index("ready    no  10.1.3.1 on one: there is no Node one; rack = 1")
     assert lines[first + 1] == "         yes 10.1.2.0 on one: rack = 1"

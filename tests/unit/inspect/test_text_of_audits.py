@@ -44,7 +44,7 @@ def lines(*clusters: Mapping[str, object]) -> list[str]:
 
 def test_a_service_is_a_row_with_its_findings_below() -> None:
     summary, blank, head, row, finding = lines(cluster(service(findings=[FINDING])))
-    assert (summary, blank) == ("5 Nodes, 1 Service with keys: 1 error, 2 warnings", "")
+    assert (summary, blank) == ("5 Nodes, 1 Service with keys or guards: 1 error, 2 warnings", "")
     assert head.split() == ["SERVICE", "KEYS", "READY", "NODES", "COVERED", "ZONES", "SKEW"]
     assert row.split() == ["shop/db", "a", "3", "3", "of", "5", "1", "of", "2", "1.2"]
     assert [head.index("KEYS"), head.index("READY") + 5, len(head)] == [
@@ -57,7 +57,7 @@ def test_a_service_is_a_row_with_its_findings_below() -> None:
 
 def test_a_cluster_without_keys_is_one_line() -> None:
     counts = {"error": 0, "warning": 0, "info": 0}
-    assert lines(cluster(counts=counts)) == ["5 Nodes, 0 Services with keys: nothing found"]
+    assert lines(cluster(counts=counts)) == ["5 Nodes, 0 Services with keys or guards: nothing found"]
 
 
 def test_findings_about_the_cluster_come_first_with_their_service() -> None:
@@ -80,6 +80,11 @@ def test_long_names_and_texts_stay_within_the_width() -> None:
 def test_services_without_keys_show_why() -> None:
     found = lines(cluster(service(keys=(), source="hints"), service(keys=(), source=None)))
     assert [line.split()[1] for line in found[3:]] == ["(hints)", "(none)"]
+
+
+def test_guards_are_behind_the_keys() -> None:
+    guarded = service(guards={"min-endpoints": "2", "apply-to": "near"})
+    assert " a; min-endpoints 2, apply-to near " in lines(cluster(guarded))[3]
 
 
 def test_rows_that_are_left_out_are_counted() -> None:

@@ -50,7 +50,7 @@ def reasons(explanation: Explanation) -> list[tuple[str, bool, str | None]]:
     """(Address, whether it is answered, what is wrong with its Node and why) of each endpoint."""
     return [
         (each["address"], each["answered"], "; ".join(filter(None, (each["fault"], each["because"]))) or None)
-        for each in explanation.endpoints
+        for each in explanation.verdicts.endpoints
     ]
 
 
@@ -69,7 +69,7 @@ def test_each_ready_endpoint_has_its_verdict_with_the_labels_that_were_compared(
         "{addresses: [10.1.1.2], nodeName: two}",
         "{addresses: [10.1.1.3], nodeName: one, conditions: {ready: false}}",
     )
-    assert explained(with_topology(directory), "mixed", node="one").endpoints == (
+    assert explained(with_topology(directory), "mixed", node="one").verdicts.endpoints == (
         {
             "address": "10.1.1.1",
             "node": "one",
@@ -97,7 +97,7 @@ def test_a_key_of_other_domains_shows_the_value_that_differs(directory: Path) ->
     add(directory, "!rack", "{addresses: [10.1.1.1], nodeName: one}", "{addresses: [10.1.1.2], nodeName: two}")
     found = explained(with_topology(directory), "mixed", node="one")
     assert reasons(found) == [("10.1.1.1", False, "rack = 1"), ("10.1.1.2", True, "by !rack, whose value is 2")]
-    assert found.tried == ({"key": "!rack", "value": "1", "because": None, "matches": 1, "short": None},)
+    assert found.tried == ({"key": "!rack", "value": "1", "because": None, "matches": 1, "guard": None},)
     (attempt,) = explained(with_topology(directory), "mixed", node="far").tried
     assert (attempt["value"], attempt["because"]) == (None, "node far has no label rack")
 
@@ -108,13 +108,13 @@ SHORT: Mapping[str, tuple[str, str, list[str], str]] = {
         "rack,hall,*",
         "",
         ["rack = 1: 1 matching, rack 1 has 1 of 2: next key", "hall = north: 2 matching  <- wins"],
-        "the first key with enough matches (topodns.io/min-endpoints) decides: all that it matches",
+        "the first key that matches and passes the guards decides: every endpoint that it matches",
     ),
     "none has, but there is *": (
         "rack,*",
         "",
         ["rack = 1: 1 matching, rack 1 has 1 of 2: next key", "*: 2 matching  <- wins"],
-        "no key before `*` matches enough (topodns.io/min-endpoints): every ready endpoint",
+        "no key before `*` passes the guards: every ready endpoint",
     ),
     "none has": (
         "rack,!rack",
@@ -152,7 +152,7 @@ def test_a_key_that_matches_too_few_endpoints_says_how_many_it_needs(
 
 def test_a_text_of_an_older_server_has_no_numbers(directory: Path) -> None:
     document = explained(with_topology(directory), "soft", node="two").as_dict()
-    older = [{key: value for key, value in tried.items() if key != "short"} for tried in document["tried"]]
+    older = [{key: value for key, value in tried.items() if key != "guard"} for tried in document["tried"]]
     assert explanation_text({**document, "tried": older}) == explanation_text(document)
 
 
@@ -195,7 +195,8 @@ def test_the_values_are_shown_for_a_client_of_unknown_location(served: Settings)
         ("10.1.1.1", False, "rack = 1; hall = north"),
         ("10.1.1.2", False, "rack = 1; hall = north"),
     ]
-    assert [each["answered"] for each in explained(served, "soft", client="192.0.2.1").endpoints] == [True, True]
+    unlocated = explained(served, "soft", client="192.0.2.1").verdicts.endpoints
+    assert [each["answered"] for each in unlocated] == [True, True]
 
 
 @pytest.mark.parametrize("service", ["plain", "wrong"])
@@ -252,13 +253,13 @@ def test_an_endpoint_that_is_answered_at_one_port_is_answered(directory: Path) -
 
 @pytest.mark.parametrize("name", ["front", "missing", "10-1-1-1.soft"])
 def test_names_that_topology_does_not_filter_have_no_verdicts(served: Settings, name: str) -> None:
-    assert explained(served, name, node="one").endpoints == ()
+    assert explained(served, name, node="one").verdicts.endpoints == ()
 
 
 def test_a_key_that_the_clients_node_lacks_has_the_reason_in_words(served: Settings) -> None:
     rack, hall = explained(served, "hard", node="far").tried
-    assert rack == {"key": "rack", "value": None, "because": "node far has no label rack", "matches": 0, "short": None}
-    assert hall == {"key": "hall", "value": "south", "because": None, "matches": 0, "short": None}
+    assert rack == {"key": "rack", "value": None, "because": "node far has no label rack", "matches": 0, "guard": None}
+    assert hall == {"key": "hall", "value": "south", "because": None, "matches": 0, "guard": None}
     text = explanation_text(explained(served, "hard", node="far").as_dict())
     assert "tried    rack: 0 matching, as node far has no label rack\n" in text
 
@@ -284,7 +285,7 @@ def test_the_endpoints_are_those_of_the_answer_for_each_client(directory: Path) 
     for node in ("one", "two", "far"):
         for service in ("mixed", "soft", "hard", "plain"):
             found = of(cluster, service, node)
-            answered = sorted(each["address"] for each in found.endpoints if each["answered"])
+            answered = sorted(each["address"] for each in found.verdicts.endpoints if each["answered"])
             assert answered == sorted(line.split()[-1] for line in found.answer)
 
 

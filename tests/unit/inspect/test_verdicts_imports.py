@@ -77,13 +77,20 @@ def explained(tmp_path: Path, keys: str, node: str = "n1", client: str = "", mor
 
 
 def verdicts(explanation: Explanation) -> list[str]:
-    found = ((each["address"], each["answered"], each["fault"] or each["because"]) for each in explanation.endpoints)
+    found = (
+        (each["address"], each["answered"], each["fault"] or each["because"]) for each in explanation.verdicts.endpoints
+    )
     return [f"{address} {'yes' if answered else 'no'}: {why}" for address, answered, why in found]
 
 
 def test_the_policy_is_that_of_the_import_and_not_of_a_service_of_its_name(tmp_path: Path) -> None:
     found = explained(tmp_path, "cluster,*")
-    assert (found.keys, found.problem, found.winner, found.findings) == (("cluster", "*"), "", "cluster", ())
+    assert (found.policy.keys, found.policy.problem, found.winner, found.findings) == (
+        ("cluster", "*"),
+        "",
+        "cluster",
+        (),
+    )
     (tried,) = found.tried
     assert (tried["key"], tried["value"], tried["because"], tried["matches"]) == ("cluster", "east", None, 3)
 

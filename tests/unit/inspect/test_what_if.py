@@ -1,12 +1,13 @@
 """What-ifs: texts that describe them, and the views of a cluster with them."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import pytest
 
 from tests.support.audits import apply
 from tests.support.model_builders import endpoint, node
-from topodns.cluster.model import Endpoint, KeySource, Node, ObjectKey, Policy
+from topodns.cluster.model import Endpoint, InvalidPolicy, KeySource, MaxLoad, Node, ObjectKey, Policy
 from topodns.inspect.errors import Refused
 from topodns.inspect.model import ServiceView
 from topodns.inspect.what_if import (
@@ -24,6 +25,7 @@ from topodns.inspect.what_if import (
     scenario_of_steps,
 )
 from topodns.time_slices import do_at_once
+from topodns.topology.guards import Guards
 
 Z = "topology.kubernetes.io/zone"
 DB = ObjectKey("data", "db")
@@ -57,10 +59,15 @@ def test_a_change_is_written_as(text: str, change: WhatIf) -> None:
     assert parse_change(text) == change
 
 
-def test_other_keys_leave_the_number_of_endpoints_that_one_must_match() -> None:
-    service = replace(db(), policy=replace(ZONE_POLICY, min_endpoints=2))
+@pytest.mark.parametrize("before", [ZONE_POLICY, InvalidPolicy(KeySource.ANNOTATION, "wrong"), None])
+def test_other_keys_have_the_guards_of_the_service(before: Policy | InvalidPolicy | None) -> None:
+    load = MaxLoad(Fraction(2), ObjectKey("data", "db"))
+    service = replace(db(), policy=before, guards=Guards(2, load, 16, near_only=True))
     [after], _ = apply(parse_changes(["keys=data/db:x,*"]), [service], NODES)
-    assert after.policy == Policy(("x", "*"), KeySource.ANNOTATION, min_endpoints=2)
+    assert after.policy == Policy(("x", "*"), KeySource.ANNOTATION, min_endpoints=2, max_load=load, near_only=True)
+    assert after.guards == service.guards
+    [after], _ = apply(parse_changes(["keys=data/db:none"]), [service], NODES)
+    assert (after.policy, after.guards.max_endpoints) == (None, 16)
 
 
 @pytest.mark.parametrize(

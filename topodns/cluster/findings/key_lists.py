@@ -25,15 +25,28 @@ _GOVERNING: Final = (
 )
 
 
-def key_findings(
-    key: ObjectKey, policy: Policy | InvalidPolicy | None, governing: bool, ignored: bool, labels: NodeLabels
-) -> Iterator[Finding]:
-    """The findings about one Service's key list, with the labels of the Nodes.
+_BOUNDED: Final = (
+    "max-endpoints on the governing Service of a StatefulSet hides members from each other when they look up the "
+    "Service's name; give clients a headless Service of their own"
+)
 
-    `governing`: `ClusterState.governs`. `ignored` is on_invalid: True (ignore) leaves a Service with an invalid policy
-    unfiltered, False (deny) empties it. None about labels that only some Nodes have, which is often meant:
-    `partial_findings`.
+
+def key_findings(
+    key: ObjectKey,
+    policy: Policy | InvalidPolicy | None,
+    governing: bool,
+    bounded: bool,
+    ignored: bool,
+    labels: NodeLabels,
+) -> Iterator[Finding]:
+    """The findings about one Service's key list and `max-endpoints`, with the labels of the Nodes.
+
+    `governing`: `ClusterState.governs`. `bounded`: whether it has `max-endpoints`. `ignored` is on_invalid: True
+    (ignore) leaves a Service with an invalid policy unfiltered, False (deny) empties it. None about labels that only
+    some Nodes have, which is often meant: `partial_findings`.
     """
+    if governing and bounded:
+        yield Finding(key, "governing", _BOUNDED)
     if isinstance(policy, InvalidPolicy):
         effect = "the Service stays unfiltered" if ignored else "no client gets an endpoint (on_invalid deny)"
         text = f"topology {policy.source.value}: {policy.problem}; {effect}"
@@ -43,7 +56,7 @@ def key_findings(
         return
     for warning in policy.warnings:
         yield Finding(key, "mended", f"topology {policy.source.value}: {warning}")
-    if governing and not policy.is_empty and policy.keys != (ANY_KEY,):
+    if governing and not policy.is_empty and policy.keys != (ANY_KEY,) and not policy.near_only:
         yield Finding(key, "governing", _GOVERNING)
     if labels.nodes:
         yield from _label_findings(key, policy, labels)
@@ -56,7 +69,7 @@ def _label_findings(key: ObjectKey, policy: Policy, labels: NodeLabels) -> Itera
         meant = f"; did you mean {nearest}?" if nearest else ""
         text = f"no Node has the label {label}, which therefore never matches{meant}"
         yield Finding(key, "ineffective", text, keys=(each,))
-    for each, before in shadowed_keys(policy.keys, labels):
+    for each, before in shadowed_keys(policy, labels):
         text = f"the key {each} never decides, since {before} before it always matches; put {each} first"
         yield Finding(key, "ineffective", text, keys=(each,))
 
@@ -111,13 +124,16 @@ def nodes_without(label: str, nodes: Iterable[Node]) -> list[str]:
     return sorted(node.name for node in nodes if node.ready and label not in node.labels)
 
 
-def shadowed_keys(keys: Sequence[str], labels: NodeLabels) -> Iterator[tuple[str, str]]:
+def shadowed_keys(policy: Policy, labels: NodeLabels) -> Iterator[tuple[str, str]]:
     """(key, an earlier key) where the key never decides: whatever it matches, the earlier one matches too.
 
-    That is so where the domains of the later key lie within those of the earlier one, which all Nodes have.
+    That is so where the domains of the later key lie within those of the earlier one, which all Nodes have, and where
+    `max-load` does not send Nodes from the earlier one to the later.
     """
+    keys = policy.keys
+    certain = [key for key in keys if policy.max_load is None or key.startswith(OTHER)]
     for at, key in enumerate(keys):
-        earlier = (each for each in keys[:at] if _contains(each, key) and _on_all(each, labels))
+        earlier = (each for each in keys[:at] if each in certain and _contains(each, key) and _on_all(each, labels))
         if (before := next(earlier, None)) is not None:
             yield key, before
 

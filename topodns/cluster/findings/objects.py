@@ -27,8 +27,8 @@ def policy_findings(state: ClusterState, ignored: bool) -> Findings:
     Service.
     """
     partial: dict[str, list[ObjectKey]] = {}
-    for key, policy in tuple(state.policies.items()):
-        yield from key_findings(key, policy, state.governs(key), ignored, _labels_of(state))
+    for key, policy in {**dict.fromkeys(state.max_endpoints), **state.policies}.items():
+        yield from _key_findings(state, key, policy, ignored)
         for label in partial_keys(policy, _labels_of(state)) if isinstance(policy, Policy) else ():
             partial.setdefault(label, []).append(key)
         yield None
@@ -48,10 +48,16 @@ def service_findings(state: ClusterState, key: ObjectKey, ignored: bool) -> Find
     Without labels that only some Nodes have, and without missing objects: an explanation names those of the client,
     of each endpoint and of the name.
     """
-    yield from key_findings(key, state.policies.get(key), state.governs(key), ignored, _labels_of(state))
+    yield from _key_findings(state, key, state.policies.get(key), ignored)
     yield from noted(key, state.notices.get(key, ()))
     for found in pod_findings(state):
         yield found if found is not None and found.service == key else None
+
+
+def _key_findings(
+    state: ClusterState, key: ObjectKey, policy: Policy | InvalidPolicy | None, ignored: bool
+) -> Iterator[Finding]:
+    return key_findings(key, policy, state.governs(key), key in state.max_endpoints, ignored, _labels_of(state))
 
 
 def _labels_of(state: ClusterState) -> NodeLabels:

@@ -37,6 +37,7 @@ function showDetails() {
     return;
   }
   const facts = [["Keys", detail.keys.join(", ") || "none"], ["Where from", detail.source || "nowhere"],
+    ["Guards", Object.entries(detail.guards).map((guard) => guard.join(" ")).join(", ") || "none"], ["Names", detail.names],
     ["Endpoints", detail.endpoints], ["Load", detail.skew ? `the busiest endpoint has ${detail.skew} times the mean` : "none"],
     ["Misses in 5 min", page.summary.misses[id] || 0], ...detail.problems.map((text) => ["Problem", text]),
     ...detail.findings.map(({severity, text}) => ["Audit", `${SEVERITIES[severity] || ""} ${severity}: ${text}`])];

@@ -24,6 +24,7 @@ from topodns.inspect.model import (
     gather_steps,
     policy_text,
 )
+from topodns.plugins.kubernetes.question import ALL, NEAR
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.query_sample import MINUTES
 
@@ -118,6 +119,7 @@ def service_detail_steps(
 ) -> Steps[bytes]:
     """The details of a Service as a JSON object; the first arguments are those of `service_row_steps`.
 
+    `names`: to which of its names the keys apply, in words.
     `clients`: groups of Nodes whose clients get the same answers, those without an endpoint first. `flows`: see
     `_flow_steps`, with each Node as one client. `queries`: the same by the queries of the last `minutes`, of which
     `unlocated` came from clients without a Node; null if too few are known. `findings`: those of an audit, each with
@@ -125,13 +127,14 @@ def service_detail_steps(
     """
 
     def detail_steps(found: Coverage) -> Steps[bytes]:
-        clients = yield from _client_steps(found)
+        clients = yield from _client_steps(found, view.guards.max_endpoints)
         findings = yield from gather_steps(coverage_finding_steps(found, scope.groups))
         endpoints = yield from _endpoint_steps(found, scope.groups.nodes)
         flows = yield from _flow_steps(found, scope, lambda name: 1)
         queries = (yield from _queries_steps(found, scope, askers)) if askers.is_known else None
         detail = {
             **row_of(found, notices, scope),
+            "names": _names(view),
             "findings": [
                 {"severity": finding.severity.value, "text": finding.text} for finding in findings[:MAX_FINDINGS]
             ],
@@ -155,12 +158,13 @@ def row_of(found: Coverage, notices: tuple[str, ...], scope: RowScope) -> Mappin
     """
     view = found.service
     shown, others = scope.columns.split(found.zones)
-    text = policy_text(view.policy)
+    text = policy_text(view.policy, view.guards.max_endpoints)
     hints = isinstance(view.policy, Policy) and not text.keys  # it follows the EndpointSlices' hints
     return {
         "id": str(view.key),
         "keys": ["hints"] if hints else text.keys,
         "source": text.source,
+        "guards": text.guards,
         "problems": [*notices, *(found.text for found in view_findings(view, scope.topology, scope.groups))],
         "endpoints": found.endpoints,
         "zones": shown,
@@ -172,7 +176,16 @@ def _cell(zone_coverage: ZoneCoverage) -> Cell:
     return zone_coverage.endpoints, zone_coverage.nodes, zone_coverage.covered, zone_coverage.near
 
 
-def _client_steps(found: Coverage) -> Steps[list[str]]:
+def _names(view: ServiceView) -> str:
+    name, near, every = view.key.name, f"{NEAR}.{view.key.name}", f"{ALL}.{view.key.name}"
+    if view.policy is None:
+        return f"{near} by hostname, zone and *; {name} and {every} without keys"
+    if isinstance(view.policy, Policy) and view.policy.near_only:
+        return f"{near} by the keys, and so the figures here; {name} and {every} without keys"
+    return f"{name} and {near} by the keys; {every} without keys"
+
+
+def _client_steps(found: Coverage, most: int | None) -> Steps[list[str]]:
     """The groups of clients as JSON."""
     first: list[tuple[bool, str, int, int, ClientGroup]] = []
     for at, group in enumerate(found.clients, 1):
@@ -183,13 +196,14 @@ def _client_steps(found: Coverage) -> Steps[list[str]]:
             yield
     clients = []
     for at, (*_, group) in enumerate(sorted(first)[:MAX_GROUPS], 1):
-        clients.append(json.dumps(_group(group)))
+        clients.append(json.dumps(_group(group, most)))
         if at % STEP == 0:
             yield
     return clients
 
 
-def _group(group: ClientGroup) -> Mapping[str, object]:
+def _group(group: ClientGroup, most: int | None) -> Mapping[str, object]:
+    """`most`: the endpoints of an answer at most; None: no bound."""
     names = [node.name for node, _ in zip(group.nodes, range(MAX_NAMES), strict=False)]
     return {
         "zone": group.topology_zone,
@@ -202,7 +216,7 @@ def _group(group: ClientGroup) -> Mapping[str, object]:
                 "family": answer.family,
                 "reason": answer.reason.value,
                 "key": answer.key,
-                "endpoints": len(answer.group.endpoints),
+                "endpoints": min(len(answer.group.endpoints), most or answer.matches),
             }
             for answer in group.answers
         ],

@@ -187,10 +187,10 @@ class SnapshotMaker:
         return last
 
     def _row_steps(self, scope: RowScope) -> Steps[list[ServiceRow]]:
-        """The rows of all Services with keys, valid or not, or with notices, in no particular order."""
+        """The rows of all Services with keys, valid or not, a bound or notices, in no particular order."""
         state = self.cluster.state
         notices = yield from notice_steps(state)
-        keys = [*state.policies, *(key for key in notices if key not in state.policies)]
+        keys = list(dict.fromkeys((*state.policies, *state.max_endpoints, *notices)))
         yield
         rows: list[ServiceRow] = []
         kept: dict[ObjectKey, _Kept] = {}
@@ -252,8 +252,9 @@ def _denied(cluster: Cluster) -> Iterable[str]:
 
 
 def _same(held: ServiceView | None, new: ServiceView | None) -> bool:
-    """Whether the views have the same policy, role and endpoints, by identity of what they refer to."""
+    """Whether the views have the same policy, role, guards and endpoints, by identity of most that they refer to."""
     if held is None or new is None:
         return held is new
     same_endpoints = held.ipv4 is new.ipv4 and held.ipv6 is new.ipv6
-    return same_endpoints and held.policy is new.policy and held.governing == new.governing
+    same_annotations = held.policy is new.policy and held.guards == new.guards
+    return same_endpoints and same_annotations and held.governing == new.governing

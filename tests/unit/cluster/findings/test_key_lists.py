@@ -8,6 +8,7 @@ from topodns.cluster.findings.objects import policy_findings
 from topodns.cluster.model import (
     HOSTNAME_LABEL,
     ZONE_LABEL,
+    Service,
     Upserted,
 )
 from topodns.cluster.state import ClusterState
@@ -57,6 +58,27 @@ def test_the_governing_service_of_a_statefulset_is_known_by_its_slices() -> None
     db = service("db", annotation=HOSTNAME_LABEL)
     assert findings(db, endpoint_slice("db", member)) == [("governing", GOVERNING)]
     assert findings(service("db", annotation="*"), endpoint_slice("db", member)) == [], "`*` alone hides no member"
+
+
+BOUNDED = (
+    "Service default/db: max-endpoints on the governing Service of a StatefulSet hides members from each other when "
+    "they look up the Service's name; give clients a headless Service of their own"
+)
+
+
+@pytest.mark.parametrize(
+    ("db", "found"),
+    [
+        (service("db", max_endpoints="2"), [BOUNDED]),
+        (service("db", annotation="*", max_endpoints="2"), [BOUNDED]),
+        (service("db", annotation=HOSTNAME_LABEL, apply_to="near"), []),
+        (service("db", annotation=HOSTNAME_LABEL, apply_to="near", max_endpoints="2"), [BOUNDED]),
+        (service("db", annotation=HOSTNAME_LABEL, max_endpoints="2"), [BOUNDED, GOVERNING]),
+    ],
+)
+def test_a_bound_hides_members_from_each_other_and_keys_for_near_do_not(db: Service, found: list[str]) -> None:
+    assert findings(db, stateful_set("db", "db")) == [("governing", text) for text in found]
+    assert findings(db) == []
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Topology keys beside the labels that Nodes have."""
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 
 import pytest
 
@@ -14,7 +15,7 @@ from topodns.cluster.findings.key_lists import (
     partial_keys,
     shadowed_keys,
 )
-from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, KeySource, Policy
+from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, KeySource, MaxLoad, ObjectKey, Policy
 from topodns.cluster.node_labels import NodeLabels
 
 REGION, RACK = "topology.kubernetes.io/region", "example.com/rack"
@@ -70,12 +71,24 @@ def test_nodes_that_are_not_ready_may_lack_a_label_for_a_moment() -> None:
 def test_a_key_behind_one_of_a_wider_domain_never_decides(
     keys: tuple[str, ...], shadowed: list[tuple[str, str]]
 ) -> None:
-    assert list(shadowed_keys(keys, labels_of({**EVERYWHERE, RACK: "r1"}, EVERYWHERE))) == shadowed
+    policy = Policy(keys, KeySource.ANNOTATION)
+    assert list(shadowed_keys(policy, labels_of({**EVERYWHERE, RACK: "r1"}, EVERYWHERE))) == shadowed
 
 
 def test_any_label_of_all_nodes_before_the_hostname_always_matches() -> None:
     labels = labels_of({RACK: "r1"}, {RACK: "r2"})
-    assert list(shadowed_keys((RACK, HOSTNAME_LABEL), labels)) == [(HOSTNAME_LABEL, RACK)]
+    policy = Policy((RACK, HOSTNAME_LABEL), KeySource.ANNOTATION)
+    assert list(shadowed_keys(policy, labels)) == [(HOSTNAME_LABEL, RACK)]
+
+
+def test_a_key_that_takes_nodes_beyond_the_load_of_a_wider_one_may_decide() -> None:
+    labels = labels_of(EVERYWHERE, EVERYWHERE)
+    guarded = Policy(
+        (ZONE_LABEL, HOSTNAME_LABEL, f"!{HOSTNAME_LABEL}", f"!{ZONE_LABEL}"),
+        KeySource.ANNOTATION,
+        max_load=MaxLoad(Fraction(2), ObjectKey("default", "db")),
+    )
+    assert list(shadowed_keys(guarded, labels)) == [(f"!{ZONE_LABEL}", f"!{HOSTNAME_LABEL}")]
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,9 @@ import pytest
 
 from tests.support.demo import Demo
 from tests.support.dns_messages import query
+from tests.support.model_builders import service as headless
 from tests.support.page_cluster import maker_of
-from topodns.cluster.model import ZONE_LABEL, ObjectKey
+from topodns.cluster.model import ZONE_LABEL, ObjectKey, Upserted
 from topodns.inspect.errors import Refused
 from topodns.inspect.page import service
 from topodns.query.query_sample import QuerySample
@@ -144,3 +145,72 @@ def test_a_service_that_is_not_there_or_not_headless_is_refused(demo: Demo, name
     with pytest.raises(Refused, match=f"no headless Service '{name[5:]}' in namespace 'shop'") as refused:
         detail(demo, name)
     assert refused.value.status == 404
+
+
+# guards and views
+
+
+def answered(found: Any) -> list[tuple[str, int, list[tuple[str, str, int]]]]:
+    return sorted(
+        (group["zone"], group["size"], [(each["reason"], each["key"], each["endpoints"]) for each in group["answers"]])
+        for group in found["clients"]
+    )
+
+
+def test_guards_are_shown_and_what_clients_get_by_them(demo: Demo) -> None:
+    """Zone eu-1a has one endpoint of the two that a key needs, and of zone eu-1b one Node is beyond the load."""
+    found = detail(demo, "shop/sessions")
+    assert found["guards"] == {"min-endpoints": "2", "max-load": "1", "max-endpoints": "4"}
+    assert {answers[0] for _, _, answers in answered(found)} == {
+        ("any", "*", 4),
+        ("matched", ZONE_LABEL, 2),
+        ("matched", ZONE_LABEL, 4),
+    }
+    by_zone = Counter((zone, answers[0][1]) for zone, size, answers in answered(found) for _ in range(size))
+    assert by_zone == {("eu-1a", "*"): 3, ("eu-1b", ZONE_LABEL): 2, ("eu-1b", "*"): 1, ("eu-1c", ZONE_LABEL): 3}
+
+
+def test_flows_go_where_guards_send_each_node(demo: Demo) -> None:
+    """As the server answers: two Nodes of zone eu-1b stay in it, and the third does not."""
+    state = demo.generation.clusters[0].state
+    to = defaultdict[tuple[str, str], float](float)
+    for node in state.all_nodes().values():
+        (address,) = [each for each in node.addresses if len(each) == 4]
+        reply = demo.ask("sessions.shop.svc.cluster.local A", str(ip_address(address)))
+        for answered_address in reply.data:
+            (_, one), *_ = state.endpoints_with_address(ip_address(answered_address).packed)
+            there = state.all_nodes()[one.node_name].labels[ZONE_LABEL]
+            to[node.labels[ZONE_LABEL], there] += 1 / len(reply.data)
+    flows = detail(demo, "shop/sessions")["flows"]
+    assert {(flow["zone"], there): share for flow in flows for there, share in flow["to"]} == pytest.approx(
+        to, abs=0.01
+    )
+    assert all(flow["nowhere"] == 0 for flow in flows)
+
+
+NAMES = {
+    "keys": ({"annotation": ZONE_LABEL}, "x and _near.x by the keys; _all.x without keys"),
+    "no keys": ({"max_endpoints": "2"}, "_near.x by hostname, zone and *; x and _all.x without keys"),
+    "keys for near alone": (
+        {"annotation": ZONE_LABEL, "apply_to": "near"},
+        "_near.x by the keys, and so the figures here; x and _all.x without keys",
+    ),
+}
+
+
+@pytest.mark.parametrize(("annotations", "names"), NAMES.values(), ids=NAMES)
+def test_the_names_to_which_keys_apply_are_in_words(annotations: dict[str, Any], names: str) -> None:
+    changed = Demo()
+    changed.generation.clusters[0].state.apply(Upserted(headless("x", "shop", **annotations)), 0)
+    assert detail(changed, "shop/x")["names"] == names
+
+
+def test_a_bound_that_counts_as_even_still_shows_how_many_a_client_gets(
+    demo: Demo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("topodns.inspect.coverage.MAX_HASHED", 0)
+    assert {answers[0] for _, _, answers in answered(detail(demo, "shop/sessions"))} == {
+        ("any", "*", 4),
+        ("matched", ZONE_LABEL, 2),
+        ("matched", ZONE_LABEL, 4),
+    }

@@ -117,6 +117,7 @@ def test_keys_come_with_their_source_and_hints_have_a_word() -> None:
         "id": "shop/cache",
         "keys": [HOST, "*"],
         "source": "annotation",
+        "guards": {},
         "problems": [],
         "endpoints": 1,
         "zones": 0,

@@ -50,6 +50,7 @@ def test_a_snapshot_has_all_services_with_keys_and_all_nodes() -> None:
                 "shop/cache",
                 "shop/kiosk",
                 "shop/search",
+                "shop/sessions",
             ]
             assert state["nodes"] == [[f"node-{a}{n}", f"eu-1{a}"] for a in "abc" for n in "123"]
             assert state["summary"] == {
@@ -135,7 +136,7 @@ def test_after_a_change_of_one_service_only_its_row_is_made_again(monkeypatch: p
         with demo_page() as page:
             making = Making(page)
             first = await making.next()
-            assert len(made) == 5
+            assert len(made) == 6
             del made[:]
             one = next(key for key in page.cluster.state._slices if key[1].startswith("cache"))
             page.apply(Deleted("EndpointSlice", ObjectKey(*one)))
@@ -172,7 +173,7 @@ def test_of_too_many_services_the_worst_are_shown(monkeypatch: pytest.MonkeyPatc
         with demo_page() as page:
             state = state_of(await Making(page).next())
             assert [row["id"] for row in state["rows"]] == ["data/db-near", "monitoring/agent"]
-            assert state["summary"]["left_out"] == 3
+            assert state["summary"]["left_out"] == 4
 
     asyncio.run(story())
 
@@ -194,6 +195,7 @@ def test_of_too_many_zones_those_with_the_most_nodes_have_columns(monkeypatch: p
             assert {one["id"]: (one["without_endpoints"], one["far"]) for one in found["worse"]} == {
                 "data/db-near": (2, 0),
                 "shop/cache": (0, 2),
+                "shop/sessions": (0, 1),
             }
             for known in making.maker._kept.values():
                 assert known.row.zones == {}
