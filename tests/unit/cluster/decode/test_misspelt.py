@@ -134,7 +134,7 @@ SPECS = {
         persistentVolumeClaimRetentionPolicy: {}}, status: {replicas: 1}}""",
     "ServiceImport": "{spec: {ports: [], ips: [], type: t, sessionAffinity: s, ipFamilies: []}, status: {}}",
     "NodeLocator": "{spec: {podIPs: [], addresses: [], labels: {}}}",
-    "PodLocator": "{spec: {ips: [], nodeName: n}}",
+    "PodLocator": "{spec: {addresses: [], nodeName: n, nodeLabels: {}}}",
 }
 
 
