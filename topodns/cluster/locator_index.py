@@ -39,7 +39,7 @@ class LocatorClaim(NamedTuple):
         return f"{self.kind} {'/'.join(filter(None, self.key))}"
 
 
-class _LabelVotes:
+class _LabelCounts:
     """The different labels that PodLocators have of one Node, each with the number of these PodLocators.
 
     A change takes logarithmic time, so that a user who may write PodLocators cannot make it slow by their number.
@@ -51,7 +51,8 @@ class _LabelVotes:
         self._numbers: dict[LabelPairs, int] = {}  # no zeros
         self._order: list[tuple[int, LabelPairs]] = []  # a heap of (-number, labels); other numbers are outdated
 
-    def count(self, labels: LabelPairs, more: int) -> None:
+    def move(self, labels: LabelPairs, more: int) -> None:
+        """So many more PodLocators have these labels; fewer if negative."""
         number = self._numbers.get(labels, 0) + more
         if number:
             self._numbers[labels] = number
@@ -63,8 +64,8 @@ class _LabelVotes:
             heapify(self._order)
 
     @property
-    def winner(self) -> LabelPairs:
-        """The labels that most have; of several the first in order of names and values, () for none."""
+    def most(self) -> LabelPairs:
+        """The labels that most PodLocators have; of several the first in order of names and values, () for none."""
         while self._order and self._numbers.get(self._order[0][1]) != -self._order[0][0]:
             heappop(self._order)
         return self._order[0][1] if self._order else ()
@@ -80,7 +81,7 @@ class LocatorIndex:
         self.node_locators: dict[tuple[str, str], NodeLocator] = {}  # the caller changes both, then calls `take`
         self.pod_locators: dict[tuple[str, str], PodLocator] = {}
         self.nodes: dict[str, Node] = {}  # by name: those of which locators have labels, with nothing else
-        self._labels: dict[str, _LabelVotes] = {}  # by Node name: those in its PodLocators
+        self._labels: dict[str, _LabelCounts] = {}  # by Node name: those in its PodLocators
         self.listing = False
         self.refusing: dict[ObjectKey, tuple[RefusedAddresses, ...]] = {}  # by key of the locator
         # By address the keys of its locators in order of arrival, each with whether it arrived after all before it.
@@ -166,9 +167,9 @@ class LocatorIndex:
         """Update `nodes` by the labels of a locator, which were those of `old` and are those of `new`."""
         for each, number in ((old, -1), (new, 1)):
             if isinstance(each, PodLocator) and each.node_labels:
-                votes = self._labels.setdefault(each.node_name, _LabelVotes())
-                votes.count(each.node_labels, number)
-                if not votes.winner:
+                counts = self._labels.setdefault(each.node_name, _LabelCounts())
+                counts.move(each.node_labels, number)
+                if not counts.most:
                     del self._labels[each.node_name]
         for name in {node_of(each) for each in (old, new) if each is not None}:
             self._set_node(name)
@@ -177,7 +178,7 @@ class LocatorIndex:
         own = self.node_locators.get(("", name))
         labels = own.labels if own is not None else {}
         if not labels and name in self._labels:
-            labels = dict(self._labels[name].winner)
+            labels = dict(self._labels[name].most)
         held = self.nodes.get(name)
         if not labels:
             self.nodes.pop(name, None)

@@ -93,8 +93,9 @@ class PendingWrites:
         return sum(len(stored.ips) for stored in self.stored.values())
 
     def lag(self, now: float) -> float:
-        """The age of the oldest change that is not written; 0.0 for none."""
-        return max((now - pending.since for pending in self._pending.values()), default=0.0)
+        """The age of the oldest change that is not written, without those of labels alone; 0.0 for none."""
+        ages = (now - each.since for key, each in self._pending.items() if key not in self._relabelled)
+        return max(ages, default=0.0)
 
     def touch(self, keys: Iterable[ObjectKey], now: float) -> None:
         """The locators with these keys may have to change."""

@@ -96,7 +96,7 @@ class Projection:
 
     def __init__(self, kind: LocatorKind, labels: Iterable[str] = LABELS) -> None:
         self._of_pods = kind.namespaced
-        self._labels = dict.fromkeys(labels)  # the first ones have room for certain
+        self._labels = {name: at for at, name in enumerate(labels)}  # those in use; the first have room for certain
         self._named: dict[str, set[str]] = {}  # by namespace
         self.services: dict[ObjectKey, tuple[str, ...]] = {}  # those with keys, and the labels that these name
         self.pods: dict[ObjectKey, PlacedPod] = {}
@@ -139,7 +139,7 @@ class Projection:
             return set()
         self.services[key] = names
         new = [name for name in names if name not in self._labels]
-        self._labels.update(dict.fromkeys(new))
+        self._labels.update({name: at for at, name in enumerate(new, len(self._labels))})
         having = (node for node, place in self.nodes.items() if any(name in place.labels for name in new))
         return {locator for node in having for locator in self._describing(node)}
 
@@ -179,8 +179,8 @@ class Projection:
         place = self.nodes.get(ObjectKey("", node))
         if place is None:
             return ()
-        found = [(name, place.labels[name]) for name in self._labels if name in place.labels]
-        return shared_labels(found[:MAX_LABELS])
+        names = sorted(place.labels.keys() & self._labels.keys(), key=self._labels.__getitem__)
+        return shared_labels((name, place.labels[name]) for name in names[:MAX_LABELS])
 
     def _describing(self, node: ObjectKey) -> set[ObjectKey]:
         """The keys of the locators that have the labels of this Node."""

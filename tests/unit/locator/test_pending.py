@@ -443,6 +443,8 @@ def test_other_changes_are_written_before_those_of_labels(play: Play) -> None:
     play.want("new", "10.9.0.1")
     play.want("p1499", "10.9.0.2")
     assert play.write() == "new: 10.9.0.1; p1499: 10.9.0.2"
+    play.now += 1.0
+    assert play.pending.lag(play.now) == 0.0, "only changes of labels wait"
 
 
 def test_a_change_of_labels_that_is_undone_before_its_turn_is_not_written(play: Play) -> None:
