@@ -79,7 +79,8 @@ ACROSS = {**KUBERNETES, "configBlock": "multicluster clusterset.local"}
         ([KUBERNETES, located("nodes nodelocator")], {"nodes", "nodelocators"}),
         ([KUBERNETES, located("podcidr nodelocator slices")], {"nodes", "nodelocators"}),
         ([KUBERNETES, located("nodelocator podcidr-unverified")], {"nodes", "nodelocators"}),
-        ([KUBERNETES, located("podlocator")], {"nodes", "podlocators"}),
+        ([KUBERNETES, located("podlocator")], {"podlocators"}),
+        ([KUBERNETES, located("nodes podlocator")], {"nodes", "podlocators"}),
         ([KUBERNETES, located("podlocator nodelocator pods")], {"nodelocators", "podlocators", "pods"}),
         ([ACROSS], {"serviceimports"}),
         ([ACROSS, located("nodelocator")], {"serviceimports", "clusterproperties", "nodelocators"}),
@@ -143,13 +144,12 @@ def roles_of_the_locator(values: Values) -> list[tuple[str, list[str], list[str]
     ]
 
 
-@pytest.mark.parametrize(
-    ("kind", "read", "written"),
-    [("nodelocator", ["nodes", "pods"], "nodelocators"), ("podlocator", ["pods"], "podlocators")],
-)
-def test_the_locator_reads_pods_and_writes_its_own_kind_and_one_lease(kind: str, read: list[str], written: str) -> None:
+@pytest.mark.parametrize(("kind", "written"), [("nodelocator", "nodelocators"), ("podlocator", "podlocators")])
+def test_the_locator_reads_pods_nodes_and_services_and_writes_its_own_kind_and_one_lease(
+    kind: str, written: str
+) -> None:
     assert roles_of_the_locator({"locator": {"enabled": True, "kind": kind}}) == [
-        ("ClusterRole", read, ["list", "watch"]),
+        ("ClusterRole", ["nodes", "pods", "services"], ["list", "watch"]),
         ("ClusterRole", [written], ["list", "watch", "create", "patch", "delete"]),
         ("Role", ["leases"], ["create"]),
         ("Role", ["leases"], ["get", "update"]),

@@ -294,7 +294,7 @@ def test_podlocators_are_written_by_flag_with_rights_of_their_own(
         return {
             ip: each["spec"]["nodeName"]
             for each in cluster.list("PodLocator", fleet.name)
-            for ip in each["spec"]["ips"]
+            for ip in each["spec"]["addresses"]
         }
 
     with locator_process(cluster, tmp_path / "one", "--kind", "podlocator") as locator:

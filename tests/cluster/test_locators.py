@@ -1,8 +1,9 @@
-"""NodeLocators and PodLocators at a real API server: its schema, and a server that may read neither Pods nor Nodes."""
+"""NodeLocators and PodLocators at a real API server: its schema, and servers that may read neither Pods nor Nodes."""
 
 import time
 from collections.abc import Iterator
 from ipaddress import ip_network
+from pathlib import Path
 
 import pytest
 import yaml
@@ -14,7 +15,8 @@ from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.image import ROOT
 from tests.support.kube.location_service import NAME, NOWHERE, node_of, whereabouts
-from tests.support.kube.objects import headless
+from tests.support.kube.locator_process import OF_POD_LOCATORS, locator_process
+from tests.support.kube.objects import ZONE, headless, manual_slice
 from tests.support.kube.query_pods import Asker
 from tests.support.kube.server_pods import Server, granted, permissions
 from tests.support.kube.waiting import PATIENCE, becomes, eventually
@@ -25,7 +27,8 @@ NAMES = [each["metadata"]["name"] for each in CRDS]
 PORTS = {"nodes nodelocator": 1053, "podlocator": 1054, "nodes podcidr nodelocator podlocator": 1055}
 PROVEN = 60  # endpoints on each node, together more than the 200 that prove podCIDRs
 BY_NODE_LOCATORS = 53  # and by nothing else
-ACCOUNT, OTHERS = "locators-only", "locators-and-nodes"
+ACCOUNT, OTHERS, OF_PODS = "locators-only", "locators-and-nodes", "pod-locators-only"
+RACK, NEW_KEY = "example.com/rack", 10.0  # seconds
 WAITING = "kubernetes: waiting for NodeLocators: there is none"
 FAULT = "expected an IP address of a Pod or Node, which is not loopback, link-local, multicast or unspecified, found"
 
@@ -149,7 +152,10 @@ def test_kubectl_shows_addresses_and_nodes(cluster: Cluster, kinds: None) -> Non
         )
         cluster.apply(*locators)
         shown = [cluster.kubectl("get", *words).stdout.splitlines() for words in (["nloc"], ["-n", place.name, "ploc"])]
-        assert [lines[0].split() for lines in shown] == [["NAME", "ADDRESSES", "AGE"], ["NAME", "IPS", "NODE", "AGE"]]
+        assert [lines[0].split() for lines in shown] == [
+            ["NAME", "ADDRESSES", "AGE"],
+            ["NAME", "ADDRESSES", "NODE", "AGE"],
+        ]
         assert shown[0][1].split()[:2] == ["n", '["192.0.2.1"]']
         assert shown[1][1].split()[:3] == ["p", '["10.0.0.1","fd00::1"]', "n"]
         cluster.kubectl("delete", "nodelocator", "n")
@@ -279,3 +285,86 @@ def test_nodes_contradict_a_locator_that_lies_and_pod_locators_place_clients(
     cluster.apply(pod_locator("p", list(asker.pod.ips), "node2", here.name))
     becomes(lambda: located(asker, server, here, by_pods), "node2", 5)
     cluster.kubectl("delete", "nodelocators", "--all")
+
+
+# PodLocators with the labels of Nodes, written by the locator, for a server that may read neither Pods nor Nodes
+
+
+@pytest.fixture(scope="module")
+def written(cluster: Cluster, kinds: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    rights = permissions("locator/serviceaccount.yaml", "locator/rbac.yaml")
+    with granted(cluster, rights):
+        cluster.patch("ClusterRole", "", "topodns-locator", {"rules": OF_POD_LOCATORS})
+        with locator_process(cluster, Path(tmp_path_factory.mktemp("locator")), "--kind", "podlocator"):
+            eventually(lambda: any(cluster.list("PodLocator", "")), "PodLocators")
+            yield
+    cluster.kubectl("delete", "podlocators", "--all", "--all-namespaces")
+
+
+@pytest.fixture(scope="module")
+def by_pod_locators(cluster: Cluster, written: None, serve: Serve) -> Iterator[Server]:
+    with granted(cluster, role(OF_PODS)), serve(OF_PODS, block(53, "podlocator"), account=OF_PODS) as running:
+        yield running
+
+
+def near_service(place: Place, name: str, key: str) -> None:
+    """A Service with this key, and an endpoint on each node."""
+    endpoints = [(f"192.0.2.{node.removeprefix('node')}", node) for node in place.cluster.nodes]
+    place.create(headless(name, key, app=""), manual_slice(name, name, endpoints))
+
+
+def domains(cluster: Cluster, key: str) -> dict[str, set[str]]:
+    """By node: the addresses of `near_service` in its domain."""
+    labels = {each["metadata"]["name"]: each["metadata"]["labels"].get(key) for each in cluster.list("Node", "")}
+    return {
+        node: {f"192.0.2.{other.removeprefix('node')}" for other in cluster.nodes if labels[other] == labels[node]}
+        for node in cluster.nodes
+    }
+
+
+def answers(place: Place, name: str, server: Server, askers: Askers) -> dict[str, set[str]]:
+    found = {}
+    for node, asker in askers.items():
+        found[node] = set(asker.ask(f"{place.fqdn(name)} A", server.pod.ip).data)
+    return found
+
+
+def test_without_the_right_to_pods_and_nodes_pod_locators_locate_clients_and_have_the_labels_of_nodes(
+    cluster: Cluster, by_pod_locators: Server, place: Place, askers: Askers, host_askers: Askers
+) -> None:
+    near_service(place, "zonal", ZONE)
+    expected = domains(cluster, ZONE)
+    assert len({frozenset(each) for each in expected.values()}) == 3
+    becomes(lambda: answers(place, "zonal", by_pod_locators, askers), expected)
+    elsewhere = {node: asker for node, asker in host_askers.items() if node != by_pod_locators.pod.node}
+    becomes(lambda: answers(place, "zonal", by_pod_locators, elsewhere), {node: expected[node] for node in elsewhere})
+    for kind in ("nodes", "pods"):
+        run = cluster.kubectl("auth", "can-i", "list", kind, f"--as=system:serviceaccount:kube-system:{OF_PODS}")
+        assert run.stdout.strip() == "no"
+
+
+def test_a_new_key_is_in_all_pod_locators_and_answers_within_10_s(
+    cluster: Cluster, by_pod_locators: Server, place: Place, askers: Askers
+) -> None:
+    racks = {node: f"r{int(node.removeprefix('node')) % 2}" for node in cluster.nodes}
+    for node, rack in racks.items():
+        cluster.patch("Node", "", node, {"metadata": {"labels": {RACK: rack}}})
+
+    def written_racks() -> dict[str, set[str | None]]:
+        found: dict[str, set[str | None]] = {}
+        for each in cluster.list("PodLocator", ""):
+            found.setdefault(each["spec"]["nodeName"], set()).add(each["spec"]["nodeLabels"].get(RACK))
+        return found
+
+    try:
+        assert written_racks() == {node: {None} for node in cluster.nodes}
+        began = time.monotonic()
+        near_service(place, "racked", RACK)
+        becomes(written_racks, {node: {rack} for node, rack in racks.items()})
+        becomes(lambda: answers(place, "racked", by_pod_locators, askers), domains(cluster, RACK))
+        took = time.monotonic() - began
+        print(f"\nthe new key was in all PodLocators and answers after {took:.1f} s")
+        assert took < NEW_KEY
+    finally:
+        for node in racks:
+            cluster.patch("Node", "", node, {"metadata": {"labels": {RACK: None}}})

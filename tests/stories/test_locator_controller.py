@@ -5,7 +5,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from tests.support.api_objects import node, pod
+import pytest
+
+from tests.support.api_objects import node, pod, service
 from tests.support.event_loops import SLOWNESS
 from tests.support.fake_api.server import FakeApi
 from tests.support.locator_run import NODES, WINDOW, Run, leading, locator, play
@@ -31,14 +33,52 @@ def test_each_node_gets_a_nodelocator_that_it_owns(tmp_path: Path) -> None:
     play(tmp_path, story, *NODES, pod("p", "10.1.0.1", "n1"), pod("q", "10.1.0.2", "n1"))
 
 
-def test_each_pod_gets_a_podlocator_that_it_owns_and_nodes_are_not_asked_for(tmp_path: Path) -> None:
+def test_each_pod_gets_a_podlocator_that_it_owns_with_labels_of_its_node(tmp_path: Path) -> None:
     async def story(run: Run) -> None:
-        await run.until(p="n1 10.1.0.1", q="n2 10.1.0.2")
+        await run.until(p="n1 10.1.0.1", q="n2 10.1.0.2", proxy="n1 192.0.2.1")
+        value = run.api.stores["podlocators"].get(("default", "p"))
+        assert value is not None
+        assert value["metadata"]["ownerReferences"][0]["kind"] == "Pod"
+        assert value["spec"]["nodeLabels"] == {"kubernetes.io/hostname": "n1", "topology.kubernetes.io/zone": "a"}
         run.api.delete(pod("p", "10.1.0.1", "n1"))
-        await run.until(q="n2 10.1.0.2")
-        assert not run.api.requests.of("nodes")
+        await run.until(q="n2 10.1.0.2", proxy="n1 192.0.2.1")
 
-    play(tmp_path, story, pod("p", "10.1.0.1", "n1"), pod("q", "10.1.0.2", "n2"), kind="podlocator")
+    proxy = pod("proxy", "192.0.2.1", "n1")
+    proxy["spec"]["hostNetwork"] = True
+    play(tmp_path, story, *NODES, pod("p", "10.1.0.1", "n1"), pod("q", "10.1.0.2", "n2"), proxy, kind="podlocator")
+
+
+RACK, ZONE, NEW_KEY = "example.com/rack", "topology.kubernetes.io/zone", 10.0
+
+
+@pytest.mark.parametrize("kind", ["nodelocator", "podlocator"])
+def test_a_new_key_and_a_changed_label_are_in_all_locators_within_10_s_and_each_is_written_once(
+    kind: str, tmp_path: Path
+) -> None:
+    nodes = [node(f"n{at}", "a", f"192.0.2.{at}") for at in range(1, 6)]
+    for each in nodes:
+        each["metadata"]["labels"] |= {RACK: "r1", "unused": "x"}
+    pods = [pod(f"p{at}-{of}", f"10.1.{at}.{of}", f"n{of}") for at in range(40) for of in range(1, 6)]
+
+    async def story(run: Run) -> None:
+        number = len(pods if kind == "podlocator" else nodes)
+        await run.until_true(lambda: len(run.locators()) == number)
+        before = run.writes()
+        run.api.put(service("s", keys=f"{RACK},*"))
+        took = await run.until_true(lambda: all(labels.get(RACK) == "r1" for labels in run.labels()))
+        assert took < NEW_KEY
+        nodes[0]["metadata"]["labels"][ZONE] = "b"
+        run.api.put(nodes[0])
+        of_node = sum(name.endswith(".1") for name in run.locators().values()) if kind == "podlocator" else 1
+        await run.until_true(lambda: [labels[ZONE] for labels in run.labels()].count("b") == of_node)
+        await run.until_true(lambda: run.writes() >= before + number + of_node)
+        run.api.put(service("s"), service("t", keys="absent,*"))
+        run.api.put(service("s", keys=f"{RACK},*"))
+        await asyncio.sleep(2 * WINDOW)
+        assert run.writes() == before + number + of_node
+        assert "unused" not in set().union(*run.labels())
+
+    play(tmp_path, story, *nodes, *pods, kind=kind)
 
 
 def test_changes_of_pods_and_nodes_are_written(tmp_path: Path) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 from tests.support.api_objects import node_locator, pod_locator
 from tests.support.dns_messages import Opt, subnet
 from tests.support.event_loops import SLOWNESS
-from tests.support.program_with_fake_api import NEAR, Scene, scene
+from tests.support.fake_api.server import FakeApi
+from tests.support.program_with_fake_api import ALWAYS, NEAR, Scene, scene
 from tests.support.server_process import until
 
 POD, IN_ZONE_A, IN_ZONE_B = "10.244.1.7", ["10.61.1.1"], ["10.61.2.1"]
@@ -55,6 +56,25 @@ def test_a_client_is_where_its_pod_locator_says_and_moves_with_it(tmp_path: Path
         comes(story, IN_ZONE_B)
         story.api.put(pod_locator("q", [POD], "n1"))
         comes(story, IN_ZONE_A)
+
+
+def test_with_pod_locators_alone_clients_and_endpoints_have_the_labels_in_them(tmp_path: Path) -> None:
+    """A server that may read neither Pods nor Nodes."""
+    there = [pod_locator("p", [POD], "n1", topology_zone="a"), pod_locator("q", ["10.61.2.1"], "n2", topology_zone="b")]
+
+    def prepare(api: FakeApi) -> None:
+        api.deny("nodes")
+        api.deny("pods")
+
+    options = locating("podlocator")
+    with scene(tmp_path, *there, promises=ALWAYS[:2], prepare=prepare, methods="", locate=options) as story:
+        assert near(story) == IN_ZONE_A
+        story.api.put(pod_locator("p", [POD], "n1", topology_zone="b"))
+        comes(story, [*IN_ZONE_A, *IN_ZONE_B])
+        story.api.put(pod_locator("q", ["10.61.2.1"], "n2", topology_zone="c"))
+        comes(story, IN_ZONE_A)
+        assert not story.api.requests.of("nodes")
+        assert not story.api.requests.of("pods")
 
 
 def test_a_locator_that_lies_moves_nobody_and_is_logged_and_counted(tmp_path: Path) -> None:

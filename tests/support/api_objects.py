@@ -94,22 +94,29 @@ def service_import(name: str, ips: Sequence[str], namespace: str = "default") ->
 def node_locator(
     name: str, pod_ips: Sequence[str] = (), addresses: Sequence[str] = (), topology_zone: str = ""
 ) -> Object:
-    labels = {"kubernetes.io/hostname": name, "topology.kubernetes.io/zone": topology_zone} if topology_zone else {}
     return {
         "kind": "NodeLocator",
         "apiVersion": "topodns.io/v1alpha1",
         "metadata": {"name": name},
-        "spec": {"podIPs": list(pod_ips), "addresses": list(addresses), "labels": labels},
+        "spec": {"podIPs": list(pod_ips), "addresses": list(addresses), "labels": _labels(name, topology_zone)},
     }
 
 
-def pod_locator(name: str, ips: Sequence[str], node: str, namespace: str = "default") -> Object:
+def pod_locator(
+    name: str, addresses: Sequence[str], node: str, namespace: str = "default", topology_zone: str = ""
+) -> Object:
     return {
         "kind": "PodLocator",
         "apiVersion": "topodns.io/v1alpha1",
         "metadata": {"name": name, "namespace": namespace},
-        "spec": {"ips": list(ips), "nodeName": node},
+        "spec": {"addresses": list(addresses), "nodeName": node, "nodeLabels": _labels(node, topology_zone)},
     }
+
+
+def _labels(node: str, topology_zone: str) -> Mapping[str, str]:
+    if not topology_zone:
+        return {}
+    return {"kubernetes.io/hostname": node, "topology.kubernetes.io/zone": topology_zone}
 
 
 def _own_name(name: str) -> Mapping[str, str]:

@@ -41,9 +41,14 @@ class Run:
         found = {}
         for value in self.api.stores[OWN[self.kind]].objects():
             spec = value["spec"]
-            words = [spec["nodeName"], *spec["ips"]] if self.kind == "podlocator" else spec["podIPs"]
+            words = [spec["nodeName"], *spec["addresses"]] if self.kind == "podlocator" else spec["podIPs"]
             found[value["metadata"]["name"]] = " ".join(words)
         return found
+
+    def labels(self) -> list[dict[str, str]]:
+        """The labels in each locator."""
+        field = KINDS[self.kind].labels
+        return [value["spec"][field] for value in self.api.stores[OWN[self.kind]].objects()]
 
     async def until(self, **locators: str) -> float:
         """Wait until there are these; the seconds that it took."""

@@ -184,8 +184,14 @@ def node_locator(
     return NodeLocator(name, tuple(map(packed, pod_ips)), tuple(map(packed, addresses)), labels or {})
 
 
-def pod_locator(name: str, ips: Sequence[str], node: str, namespace: str = "default") -> PodLocator:
-    return PodLocator(namespace, name, tuple(map(packed, ips)), node)
+def pod_locator(
+    name: str,
+    addresses: Sequence[str],
+    node: str,
+    namespace: str = "default",
+    labels: Mapping[str, str] | None = None,
+) -> PodLocator:
+    return PodLocator(namespace, name, tuple(map(packed, addresses)), node, tuple(sorted((labels or {}).items())))
 
 
 def stateful_set(name: str, service_name: str, namespace: str = "default") -> StatefulSet:

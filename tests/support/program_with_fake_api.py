@@ -52,7 +52,7 @@ ORIGINS {
         OPTIONS
     }
     topology {
-        locate nodes podcidr slices MORE
+        locate METHODS MORE
     }
     DIRECTIVES
 }
@@ -103,6 +103,7 @@ def scene(
     options: str = "",
     origins: str = "cluster.local",
     locate: str = "",
+    methods: str = "nodes podcidr slices",
     directives: str = "",
     prepare: Callable[[FakeApi], None] = lambda api: None,
     synced: bool = True,
@@ -117,7 +118,8 @@ def scene(
     with running((*CLUSTER, *more), own_address(), tls=tls) as api:
         prepare(api)
         text = _COREFILE
-        words = {"ORIGINS": origins, "SOURCE": source, "OPTIONS": options, "MORE": locate, "DIRECTIVES": directives}
+        words = {"ORIGINS": origins, "SOURCE": source, "OPTIONS": options, "DIRECTIVES": directives}
+        words |= {"METHODS": methods, "MORE": locate}
         for word, meaning in words.items():
             text = text.replace(word, meaning)
         with serving(directory, text.replace("URL", api.url)) as server:

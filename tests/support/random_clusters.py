@@ -5,7 +5,7 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, packed, pod, service
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, packed, pod, pod_locator, service
 from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import (
     HOSTNAME_LABEL,
@@ -19,6 +19,7 @@ from topodns.cluster.model import (
     Kind,
     Node,
     Pod,
+    PodLocator,
     Replaced,
     Service,
     Upserted,
@@ -30,7 +31,7 @@ from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.client_locator import Method
 from topodns.topology.select import OnInvalid, UnknownClient
 
-KINDS: Final[Sequence[Kind]] = ("Namespace", "Node", "Service", "EndpointSlice", "Pod")
+KINDS: Final[Sequence[Kind]] = ("Namespace", "Node", "Service", "EndpointSlice", "Pod", "PodLocator")
 NODES: Final = ("n0", "n1", "n2")
 SHARED: Final = "10.0.0.9"  # an address that several nodes may claim
 POD_ADDRESSES: Final = tuple(f"10.244.{number}.{host}" for number in range(3) for host in (1, 2))
@@ -234,14 +235,24 @@ def _governed(policy: str) -> Service:
     return service("s0", "a", annotation=policy)
 
 
+@st.composite
+def _placed_locators(draw: st.DrawFn) -> PodLocator:
+    """Some say other labels of one Node, as while the locator writes them anew."""
+    place = draw(st.sampled_from(NODES))
+    labels = _labels(place, draw(st.sampled_from(("z1", "z2", None))))
+    return pod_locator(f"p{draw(st.integers(0, 3))}", [draw(any_address)], place, "a", labels)
+
+
 _policies = st.sampled_from((HOSTNAME_LABEL, ZONE_LABEL, f"{HOSTNAME_LABEL},{ZONE_LABEL}", f"{ZONE_LABEL},*", SOFT))
-_movable = st.one_of(*map(_labelled_nodes, range(3)), _placed_slices(), pods(), _policies.map(_governed))
+_movable = st.one_of(
+    *map(_labelled_nodes, range(3)), _placed_slices(), pods(), _placed_locators(), _policies.map(_governed)
+)
 
 
 @st.composite
 def _roaming_clusters(draw: st.DrawFn) -> list[ClusterObject]:
-    nodes_there = [draw(_labelled_nodes(number)) for number in range(3)]
-    placed = draw(st.lists(st.one_of(_placed_slices(), pods()), min_size=2, max_size=4))
+    nodes_there = [draw(_labelled_nodes(number)) for number in draw(st.sampled_from((range(3), range(1))))]
+    placed = draw(st.lists(st.one_of(_placed_slices(), pods(), _placed_locators()), min_size=2, max_size=5))
     return _distinct([namespace("a"), _governed(draw(_policies)), *nodes_there, *placed])
 
 
@@ -257,6 +268,7 @@ roaming_topology = st.builds(
             (Method.NODES, Method.SLICES, Method.PODS),
             (Method.NODES, Method.PODCIDR, Method.SLICES),
             (Method.NODES, Method.PODCIDR_UNVERIFIED),
+            (Method.PODLOCATOR,),
         )
     ),
     unknown_client=st.sampled_from((UnknownClient.STRICT, UnknownClient.ALL)),

@@ -352,14 +352,22 @@ class NodeLocator:
         return ObjectKey("", self.name)
 
 
+LabelPairs = tuple[tuple[str, str], ...]
+"""Labels as (name, value), in order of name. Hashable, so that 150,000 PodLocators can share those of 5,000 Nodes."""
+
+
 @dataclass(frozen=True, slots=True)
 class PodLocator:
-    """The Node of one Pod's addresses (topodns.io/v1alpha1), by the namespace and name of the Pod."""
+    """One Pod's addresses, and the name and labels of its Node (topodns.io/v1alpha1).
+
+    It has the namespace and name of the Pod.
+    """
 
     namespace: str
     name: str
-    ips: tuple[bytes, ...]
+    addresses: tuple[bytes, ...]
     node_name: str
+    node_labels: LabelPairs = ()
     refused: tuple[RefusedAddresses, ...] = ()
     version: int = field(default=0, compare=False)
 

@@ -27,11 +27,14 @@ from topodns.cluster.model import (
     NodeLocator,
     ObjectKey,
     Pod,
+    PodLocator,
     Service,
     kind_of,
 )
 
-_OTHER: Final = 800  # a Pod takes 570 to 750 octets, a PodLocator less
+_OTHER: Final = 800  # a Pod takes 570 to 750 octets, a PodLocator with few labels less
+_LABEL: Final = 180  # of a PodLocator, without its text
+_SHARED_LABELS: Final = 900  # some four labels, which most PodLocators share with the others of their Node
 _NODE: Final = 1700
 _STAND_IN: Final = 800
 _SERVICE: Final = 800
@@ -63,6 +66,9 @@ def octets_of(value: ClusterObject) -> int:
     if isinstance(value, Pod):
         names = sum(len(each.name) for each in value.bad) if isinstance(value, MisannotatedPod) else 0
         return _OTHER + _ADDRESS * max(0, len(value.ips) - 2) + names
+    if isinstance(value, PodLocator):
+        labels = sum(_LABEL + len(name) + len(text) for name, text in value.node_labels)
+        return _OTHER + max(0, labels - _SHARED_LABELS)
     return _NODE if isinstance(value, (Node, NodeLocator)) else _OTHER
 
 

@@ -11,7 +11,7 @@ from topodns.cluster.address_index import AddressIndex, ExternalIndex
 from topodns.cluster.backends import IMPORTED, WHOLE, Backends, BackendsTable
 from topodns.cluster.cluster_set import ClusterSet
 from topodns.cluster.list_diff import IDLE, DiffStep, ListDiff, one_of, outdated
-from topodns.cluster.locator_index import AnyLocator, LocatorIndex
+from topodns.cluster.locator_index import AnyLocator, LocatorIndex, node_of
 from topodns.cluster.model import (
     Change,
     ClusterObject,
@@ -310,7 +310,7 @@ class ClusterState:
         return self.slice_table.with_address(address, besides)
 
     def node(self, name: str) -> Node | None:
-        """The Node of this name; without a Node object, one that has only the labels of its NodeLocator."""
+        """The Node of this name; without a Node object, one that has only the labels in locators."""
         return self._nodes.get(("", name)) or self.locators.nodes.get(name)
 
     def all_nodes(self) -> dict[str, Node]:
@@ -455,11 +455,14 @@ class ClusterState:
         return address_facts((*old_ips, *new_ips, *self.nodes.move_pod(old, new)))
 
     def _take_locator(self, key: ObjectKey, old: AnyLocator | None, new: AnyLocator | None) -> Collection[Fact]:
-        before = self.node(key.name)
+        described = {node_of(each) for each in (old, new) if each is not None}
+        known = {name: self.node(name) for name in described}
         facts = self.locators.take(key, old, new)
-        if not key.namespace and before != (after := self.node(key.name)):
-            moved = self.node_labels.move(before, after)
-            facts.update((node_fact(key.name), *moved, *self._moved_services(key.name, before, after)))
+        for name, before in known.items():
+            after = self.node(name)
+            if before is not after and before != after:
+                labels = self.node_labels.move(before, after)
+                facts.update((node_fact(name), *labels, *self._moved_services(name, before, after)))
         return facts
 
     def _take_stateful_set(self, _: ObjectKey, old: StatefulSet | None, new: StatefulSet | None) -> Collection[Fact]:

@@ -263,7 +263,7 @@ def unknown_node(cluster: Cluster, name: str) -> str:
     if "Node" in cluster.state.known:
         return f"no Node is named {name!r}"
     if "Node" not in cluster.state.needed:
-        return f"no NodeLocator has labels of a Node {name!r}"
+        return f"no locator has labels of a Node {name!r}"
     return f"Nodes cannot be read, so that no node is known: {_unread(cluster, 'Node')}"
 
 

@@ -266,5 +266,5 @@ def _unknown_steps(state: ClusterState, name: str) -> Steps[str]:
         return ""
     if "Node" not in state.known:
         denied = "Node" in state.needed
-        return f"node {name} is unknown: {'Nodes cannot be read' if denied else 'it has no NodeLocator'}"
+        return f"node {name} is unknown: {'Nodes cannot be read' if denied else 'no locator has its labels'}"
     return (yield from state.unknown_nodes.clause_steps(name))

@@ -1,4 +1,4 @@
-"""The controller: reflectors of Pods, Nodes and its own objects fill its store, and it writes the locators that differ.
+"""The controller: reflectors of Pods, Nodes, Services and locators fill its store, and it writes those that differ.
 
 Each change puts the keys of locators in a queue (`pending`); `_reconcile` makes one of them what it should be. It runs
 only while this replica is the leader, and starts from new lists each time. Nothing is written before all lists are
@@ -52,12 +52,10 @@ class LocatorController:
     ) -> None:
         self._client, self._kind, self._fence, self._rng = client, kind, fence, rng
         self._counts, self._refusals = counts, refusals
-        projection = Projection(kind)
+        projection = Projection(kind, label_keys)
         self._pending = PendingWrites(window, projection.locator)
         self._changed = asyncio.Event()
-        self._store = LocatorStore(
-            kind, tuple(label_keys), projection, self._pending, self._now, self._changed.set, self._listed
-        )
+        self._store = LocatorStore(kind, projection, self._pending, self._now, self._changed.set, self._listed)
         self._resources = {resource.kind: resource for resource in resources(kind)}
         self._unlisted = set(self._resources)
         self._own_listed = asyncio.Event()
@@ -91,7 +89,7 @@ class LocatorController:
             self._counts.follow(None)
 
     async def _follow(self, reflector: Reflector) -> None:
-        """List and watch until cancelled; Pods and Nodes after the locators, which show how many of them there were."""
+        """List and watch until cancelled; the locators first, which show how many Pods and Nodes there were."""
         if reflector.progress.resource.kind != self._kind.kind:
             await self._own_listed.wait()
         await reflector.follow()

@@ -48,7 +48,9 @@ class LocatorCounts:
             lambda: [((kind, result), float(self.writes[kind, result])) for result in RESULTS],
         )
         yield _gauge("pending", "Locators that differ from what they should be.", lambda: float(self._pending()))
-        yield _gauge("lag_seconds", "The age of the oldest change that is not written.", self._lag)
+        yield _gauge(
+            "lag_seconds", "The age of the oldest change that is not written, without those of labels alone.", self._lag
+        )
         yield _gauge("leader", "This replica writes.", lambda: float(self.is_leader()))
         yield Reading(
             "topodns_locator_terms",

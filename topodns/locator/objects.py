@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any, Final
 
-from topodns.cluster.decode.fields import parse_address
+from topodns.cluster.decode.fields import parse_address, shared_labels
 from topodns.cluster.decode.structs import ApiWritten, Source, StructReader
-from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION, Kind, ObjectKey
+from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION, Kind, LabelPairs, ObjectKey
 
 FIELD_MANAGER: Final = "topodns-locator"
 _WRITTEN: Final = StructReader(ApiWritten)
@@ -24,6 +24,7 @@ class LocatorKind:
     plural: str
     owner: str
     ips: str  # the field of `spec` with the addresses of Pods
+    labels: str  # that with the labels of the Node
     namespaced: bool
 
     @property
@@ -42,8 +43,8 @@ class LocatorKind:
         return f"{self.collection_of(key)}/{key.name}"
 
 
-NODE_LOCATORS: Final = LocatorKind("nodelocator", "NodeLocator", "nodelocators", "Node", "podIPs", False)
-POD_LOCATORS: Final = LocatorKind("podlocator", "PodLocator", "podlocators", "Pod", "ips", True)
+NODE_LOCATORS: Final = LocatorKind("nodelocator", "NodeLocator", "nodelocators", "Node", "podIPs", "labels", False)
+POD_LOCATORS: Final = LocatorKind("podlocator", "PodLocator", "podlocators", "Pod", "addresses", "nodeLabels", True)
 KINDS: Final = {each.word: each for each in (NODE_LOCATORS, POD_LOCATORS)}
 
 
@@ -56,7 +57,7 @@ class LocatorContent:
     ips: tuple[bytes, ...]  # of Pods; an address is in one locator at a time
     node: str = ""  # of a PodLocator
     addresses: tuple[bytes, ...] = ()  # of a NodeLocator: the Node's own
-    labels: tuple[tuple[str, str], ...] = ()  # of a NodeLocator
+    labels: LabelPairs = ()  # of the Node
     left_out: int = field(default=0, compare=False)  # addresses above the limits of the schema
 
 
@@ -104,8 +105,8 @@ def read_locator(kind: LocatorKind, source: Source) -> StoredLocator:
         next(iter(owner_uids), ""),
         _readable(spec.get(kind.ips)),
         str(spec.get("nodeName", "")),
-        _readable(spec.get("addresses")),
-        _labels(spec.get("labels")),
+        _readable(spec.get("addresses")) if not kind.namespaced else (),
+        _labels(spec.get(kind.labels)),
     )
     ours = spec == _spec(kind, found) and metadata.owner_references == [_owner(kind, found)]
     uid, version = metadata.uid or "", metadata.resource_version or ""
@@ -123,10 +124,8 @@ def is_newer(version: str, known: str) -> bool:
 
 
 def _spec(kind: LocatorKind, locator: LocatorContent) -> Json:
-    ips = _texts(locator.ips)
-    if kind.namespaced:
-        return {"ips": ips, "nodeName": locator.node}
-    return {"podIPs": ips, "addresses": _texts(locator.addresses), "labels": dict(locator.labels)}
+    spec: Json = {kind.ips: _texts(locator.ips), kind.labels: dict(locator.labels)}
+    return spec | ({"nodeName": locator.node} if kind.namespaced else {"addresses": _texts(locator.addresses)})
 
 
 def _owner(kind: LocatorKind, locator: LocatorContent) -> Json:
@@ -153,8 +152,8 @@ def _readable(texts: object) -> tuple[bytes, ...]:
     return ordered(found)
 
 
-def _labels(labels: object) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((str(name), str(value)) for name, value in labels.items())) if isinstance(labels, dict) else ()
+def _labels(labels: object) -> LabelPairs:
+    return shared_labels((str(name), str(value)) for name, value in labels.items()) if isinstance(labels, dict) else ()
 
 
 def _dicts(items: object) -> Iterator[Mapping[str, Any]]:

@@ -3,6 +3,9 @@
 The first change of a locator is written at once, later ones at most once per window. An address is added to a locator
 only when no other one has it any more, so that at no moment two of them disagree about it; meanwhile the rest of the
 change waits for it, for a window at most.
+
+Changes of labels alone are written after all others, at most LABEL_WRITES a second: a label of a Node is in the
+locators of all its Pods, and a new topology key changes those of all Nodes.
 """
 
 import heapq
@@ -10,12 +13,15 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from topodns.cluster.address_index import AddressIndex
 from topodns.cluster.model import ObjectKey
 from topodns.locator.objects import LocatorContent, StoredLocator, is_newer, is_older
 
 FIRST_RETRY, LAST_RETRY = 1.0, 60.0  # seconds until a write that was refused is repeated; doubles each time
+LABEL_WRITES: Final = 500  # a second, which change only labels: those of 5,000 locators in 10 s
+_LABEL_BURST: Final = 0.1  # seconds, of which the writes that were not made then may be made together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +32,13 @@ class LocatorWrite:
     content: LocatorContent | None
     stored: StoredLocator | None
     began: float
+
+    @property
+    def changes_only_labels(self) -> bool:
+        before, after = self.stored.content if self.stored is not None else None, self.content
+        if before is None or after is None or before.labels == after.labels:
+            return False
+        return replace(before, labels=after.labels) == after
 
 
 @dataclass(slots=True)
@@ -67,6 +80,8 @@ class PendingWrites:
         self._holders: AddressIndex[ObjectKey] = AddressIndex()
         self._held: dict[ObjectKey, tuple[bytes, ...]] = {}
         self._waiting = _Waiting()
+        self._relabelled: dict[ObjectKey, None] = {}  # those of which only labels may have to change, in order
+        self._next_label_write = -math.inf  # the earliest time
 
     def __len__(self) -> int:
         """The number of locators that are not written as they should be."""
@@ -78,8 +93,9 @@ class PendingWrites:
         return sum(len(stored.ips) for stored in self.stored.values())
 
     def lag(self, now: float) -> float:
-        """The age of the oldest change that is not written; 0.0 for none."""
-        return max((now - pending.since for pending in self._pending.values()), default=0.0)
+        """The age of the oldest change that is not written, without those of labels alone; 0.0 for none."""
+        ages = (now - each.since for key, each in self._pending.items() if key not in self._relabelled)
+        return max(ages, default=0.0)
 
     def touch(self, keys: Iterable[ObjectKey], now: float) -> None:
         """The locators with these keys may have to change."""
@@ -129,7 +145,8 @@ class PendingWrites:
         """Seconds until `take` may have a write; infinite where it cannot before the next change."""
         while self._order and not self._is_current(*self._order[0]):
             heapq.heappop(self._order)
-        return max(0.0, self._order[0][0] - now) if self._order else math.inf
+        due = self._order[0][0] if self._order else math.inf
+        return max(0.0, min(due, self._next_label_write if self._relabelled else math.inf) - now)
 
     def take(self, now: float) -> LocatorWrite | None:
         """A write that is due, the longest first. Its outcome must be reported by one of the next three methods."""
@@ -137,12 +154,28 @@ class PendingWrites:
         while self._order and self._order[0][0] <= now:
             due, key = heapq.heappop(self._order)
             if self._is_current(due, key) and (write := self._next_write(key, now)) is not None:
-                self._in_flight[key] = write
+                if not write.changes_only_labels:
+                    return self._begin(write, now)
                 self._pending[key].due = math.inf
-                if write.content is not None:
-                    self._hold(key, {*self._held.get(key, ()), *write.content.ips}, now)
-                return write
+                self._relabelled[key] = None
+        return self._take_relabelled(now)
+
+    def _take_relabelled(self, now: float) -> LocatorWrite | None:
+        while self._relabelled and self._next_label_write <= now:
+            key = next(iter(self._relabelled))
+            del self._relabelled[key]
+            if key in self._pending and key not in self._in_flight and (write := self._next_write(key, now)):
+                self._next_label_write = max(self._next_label_write, now - _LABEL_BURST) + 1 / LABEL_WRITES
+                return self._begin(write, now)
         return None
+
+    def _begin(self, write: LocatorWrite, now: float) -> LocatorWrite:
+        key = write.key
+        self._in_flight[key] = write
+        self._pending[key].due = math.inf
+        if write.content is not None:
+            self._hold(key, {*self._held.get(key, ()), *write.content.ips}, now)
+        return write
 
     def succeeded(self, write: LocatorWrite, stored: StoredLocator | None, now: float) -> None:
         """The write is done; `stored` is the result, None after a deletion."""

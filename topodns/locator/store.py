@@ -4,24 +4,35 @@ Of each object only what locators need is held. A change puts the keys of the lo
 `pending`.
 """
 
+import logging
 from collections.abc import Callable, Iterator, Mapping, Set
 from sys import intern
 from typing import Any, Final, NamedTuple
 
 from topodns.cluster.decode.objects import Decoded, DecodeError
 from topodns.cluster.decode.stream import Event
-from topodns.cluster.decode.structs import UNREADABLE, ApiOwned, Json, StructReader, read_identity
+from topodns.cluster.decode.structs import UNREADABLE, ApiOwned, ApiOwnedMetadata, Json, StructReader, read_identity
 from topodns.cluster.model import LOCATOR_GROUP, Kind, ObjectKey, Upserted
 from topodns.kube.informer.resources import Resource
 from topodns.kube.informer.store import Store
 from topodns.locator.objects import LocatorKind, StoredLocator, is_older, read_locator
 from topodns.locator.pending import PendingWrites
-from topodns.locator.projection import PlacedNode, PlacedPod, Projection, placed_node, placed_pod
+from topodns.locator.projection import (
+    MAX_NAMED,
+    PlacedNode,
+    PlacedPod,
+    Projection,
+    named_labels,
+    placed_node,
+    placed_pod,
+)
+
+log = logging.getLogger(__name__)
 
 _PLACED: Final = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!="}
 _OWNED: Final = StructReader(ApiOwned)
 
-Held = PlacedPod | PlacedNode | StoredLocator
+Held = PlacedPod | PlacedNode | StoredLocator | tuple[str, ...]
 
 
 class KeyedValue(NamedTuple):
@@ -33,14 +44,14 @@ class KeyedValue(NamedTuple):
 
 def resources(kind: LocatorKind) -> Iterator[Resource]:
     """The resources to list and watch for locators of this kind."""
-    if not kind.namespaced:
-        yield Resource("Node", "nodes", ("/api/v1/nodes",))
+    yield Resource("Node", "nodes", ("/api/v1/nodes",))
+    yield Resource("Service", "services", ("/api/v1/services",))
     yield Resource("Pod", "pods", ("/api/v1/pods",), _PLACED)
     yield Resource(kind.kind, f"{kind.plural}.{LOCATOR_GROUP}", (kind.collection,))
 
 
 class LocatorStore(Store):
-    """Pods and Nodes, held by `projection`, and the locators of `kind`, held by `pending`.
+    """Pods, Nodes and Services, held by `projection`, and the locators of `kind`, held by `pending`.
 
     `clock` is that of `pending`, in seconds. `changed` is called after each event, and `listed` after each list, with
     its number of objects.
@@ -49,22 +60,25 @@ class LocatorStore(Store):
     def __init__(
         self,
         kind: LocatorKind,
-        label_keys: tuple[str, ...],
         projection: Projection,
         pending: PendingWrites,
         clock: Callable[[], float],
         changed: Callable[[], None],
         listed: Callable[[Kind, int], None],
     ) -> None:
-        self._kind, self._label_keys, self._projection = kind, label_keys, projection
+        self._kind, self._projection = kind, projection
         self.pending, self.clock = pending, clock
         self._changed, self.listed = changed, listed
+        self._reported: set[str] = set()  # namespaces whose keys name too many labels
 
     def decode(self, kind: Kind, source: Json, /) -> Decoded[KeyedValue]:
-        """The place of a Pod or Node, which may have none, or a locator as it is stored. Raises DecodeError."""
+        """The place of a Pod or Node, the labels that a Service's keys name, or a locator as it is stored.
+
+        An object that has none of these is not held. Raises DecodeError.
+        """
         try:
             metadata = _OWNED.read(source).metadata
-            value = self._read(kind, metadata.uid or "", source)
+            value = self._read(kind, metadata, source)
         except UNREADABLE as error:
             raise DecodeError(kind, read_identity(source)[1], str(error)) from error
         key = ObjectKey(intern(metadata.namespace or ""), metadata.name)
@@ -72,9 +86,17 @@ class LocatorStore(Store):
 
     def count(self, kind: Kind) -> int:
         """The objects of the last list; before the first one, the locators show how many Pods and Nodes there were."""
-        of_addresses = kind == "Pod" and not self._kind.namespaced
-        before = self.pending.stored_addresses if of_addresses else len(self.pending.stored)
-        return len(self.values(kind)) or before
+        return len(self.values(kind)) or self._count_before(kind)
+
+    def _count_before(self, kind: Kind) -> int:
+        if kind == "Service":
+            return 0
+        if kind == "Pod" and not self._kind.namespaced:
+            return self.pending.stored_addresses
+        stored = self.pending.stored
+        if kind == "Node" and self._kind.namespaced:
+            return len({each.content.node for each in stored.values() if each.content is not None})
+        return len(stored)
 
     def new_listing(self, kind: Kind) -> "LocatorListing":
         return LocatorListing(kind, self, self.pending.newest if kind == self._kind.kind else 0)
@@ -91,19 +113,44 @@ class LocatorStore(Store):
         if kind == self._kind.kind:
             self.pending.see(key, value, value.version if value is not None else version, now)
         else:
-            put = self._projection.set_pod if kind == "Pod" else self._projection.set_node
-            self.pending.touch(put(key, value), now)
+            self.pending.touch(self._put(kind, key, value), now)
+
+    def _put(self, kind: Kind, key: ObjectKey, value: Any) -> set[ObjectKey]:
+        match kind:
+            case "Pod":
+                return self._projection.set_pod(key, value)
+            case "Service":
+                return self._projection.set_service(key, value)
+        return self._projection.set_node(key, value)
 
     def values(self, kind: Kind) -> Mapping[ObjectKey, Held]:
         """The held values of a kind."""
         if kind == self._kind.kind:
             return self.pending.stored
-        return self._projection.pods if kind == "Pod" else self._projection.nodes
+        match kind:
+            case "Pod":
+                return self._projection.pods
+            case "Service":
+                return self._projection.services
+        return self._projection.nodes
 
-    def _read(self, kind: Kind, uid: str, source: Json) -> Held | None:
+    def _read(self, kind: Kind, metadata: ApiOwnedMetadata, source: Json) -> Held | None:
         if kind == self._kind.kind:
             return read_locator(self._kind, source)
-        return placed_pod(uid, source) if kind == "Pod" else placed_node(uid, source, self._label_keys)
+        uid = metadata.uid or ""
+        match kind:
+            case "Pod":
+                return placed_pod(uid, source, host_network=self._kind.namespaced)
+            case "Service":
+                return self._labels_named(metadata.namespace or "", named_labels(source)) or None
+        return placed_node(uid, source)
+
+    def _labels_named(self, namespace: str, names: frozenset[str]) -> tuple[str, ...]:
+        admitted = self._projection.admitted(namespace, names)
+        if len(admitted) < len(names) and namespace not in self._reported:
+            self._reported.add(namespace)
+            log.warning("locator: the keys of Services in namespace %s name more than %d labels", namespace, MAX_NAMED)
+        return admitted
 
 
 class LocatorListing:

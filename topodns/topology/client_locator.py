@@ -33,7 +33,7 @@ class Method(Enum):
     PODS = "pods"  # status.podIPs
     SLICES = "slices"  # EndpointSlices, where nothing contradicts them
     NODELOCATOR = "nodelocator"  # spec.podIPs and spec.addresses of NodeLocators, where nothing contradicts them
-    PODLOCATOR = "podlocator"  # spec.ips of PodLocators, likewise
+    PODLOCATOR = "podlocator"  # spec.addresses of PodLocators, likewise
     PODCIDR_UNVERIFIED = "podcidr-unverified"  # without that proof: the operator knows that the CNI assigns from them
 
 

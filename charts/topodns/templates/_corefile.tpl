@@ -114,9 +114,9 @@
     {{- $block := printf "\n%s\n" (include "topodns.configBlock" (list $ .)) -}}
     {{- if eq .name "topology" -}}
       {{- $locate := include "topodns.locate" $block -}}
-      {{- $byLocator := regexMatch "\\bnodelocator\\b" $locate -}}
+      {{- $byLocator := regexMatch "\\b(node|pod)locator\\b" $locate -}}
       {{- if or (not $byLocator) (regexMatch "\\b(nodes|podcidr)\\b" $locate) -}}{{- $kinds = append $kinds "nodes" -}}{{- end -}}
-      {{- if $byLocator -}}{{- $kinds = append $kinds "nodelocators" -}}{{- end -}}
+      {{- if regexMatch "\\bnodelocator\\b" $locate -}}{{- $kinds = append $kinds "nodelocators" -}}{{- end -}}
       {{- if regexMatch "\\bpodlocator\\b" $locate -}}{{- $kinds = append $kinds "podlocators" -}}{{- end -}}
       {{- if $locate | empty | ternary $.Values.locatePods (regexMatch "\\bpods\\b" $locate) -}}{{- $kinds = append $kinds "pods" -}}{{- end -}}
     {{- else if eq .name "kubernetes" -}}

@@ -16,7 +16,7 @@ from tests.support.server_process import COMMAND, METRICS, ROOT, own_address
 
 ACCOUNT = "topodns-locator"
 OF_POD_LOCATORS: Final = (
-    {"apiGroups": [""], "resources": ["pods"], "verbs": ["list", "watch"]},
+    {"apiGroups": [""], "resources": ["nodes", "pods", "services"], "verbs": ["list", "watch"]},
     {
         "apiGroups": ["topodns.io"],
         "resources": ["podlocators"],

@@ -132,7 +132,7 @@ def test_a_change_of_labels_touches_the_node_unless_a_node_object_has_them() -> 
 
 def test_refused_addresses_are_counted_while_they_last() -> None:
     refused = (RefusedAddresses("loopback", 2, "spec.podIPs[0] '127.0.0.1'"), RefusedAddresses("too_many", 7, "x"))
-    state = listed_state(KINDS, NodeLocator("n1", refused=refused), PodLocator("a", "p", (), "n1", refused[:1]))
+    state = listed_state(KINDS, NodeLocator("n1", refused=refused), PodLocator("a", "p", (), "n1", (), refused[:1]))
     assert +state.locators.refused() == {
         ("NodeLocator", "loopback"): 2,
         ("NodeLocator", "too_many"): 7,

@@ -1,19 +1,22 @@
 """Which objects are left out where all together are too many: the largest of the largest namespace, and no others."""
 
 from collections import Counter
+from itertools import chain
 from random import Random
+from sys import getsizeof
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.model_builders import endpoint, endpoint_slice, pod, service
+from tests.support.model_builders import endpoint, endpoint_slice, pod, pod_locator, service
 from topodns.cluster.model import (
     ClusterObject,
     Deleted,
     EndpointSlice,
     Kind,
     ObjectKey,
+    PodLocator,
     Replaced,
     Service,
     Upserted,
@@ -243,3 +246,27 @@ def test_where_nothing_stands_for_some_each_object_of_the_namespace_may_be_left_
     left_out.take("Service", [(other.key, None, other)])
     assert left_out.may_have("EndpointSlice", ObjectKey("tenant", "x"))
     assert not left_out.may_have("EndpointSlice", ObjectKey("other", "x"))
+
+
+def labelled(name: str, labels: int, namespace: str = "tenant") -> PodLocator:
+    return pod_locator(name, ["10.0.0.1"], "n1", namespace, {f"{name}-{at}": "v" * 63 for at in range(labels)})
+
+
+def test_pod_locators_with_many_labels_take_no_more_than_their_namespace_may_have() -> None:
+    world = World(300_000)
+    world.put(
+        *(labelled(f"p{number}", 64) for number in range(100)), *(labelled(f"q{at}", 3, "a") for at in range(100))
+    )
+    assert world.budget.octets <= 300_000
+    assert world.is_whole("a")
+    assert world.state.left_out.cuts("tenant")
+
+
+def test_a_pod_locator_with_labels_is_estimated_at_no_less_than_its_memory() -> None:
+    """Those of one Node share a few labels; the octets of further ones count."""
+    few, many = (
+        pod_locator("p", ["10.0.0.1"], "n1", labels=dict.fromkeys(("host", "zone", "rack"), "v")),
+        labelled("q", 64),
+    )
+    assert octets_of(few) == octets_of(pod("p", ["10.0.0.1"]))
+    assert octets_of(many) > 800 + sum(map(getsizeof, chain(*many.node_labels)))

@@ -130,7 +130,7 @@ def test_where_locators_are_not_installed_it_says_so_about_clients_that_they_wou
     assert explain_reply([cluster], parse_question(question)).hint == (
         "topology reads no NodeLocator (cannot list nodelocators.topodns.io: 404: not installed)"
     )
-    with pytest.raises(Refused, match=r"no NodeLocator has labels of a Node 'one'"):
+    with pytest.raises(Refused, match=r"no locator has labels of a Node 'one'"):
         explain_reply([cluster], parse_question({**question, "client": "", "node": "one"}))
 
 

@@ -18,7 +18,7 @@ from topodns.locator.objects import (
 
 TEN, SIX = b"\x0a\x01\x00\x01", b"\xfd" + bytes(14) + b"\x01"
 OF_NODE = LocatorContent(ObjectKey("", "n1"), "u1", (TEN, SIX), "", (b"\xc0\x00\x02\x01",), (("a", "b"),))
-OF_POD = LocatorContent(ObjectKey("shop", "p"), "u2", (TEN,), "n1")
+OF_POD = LocatorContent(ObjectKey("shop", "p"), "u2", (TEN,), "n1", labels=(("a", "b"), ("c", "d")))
 STORED = StoredLocator("u", "7", (), None)
 
 
@@ -40,7 +40,7 @@ def test_a_podlocator_belongs_to_its_pod() -> None:
     found = locator_object(POD_LOCATORS, OF_POD, None)
     assert found["metadata"]["namespace"] == "shop"
     assert found["metadata"]["ownerReferences"][0]["kind"] == "Pod"
-    assert found["spec"] == {"ips": ["10.1.0.1"], "nodeName": "n1"}
+    assert found["spec"] == {"addresses": ["10.1.0.1"], "nodeName": "n1", "nodeLabels": {"a": "b", "c": "d"}}
 
 
 def test_an_object_that_is_there_is_changed_only_as_it_was_seen() -> None:
@@ -87,6 +87,15 @@ def test_what_others_wrote_is_read_as_far_as_it_can_be(spec: Any) -> None:
     stored = read_locator(NODE_LOCATORS, item)
     assert stored.content is None
     assert set(stored.ips) <= {TEN, SIX}
+
+
+@pytest.mark.parametrize("absent", ["nodeLabels", "nodeName", "addresses"])
+def test_a_podlocator_that_lacks_a_field_is_not_as_written(absent: str) -> None:
+    item = locator_object(POD_LOCATORS, OF_POD, None)
+    del item["spec"][absent]
+    stored = read_locator(POD_LOCATORS, item)
+    assert stored.content is None
+    assert stored.ips == (() if absent == "addresses" else (TEN,))
 
 
 def test_an_object_with_another_owner_is_not_as_written() -> None:

@@ -1,15 +1,16 @@
 """When which locator is written. Times are in seconds."""
 
 import math
+from dataclasses import replace
 from ipaddress import ip_address
 from itertools import pairwise
 from random import Random
 
 import pytest
 
-from topodns.cluster.model import ObjectKey
+from topodns.cluster.model import LabelPairs, ObjectKey
 from topodns.locator.objects import NODE_LOCATORS, LocatorContent, StoredLocator, ordered
-from topodns.locator.pending import FIRST_RETRY, LAST_RETRY, LocatorWrite, PendingWrites
+from topodns.locator.pending import FIRST_RETRY, LABEL_WRITES, LAST_RETRY, LocatorWrite, PendingWrites
 from topodns.locator.projection import Projection
 from topodns.locator.store import KeyedValue, LocatorListing, LocatorStore
 
@@ -20,8 +21,9 @@ def key(name: str) -> ObjectKey:
     return ObjectKey("", name)
 
 
-def locator(name: str, *addresses: str, node: str = "") -> LocatorContent:
-    return LocatorContent(key(name), f"u-{name}", ordered(ip_address(address).packed for address in addresses), node)
+def locator(name: str, *addresses: str, node: str = "", labels: LabelPairs = ()) -> LocatorContent:
+    packed = ordered(ip_address(address).packed for address in addresses)
+    return LocatorContent(key(name), f"u-{name}", packed, node, labels=labels)
 
 
 class Play:
@@ -34,12 +36,17 @@ class Play:
         self.version = 10
         projection = Projection(NODE_LOCATORS)
         self.store = LocatorStore(
-            NODE_LOCATORS, (), projection, self.pending, lambda: self.now, lambda: None, lambda _kind, _objects: None
+            NODE_LOCATORS, projection, self.pending, lambda: self.now, lambda: None, lambda _kind, _objects: None
         )
 
     def want(self, name: str, *addresses: str, node: str = "") -> None:
         self.desired[name] = locator(name, *addresses, node=node)
         self.pending.touch([key(name)], self.now)
+
+    def label(self, labels: LabelPairs) -> None:
+        """Have all locators have these labels."""
+        self.desired = {name: replace(each, labels=labels) for name, each in self.desired.items()}
+        self.pending.touch(map(key, self.desired), self.now)
 
     def drop(self, name: str) -> None:
         del self.desired[name]
@@ -404,3 +411,75 @@ def test_whatever_happens_no_two_locators_have_one_address_and_all_is_written_in
     }
     for times in written_at.values():
         assert all(later - earlier >= WINDOW - 1e-9 for earlier, later in pairwise(times))
+
+
+# Labels
+
+ZONE_A, ZONE_B = ((("zone", "a"),), (("zone", "b"),))
+
+
+def labelled(play: Play, number: int) -> None:
+    """So many locators, which are as they should be; their labels are to become those of zone a."""
+    for at in range(number):
+        play.want(f"p{at}", f"10.0.{at // 250}.{at % 250 + 1}")
+    play.write()
+    play.now += 10.0
+    play.label(ZONE_A)
+
+
+def test_changes_of_labels_are_written_at_a_rate_and_each_once(play: Play) -> None:
+    labelled(play, 1500)
+    began, written = play.now, list[str]()
+    while len(play.pending):
+        written += filter(None, play.write().split("; "))
+        play.now += play.pending.wait(play.now) if play.pending.wait(play.now) < math.inf else 0.0
+    assert len(set(written)) == len(written) == 1500
+    assert play.now - began == pytest.approx(1500 / LABEL_WRITES, rel=0.1)
+
+
+def test_other_changes_are_written_before_those_of_labels(play: Play) -> None:
+    labelled(play, 1500)
+    play.write()
+    play.want("new", "10.9.0.1")
+    play.want("p1499", "10.9.0.2")
+    assert play.write() == "new: 10.9.0.1; p1499: 10.9.0.2"
+    play.now += 1.0
+    assert play.pending.lag(play.now) == 0.0, "only changes of labels wait"
+
+
+def test_a_change_of_labels_that_is_undone_before_its_turn_is_not_written(play: Play) -> None:
+    labelled(play, 1000)
+    first = play.write().count(";") + 1
+    play.label(())
+    total = 0
+    while len(play.pending):
+        total += len(list(filter(None, play.after(play.pending.wait(play.now)).split("; "))))
+    assert total == first, "only those that had been written are written again"
+
+
+def test_a_change_of_labels_waits_for_the_window_and_for_the_write_before_it(play: Play) -> None:
+    play.want("a", "10.0.0.1")
+    play.write()
+    play.label(ZONE_A)
+    assert play.write() == ""
+    assert play.after(WINDOW) == "a: 10.0.0.1"
+    play.now += WINDOW
+    play.label(ZONE_B)
+    write = play.take()
+    play.label(ZONE_A)
+    assert play.take() is None
+    play.done(write)
+    assert play.after(WINDOW) == "a: 10.0.0.1"
+    stored = play.pending.stored[key("a")].content
+    assert stored is not None
+    assert stored.labels == ZONE_A
+    assert len(play.pending) == 0
+
+
+def test_a_refused_change_of_labels_is_repeated(play: Play) -> None:
+    labelled(play, 1)
+    write = play.take()
+    assert write is not None
+    play.pending.refused(write, play.now)
+    assert play.write() == ""
+    assert play.after(FIRST_RETRY) == "p0: 10.0.0.1"

@@ -5,10 +5,19 @@ from typing import Any
 
 import pytest
 
-from topodns.cluster.decode.locators import MAX_ADDRESSES, MAX_POD_IPS
+from topodns.cluster.decode.locators import MAX_ADDRESSES, MAX_LABELS, MAX_POD_IPS
 from topodns.cluster.model import ObjectKey
 from topodns.locator.objects import NODE_LOCATORS, POD_LOCATORS, LocatorContent
-from topodns.locator.projection import LABELS, PlacedNode, PlacedPod, Projection, placed_node, placed_pod
+from topodns.locator.projection import (
+    LABELS,
+    MAX_NAMED,
+    PlacedNode,
+    PlacedPod,
+    Projection,
+    named_labels,
+    placed_node,
+    placed_pod,
+)
 
 Json = dict[str, Any]
 RACK = "example.com/rack"
@@ -50,12 +59,18 @@ def texts(locator: LocatorContent | None) -> list[str]:
     return [str(ip_address(ip)) for ip in locator.ips]
 
 
-def place_of_pod(item: Json) -> PlacedPod | None:
-    return placed_pod(item["metadata"]["uid"], item)
+def place_of_pod(item: Json, host_network: bool = False) -> PlacedPod | None:
+    return placed_pod(item["metadata"]["uid"], item, host_network)
 
 
-def place_of_node(item: Json, label_keys: tuple[str, ...] = LABELS) -> PlacedNode | None:
-    return placed_node(item["metadata"]["uid"], item, label_keys)
+def place_of_node(item: Json) -> PlacedNode | None:
+    return placed_node(item["metadata"]["uid"], item)
+
+
+def service(name: str, keys: str, namespace: str = "shop", **spec: Any) -> Json:
+    annotations = {"topodns.io/topology-keys": keys} if keys else {}
+    metadata = {"namespace": namespace, "name": name, "annotations": annotations}
+    return {"metadata": metadata, "spec": {"clusterIP": "None", **spec}}
 
 
 def key_of(item: Json) -> ObjectKey:
@@ -65,15 +80,19 @@ def key_of(item: Json) -> ObjectKey:
 class Cluster:
     """A projection that is changed in the objects of the API."""
 
-    def __init__(self, kind: str = "nodelocator") -> None:
-        self.projection = Projection(POD_LOCATORS if kind == "podlocator" else NODE_LOCATORS)
+    def __init__(self, kind: str = "nodelocator", labels: tuple[str, ...] = LABELS) -> None:
+        self._of_pods = kind == "podlocator"
+        self.projection = Projection(POD_LOCATORS if self._of_pods else NODE_LOCATORS, labels)
 
     def add(self, *items: Json) -> set[str]:
         """The names of the locators that may have changed."""
         touched: set[ObjectKey] = set()
         for item in items:
-            if "spec" in item:
-                touched |= self.projection.set_pod(key_of(item), place_of_pod(item))
+            key = key_of(item)
+            if "clusterIP" in item.get("spec", {}):
+                touched |= self.projection.set_service(key, self.projection.admitted(key[0], named_labels(item)))
+            elif "spec" in item:
+                touched |= self.projection.set_pod(key, place_of_pod(item, self._of_pods))
             else:
                 touched |= self.projection.set_node(key_of(item), place_of_node(item))
         return {key.name for key in touched}
@@ -85,6 +104,11 @@ class Cluster:
 
     def node(self, name: str) -> LocatorContent | None:
         return self.projection.locator(ObjectKey("", name))
+
+    def labels(self, kind: str = "nodelocator", name: str = "") -> dict[str, str]:
+        found = self.pod(name or "p") if kind == "podlocator" else self.node(name or "n1")
+        assert found is not None
+        return dict(found.labels)
 
     def pod(self, name: str) -> LocatorContent | None:
         return self.projection.locator(ObjectKey("shop", name))
@@ -104,10 +128,100 @@ def test_a_nodelocator_has_the_addresses_of_its_pods_in_order_and_those_of_its_n
     assert found.owner_uid == "uid-n1"
 
 
-def test_labels_named_by_the_operator_are_copied_too() -> None:
-    place = place_of_node(node("n1", labels={RACK: "r1", "other": "x"}), (RACK, "absent"))
-    assert place is not None
-    assert place.labels == ((RACK, "r1"),)
+@pytest.mark.parametrize("kind", ["nodelocator", "podlocator"])
+def test_labels_named_by_the_operator_are_copied_too(kind: str) -> None:
+    cluster = Cluster(kind, (RACK, "absent"))
+    cluster.add(node("n1", labels={RACK: "r1", "other": "x"}), pod("p", "n1", "10.1.0.1"))
+    assert cluster.labels(kind) == {RACK: "r1"}
+
+
+# Topology keys
+
+MANY = {"kubernetes.io/hostname": "n1", RACK: "r1", "pool": "p1", "apps.openyurt.io/nodepool": "o1", "other": "x"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "named"),
+    [
+        (service("s", RACK), {RACK}),
+        (service("s", f'["pool", "{RACK}", "*"]'), {RACK, "pool"}),
+        (service("s", f"!{RACK},*"), {RACK}),
+        (service("s", "", topologyKeys=["pool", "*"]), {"pool"}),
+        (service("s", RACK, topologyKeys=["pool"]), {RACK, "pool"}),
+        (service("s", "", trafficDistribution="PreferClose"), {"topology.kubernetes.io/zone"}),
+        (service("s", "no key"), set()),
+        (service("s", ",".join(f"k{number}" for number in range(17))), set()),
+        (service("s", "none"), set()),
+        (service("s", RACK, clusterIP="10.96.0.1"), set()),
+    ],
+    ids=[
+        "a key", "a list", "another domain", "the field", "both, as a server may read either", "traffic distribution",
+        "invalid", "too many", "none", "not headless",
+    ],
+)  # fmt: skip
+def test_the_labels_that_keys_name_are_read_as_a_server_reads_keys(keys: Json, named: set[str]) -> None:
+    assert named_labels(keys) == named
+
+
+def test_openyurts_keys_name_its_label_of_node_pools() -> None:
+    value = service("s", "")
+    value["metadata"]["annotations"]["openyurt.io/topologyKeys"] = "openyurt.io/nodepool"
+    assert named_labels(value) == {"apps.openyurt.io/nodepool", "kubernetes.io/hostname"}
+
+
+@pytest.mark.parametrize(("kind", "name"), [("nodelocator", "n1"), ("podlocator", "p")])
+def test_a_label_that_a_key_names_comes_to_the_locators_whose_node_has_it(kind: str, name: str) -> None:
+    cluster = Cluster(kind)
+    cluster.add(node("n1", labels=MANY), node("n2"), pod("p", "n1", "10.1.0.1"), pod("q", "n2", "10.1.0.2"))
+    assert cluster.labels(kind) == {"kubernetes.io/hostname": "n1"}
+    assert cluster.add(service("s", f"{RACK},*")) == {name}
+    assert cluster.labels(kind) == {"kubernetes.io/hostname": "n1", RACK: "r1"}
+    assert cluster.add(service("s", f"{RACK},absent")) == set()
+    assert cluster.add(node("n1", labels={**MANY, "other": "y"})) == ({name} if kind == "nodelocator" else set())
+    assert cluster.add(node("n1", labels={**MANY, RACK: "r2"})) == {name}
+    assert cluster.labels(kind)[RACK] == "r2"
+
+
+def test_keys_that_come_and_go_change_no_locator_again() -> None:
+    cluster = Cluster()
+    cluster.add(node("n1", labels=MANY), service("s", RACK))
+    for _ in range(3):
+        assert cluster.projection.set_service(ObjectKey("shop", "s"), None) == set()
+        assert cluster.add(service("s", RACK)) == set()
+    assert cluster.labels() == {"kubernetes.io/hostname": "n1", RACK: "r1"}
+
+
+def test_the_keys_of_one_namespace_name_at_most_100_labels_and_take_no_room_of_another() -> None:
+    cluster = Cluster()
+    cluster.add(node("n1", labels=MANY))
+    cluster.add(*(service(f"s{at}", ",".join(f"a{at}-{key}" for key in range(16))) for at in range(7)))
+    assert cluster.add(service("last", RACK)) == set()
+    assert sum(map(len, cluster.projection.services.values())) == MAX_NAMED
+    assert cluster.add(service("first", RACK, "bank")) == {"n1"}
+
+
+def test_a_locator_has_at_most_64_labels_and_the_usual_ones_for_certain() -> None:
+    cluster = Cluster()
+    names = [f"a{number}" for number in range(80)]
+    cluster.add(node("n1", labels={**dict.fromkeys(names, "x"), "topology.kubernetes.io/zone": "z"}))
+    cluster.add(*(service(f"s{at}", ",".join(names[at : at + 16])) for at in range(0, 80, 16)))
+    assert len(cluster.labels()) == MAX_LABELS
+    assert cluster.labels()["topology.kubernetes.io/zone"] == "z"
+
+
+def test_the_podlocators_of_a_node_change_with_its_labels_and_lose_them_with_it() -> None:
+    cluster = Cluster("podlocator")
+    cluster.add(*(pod(f"p{at}", "n1", f"10.1.0.{at}") for at in range(1, 4)), pod("q", "n2", "10.1.1.1"))
+    assert cluster.labels("podlocator", "p1") == {}
+    zones = [{"topology.kubernetes.io/zone": zone} for zone in "ab"]
+    assert cluster.add(node("n1", labels=zones[0])) == {"p1", "p2", "p3"}
+    assert cluster.add(node("n1", labels=zones[1])) == {"p1", "p2", "p3"}
+    assert cluster.labels("podlocator", "p1") == zones[1]
+    assert cluster.delete(node("n1")) == {"p1", "p2", "p3"}
+    assert cluster.labels("podlocator", "p1") == {}
+
+
+# Pods
 
 
 @pytest.mark.parametrize(
@@ -217,3 +331,20 @@ def test_of_two_pods_with_one_address_only_the_newer_one_has_a_podlocator_for_it
     assert (texts(cluster.pod("old")), texts(cluster.pod("new"))) == (["fd00::1"], ["10.1.0.1"])
     cluster.add(pod("newest", "n2", "fd00::1", start=3))
     assert cluster.pod("old") is None
+
+
+def test_of_the_hostnetwork_pods_of_a_node_one_has_a_podlocator_for_its_address_as_long_as_it_runs() -> None:
+    cluster = Cluster("podlocator")
+
+    def of_host(name: str, start: int, on: str = "n1", **more: Any) -> Json:
+        return pod(name, on, "192.0.2.1", start=start, hostNetwork=True, **more)
+
+    cluster.add(of_host("proxy", 2), of_host("agent", 1))
+    assert (texts(cluster.pod("agent")), cluster.pod("proxy")) == (["192.0.2.1"], None)
+    cluster.add(of_host("newest", 3))
+    assert texts(cluster.pod("agent")) == ["192.0.2.1"]
+    cluster.add(of_host("agent", 1, terminating=True))
+    assert (cluster.pod("agent"), texts(cluster.pod("proxy"))) == (None, ["192.0.2.1"])
+    cluster.add(of_host("replacement", 4, on="n2"))
+    found = cluster.pod("replacement")
+    assert (texts(found), found and found.node, cluster.pod("proxy")) == (["192.0.2.1"], "n2", None)

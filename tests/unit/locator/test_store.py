@@ -18,7 +18,7 @@ from topodns.locator.objects import (
     read_locator,
 )
 from topodns.locator.pending import PendingWrites
-from topodns.locator.projection import LABELS, PlacedPod, Projection
+from topodns.locator.projection import PlacedPod, Projection
 from topodns.locator.store import LocatorStore
 
 Json = dict[str, Any]
@@ -32,6 +32,12 @@ def pod(name: str, ip: str, node: str = "n1", **spec: Any) -> Json:
 
 def node(name: str) -> Json:
     return {"metadata": {"name": name, "uid": f"uid-{name}", "resourceVersion": "5"}, "status": {"addresses": []}}
+
+
+def service(name: str, keys: str, namespace: str = "shop") -> Json:
+    annotations = {"topodns.io/topology-keys": keys} if keys else {}
+    metadata = {"namespace": namespace, "name": name, "resourceVersion": "5", "annotations": annotations}
+    return {"metadata": metadata, "spec": {"clusterIP": "None"}}
 
 
 def locator(name: str, *ips: bytes, version: str = "5") -> Json:
@@ -53,7 +59,7 @@ class Setup:
         def note(kind: Kind, objects: int) -> None:
             self.listed.append((kind, objects))
 
-        self.store = LocatorStore(kind, LABELS, self.projection, self.pending, lambda: 100.0, self._changed, note)
+        self.store = LocatorStore(kind, self.projection, self.pending, lambda: 100.0, self._changed, note)
 
     def _changed(self) -> None:
         self.changes += 1
@@ -73,6 +79,11 @@ class Setup:
                 listing.add(found.object)
         listing.version = version
         return sum(listing.replace_steps(frozenset(newer)))
+
+    def labels(self, name: str = "n1") -> dict[str, str]:
+        """The labels of the NodeLocator with this name, as it should be."""
+        content = self.projection.locator(ObjectKey("", name))
+        return dict(content.labels) if content is not None else {}
 
     def due(self) -> list[str]:
         """The names of the locators that are to be written."""
@@ -159,9 +170,12 @@ def test_before_the_first_list_the_locators_show_how_many_objects_there_were() -
     setup.take_list("Pod", [pod("p", "10.1.0.1")])
     assert setup.store.count("Pod") == 1
     of_pods = Setup(POD_LOCATORS)
-    value = locator_object(POD_LOCATORS, LocatorContent(ObjectKey("shop", "p"), "u", (FIRST, SECOND), "n1"), None)
-    of_pods.take_list("PodLocator", [value])
-    assert of_pods.store.count("Pod") == 1
+    values = [
+        locator_object(POD_LOCATORS, LocatorContent(ObjectKey("shop", name), "u", (ip,), "n1"), None)
+        for name, ip in (("p", FIRST), ("q", SECOND))
+    ]
+    of_pods.take_list("PodLocator", values)
+    assert [of_pods.store.count("Pod"), of_pods.store.count("Node"), of_pods.store.count("Service")] == [2, 1, 0]
 
 
 def test_a_list_keeps_what_is_held_of_an_object_that_cannot_be_decoded() -> None:
@@ -173,3 +187,40 @@ def test_a_list_keeps_what_is_held_of_an_object_that_cannot_be_decoded() -> None
     assert len(listing) == 1
     assert sum(listing.replace_steps(frozenset())) == 0
     assert list(setup.store.values("Pod")) == [ObjectKey("shop", "p")]
+
+
+RACK = "example.com/rack"
+
+
+def racked(name: str) -> Json:
+    value = node(name)
+    value["metadata"]["labels"] = {RACK: "r1", "topology.kubernetes.io/zone": "a"}
+    return value
+
+
+def test_a_service_whose_keys_name_a_label_makes_locators_due_and_others_are_not_held() -> None:
+    setup = Setup()
+    setup.take_list("NodeLocator", [])
+    setup.see("Node", racked("n1"))
+    setup.due()
+    setup.see("Service", service("plain", ""))
+    assert not setup.store.values("Service")
+    setup.see("Service", service("s", f"{RACK},*"))
+    assert setup.labels() == {RACK: "r1", "topology.kubernetes.io/zone": "a"}
+    setup.see("Service", service("s", ""), "MODIFIED")
+    assert not setup.store.values("Service")
+    assert setup.take_list("Service", [service("t", "zone"), service("plain", "")]) == 1
+
+
+def test_a_namespace_whose_keys_name_too_many_labels_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    setup = Setup()
+    for at in range(9):
+        setup.see("Service", service(f"s{at}", ",".join(f"a{at}-{key}" for key in range(16))))
+    assert caplog.messages == ["locator: the keys of Services in namespace shop name more than 100 labels"]
+
+
+@pytest.mark.parametrize(("kind", "held"), [(NODE_LOCATORS, 0), (POD_LOCATORS, 1)])
+def test_a_hostnetwork_pod_has_a_podlocator_and_is_in_no_nodelocator(kind: LocatorKind, held: int) -> None:
+    setup = Setup(kind)
+    setup.see("Pod", pod("p", "192.0.2.1", hostNetwork=True))
+    assert len(setup.store.values("Pod")) == held

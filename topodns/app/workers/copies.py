@@ -12,7 +12,7 @@ from sys import intern
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from topodns.app.workers.messages import ChangeType, MessageType, StateChange, message
-from topodns.cluster.decode.fields import interned
+from topodns.cluster.decode.fields import interned, shared_labels
 from topodns.cluster.decode.structs import pack, unpacker
 from topodns.cluster.model import (
     ClusterObject,
@@ -250,6 +250,7 @@ def _share_texts(value: ClusterObject) -> None:
             _set(value, "labels", interned(value.labels))
         case PodLocator():
             _set(value, "node_name", intern(value.node_name))
+            _set(value, "node_labels", shared_labels(value.node_labels))
 
 
 def _share_texts_of_endpoint(endpoint: Endpoint) -> None:

@@ -2,13 +2,14 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from sys import intern
 from types import MappingProxyType
 from typing import Final, TypeVar
 
 from topodns.cluster.decode.structs import ApiMetadata, ApiPort
 from topodns.cluster.decode.unreadable_elements import LeftOutElements
-from topodns.cluster.model import MAX_PORTS
+from topodns.cluster.model import MAX_PORTS, LabelPairs
 from topodns.dns.addresses import OCTETS, packed_address, unmapped_network
 
 S = TypeVar("S")
@@ -23,6 +24,8 @@ _MAX_LABEL: Final = 63  # octets (RFC 1035 section 2.3.4)
 _MAX_VERSION: Final = 2**64 - 1  # a resourceVersion of etcd has 63 bits
 _MAX_DIGITS: Final = len(str(_MAX_VERSION))
 _MAX_GENERATION: Final = 2**63 - 1  # int64 in ObjectMeta
+_SHARED_SETS: Final = 8192  # of labels: one for each Node of a large cluster
+_SHARED_CHARACTERS: Final = 1000  # of a set, so that all together are a few MB
 
 
 def parse_address(text: str) -> bytes:
@@ -136,6 +139,17 @@ def generation_of(metadata: ApiMetadata) -> int:
 def interned(labels: Mapping[str, str] | None) -> Mapping[str, str]:
     """The labels with interned keys and values, which all objects share."""
     return {intern(key): intern(value) for key, value in labels.items()} if labels else NO_LABELS
+
+
+def shared_labels(labels: Iterable[tuple[str, str]]) -> LabelPairs:
+    """The labels in order of name; unless they are very long, one copy for all objects with the same ones."""
+    pairs = tuple(sorted(labels))
+    return _shared(pairs) if sum(len(name) + len(value) for name, value in pairs) <= _SHARED_CHARACTERS else pairs
+
+
+@lru_cache(maxsize=_SHARED_SETS)
+def _shared(pairs: LabelPairs) -> LabelPairs:
+    return tuple((intern(name), intern(value)) for name, value in pairs)
 
 
 def parse_ports(

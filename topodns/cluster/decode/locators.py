@@ -9,7 +9,7 @@ from itertools import islice
 from sys import intern
 from typing import Final
 
-from topodns.cluster.decode.fields import NO_LABELS, interned, namespace_of, parse_address, version_of
+from topodns.cluster.decode.fields import interned, namespace_of, parse_address, shared_labels, version_of
 from topodns.cluster.decode.structs import ApiNodeLocator, ApiNodeLocatorSpec, ApiPodLocator, ApiPodLocatorSpec
 from topodns.cluster.decode.unreadable_elements import LeftOutElements
 from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION, NodeLocator, PodLocator, RefusedAddresses
@@ -17,8 +17,10 @@ from topodns.cluster.model import LOCATOR_GROUP, LOCATOR_VERSION, NodeLocator, P
 LOCATOR_VERSIONS: Final = frozenset((f"{LOCATOR_GROUP}/{LOCATOR_VERSION}",))
 MAX_POD_IPS: Final = 1024  # of one Node
 MAX_ADDRESSES: Final = 32  # of a Node itself
-MAX_IPS: Final = 8  # of one Pod
+MAX_ADDRESSES_OF_POD: Final = 8
 MAX_LABELS: Final = 64  # further ones are ignored
+_MAX_LABEL_NAME: Final = 253 + 1 + 63  # characters of prefix, slash and name; a longer one is no label of a Node
+_MAX_LABEL_VALUE: Final = 63
 _SHOWN: Final = 50  # characters of a refused address in the log
 
 _IPV4_BROADCAST: Final = b"\xff\xff\xff\xff"
@@ -33,7 +35,7 @@ def decode_node_locator(source: ApiNodeLocator, _left_out: LeftOutElements) -> I
         name=intern(source.metadata.name),
         pod_ips=pod_ips,
         addresses=addresses,
-        labels=_some_labels(spec.labels),
+        labels=interned(_some_labels(spec.labels)),
         refused=(*refused_pod_ips, *refused_addresses),
         version=version_of(source.metadata),
     )
@@ -44,19 +46,22 @@ def decode_pod_locator(source: ApiPodLocator, _left_out: LeftOutElements) -> Ite
     spec = source.spec or ApiPodLocatorSpec()
     if not spec.node_name:
         raise ValueError("spec.nodeName: missing, expected the name of a Node")
-    ips, refused = _checked("spec.ips", spec.ips or (), MAX_IPS)
+    addresses, refused = _checked("spec.addresses", spec.addresses or (), MAX_ADDRESSES_OF_POD)
     yield PodLocator(
         namespace=namespace_of(source.metadata),
         name=source.metadata.name,
-        ips=ips,
+        addresses=addresses,
         node_name=intern(spec.node_name),
+        node_labels=shared_labels(_some_labels(spec.node_labels).items()),
         refused=refused,
         version=version_of(source.metadata),
     )
 
 
 def _some_labels(labels: Mapping[str, str] | None) -> Mapping[str, str]:
-    return interned(dict(islice(labels.items(), MAX_LABELS))) if labels else NO_LABELS
+    """The first MAX_LABELS labels, without those that are too long for a label."""
+    some = islice((labels or {}).items(), MAX_LABELS)
+    return {name: value for name, value in some if len(name) <= _MAX_LABEL_NAME and len(value) <= _MAX_LABEL_VALUE}
 
 
 def _checked(field: str, texts: Sequence[str], most: int) -> tuple[tuple[bytes, ...], tuple[RefusedAddresses, ...]]:

@@ -222,8 +222,9 @@ class ApiNodeLocator(ApiObject):
 
 
 class ApiPodLocatorSpec(ApiStruct):
-    ips: list[str] | None = None
+    addresses: list[str] | None = None
     node_name: str | None = None
+    node_labels: dict[str, str] | None = None
 
 
 class ApiPodLocator(ApiObject):

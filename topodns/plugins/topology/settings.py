@@ -40,10 +40,10 @@ class TopologySettings:
     def placing_kinds(self) -> frozenset[Kind]:
         """The kinds needed to locate clients and for the values of keys, which are Nodes' labels.
 
-        NodeLocators have the labels, too: with them Nodes are needed only by the methods that read Nodes.
+        Locators have the labels, too: with them Nodes are needed only by the methods that read Nodes.
         """
         kinds = {kind for method, kind in _KINDS.items() if method in self.locate}
-        return frozenset(kinds if "NodeLocator" in kinds else {*kinds, "Node"})
+        return frozenset(kinds if not kinds.isdisjoint(_LABELLED) else {*kinds, "Node"})
 
 
 _KINDS: Final[Mapping[Method, Kind]] = {
@@ -55,3 +55,4 @@ _KINDS: Final[Mapping[Method, Kind]] = {
     Method.PODLOCATOR: "PodLocator",
 }
 """The kinds that methods read; `slices` reads what every cluster has."""
+_LABELLED: Final = frozenset[Kind](("NodeLocator", "PodLocator"))

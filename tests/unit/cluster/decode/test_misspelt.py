@@ -135,7 +135,7 @@ SPECS = {
     "ServiceImport": "{spec: {ports: [], ips: [], type: t, sessionAffinity: s, ipFamilies: []}, status: {}}",
     "ClusterProperty": "{spec: {value: v}}",
     "NodeLocator": "{spec: {podIPs: [], addresses: [], labels: {}}}",
-    "PodLocator": "{spec: {ips: [], nodeName: n}}",
+    "PodLocator": "{spec: {addresses: [], nodeName: n, nodeLabels: {}}}",
 }
 
 

@@ -18,12 +18,12 @@ spec: {podIPs: [10.1.1.1, 127.0.0.1, 10.1.1], addresses: [192.0.2.1]}
 apiVersion: topodns.io/v1alpha1
 kind: PodLocator
 metadata: {name: p, namespace: shop}
-spec: {ips: [10.1.1.1, "fe80::1"], nodeName: two}
+spec: {addresses: [10.1.1.1, "fe80::1"], nodeName: two}
 ---
 apiVersion: topodns.io/v1alpha1
 kind: PodLocator
 metadata: {name: q, namespace: shop}
-spec: {ips: [192.0.2.1], nodeName: two}
+spec: {addresses: [192.0.2.1], nodeName: two}
 """
 MANIFEST = """
 apiVersion: v1
