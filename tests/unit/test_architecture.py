@@ -46,6 +46,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "net.http_server.server": "listens: tests/stories/test_admin_http.py",
     "net.socket_memory": "asks the kernel: tests/stories/test_tcp.py",
     "net.tcp_connection": "reads and writes sockets: tests/stories/test_tcp.py",
+    "net.tls_server": "makes contexts: tests/unit/plugins/test_tls.py, tests/stories/test_tls_stream.py",
     "net.upstream.client": "opens sockets: tests/stories/test_udp_transport.py, tests/stories/test_tcp_transport.py",
     "nodecache.command": "is the whole program on a node: tests/node/test_life.py",
     "plugins.cache.counts": "values without code",

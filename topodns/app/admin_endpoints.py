@@ -4,7 +4,7 @@ import socket
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from topodns.app.generation import Generation, ListenAt
+from topodns.app.generation import Generation
 from topodns.app.hooks import MoreRoutes
 from topodns.app.metrics import Metrics
 from topodns.corefile.arguments import Address
@@ -95,8 +95,8 @@ class Admin:
         if self._more is not None:
             yield from self._more.readings()
 
-    def _routes(self, generation: Generation) -> Mapping[ListenAt, dict[str, Route]]:
-        wanted: dict[ListenAt, dict[str, Route]] = {}
+    def _routes(self, generation: Generation) -> Mapping[tuple[str, int], dict[str, Route]]:
+        wanted: dict[tuple[str, int], dict[str, Route]] = {}
         for block in generation.settings.blocks:
             if (health := HEALTH.settings_of(block)) is not None:
                 _at(wanted, health.listen)["/health"] = _healthy
@@ -123,8 +123,10 @@ def _limits(descriptors: Descriptors | None) -> AdminLimits:
     return replace(limits, connections=min(limits.connections, max(1, descriptors.http // 3)))
 
 
-def _open(addresses: Iterable[ListenAt], instance: Instance | None) -> dict[ListenAt, list[socket.socket]]:
-    opened: dict[ListenAt, list[socket.socket]] = {}
+def _open(
+    addresses: Iterable[tuple[str, int]], instance: Instance | None
+) -> dict[tuple[str, int], list[socket.socket]]:
+    opened: dict[tuple[str, int], list[socket.socket]] = {}
     try:
         for at in addresses:
             opened[at] = open_tcp(*at, instance.binding(at[0]) if instance is not None else Binding())
@@ -140,5 +142,5 @@ def _healthy(request: HttpRequest) -> HttpReply:
     return HttpReply(200, b"OK")
 
 
-def _at(wanted: dict[ListenAt, dict[str, Route]], address: Address) -> dict[str, Route]:
+def _at(wanted: dict[tuple[str, int], dict[str, Route]], address: Address) -> dict[str, Route]:
     return wanted.setdefault((address.host, address.port), {})

@@ -38,7 +38,7 @@ class ServerBlock:
     @property
     def servers(self) -> tuple[str, ...]:
         """The values of CoreDNS's metric label `server`, in the order of the Corefile."""
-        return tuple(dict.fromkeys(server_label((host, key.port)) for host in self.bound_hosts for key in self.keys))
+        return tuple(dict.fromkeys(server_label(key.at(host)) for host in self.bound_hosts for key in self.keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +63,9 @@ class Settings:
     digest: str
     files: tuple[str, ...]  # the Corefile and all imported files
     expanded: ExpandedCorefile | None = None  # None without `multisocket`
+
+    @property
+    def version(self) -> str:
+        """What changes with the Corefile, and with the files of its `tls`."""
+        certificates = (block.settings["tls"].digest for block in self.blocks if "tls" in block.settings)
+        return " ".join([self.digest, *certificates])

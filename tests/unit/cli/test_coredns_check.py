@@ -197,7 +197,7 @@ def test_a_misspelt_directive_comes_with_the_nearest_word() -> None:
 
 
 KEYS = [
-    ("tls://.:853", "1: block tls://.:853: not supported"),
+    ("quic://.:853", "1: block quic://.:853: not supported"),
     ("grpc://example.org", "1: block grpc://example.org: not supported"),
     ("example..org", "1: block example..org: refused"),
     (".:99999", "1: block .:99999: refused"),

@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from tests.support.certificates import self_signed
 from tests.support.corefile_settings import block_problem
 from topodns.corefile.arguments import duration, parse_network, switch
 from topodns.corefile.errors import ConfigError, hint, listed, nearest
@@ -118,6 +119,7 @@ ARGUMENTS: Final = {
     "nsid": ("name",),
     "rewrite": ("",),
     "template": ("IN A",),
+    "tls": (self_signed(),),
     "view": ("name",),
 }
 """Arguments of directives that need some, one string for each of their forms."""
@@ -210,6 +212,7 @@ OPTIONS: Final = {
         "fallthrough": "",
         "upstream": "",
     },
+    "tls": {"client_auth": "nocert"},
     "timeouts": {"read": "1s", "write": "1s", "idle": "1s", "maxtcpqueries": "1"},
     "topology": {
         "keys": "annotation",
