@@ -17,6 +17,7 @@ from topodns.dns.name import ROOT, Name, is_subdomain, name_text
 from topodns.plugins.block import ExpandedCorefile, ServerBlock, Settings
 from topodns.plugins.compatibility import is_known, unknown_problem
 from topodns.plugins.context import Context
+from topodns.plugins.forward.host_names import with_addresses
 from topodns.plugins.order import ORDER
 from topodns.plugins.plugin import load
 
@@ -341,7 +342,7 @@ def settings_from_tokens(expanded: ExpandedCorefile, host: Context = _HOST) -> S
     settings = _settings(expanded, host, problems)
     if problems:
         raise problems.error()
-    return settings
+    return with_addresses(settings, expanded.addresses)
 
 
 def _settings(expanded: ExpandedCorefile, host: Context, problems: Problems) -> Settings:

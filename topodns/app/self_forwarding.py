@@ -130,7 +130,12 @@ class _Listening:
                     self._at.setdefault((packed, scope, key.port, key.tls), _Origins()).add(block, key.origin)
 
     def at(self, upstream: UpstreamAddress) -> _Listener | None:
-        """The listener at this address, or None; one bound to the address goes before one on all addresses."""
+        """The listener at this address, or None; one bound to the address goes before one on all addresses.
+
+        None for a host name, which may have any.
+        """
+        if upstream.is_name:
+            return None
         tls = upstream.transport is UpstreamTransport.TLS
         packed, scope = _place(upstream.host)
         bound = self._at.get((packed, scope, upstream.port, tls))

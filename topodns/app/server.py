@@ -24,6 +24,7 @@ from topodns.files.regular import write_text
 from topodns.net.reuseport import share, take_all_again
 from topodns.net.sockets import ListenError
 from topodns.plugins.block import Settings
+from topodns.plugins.forward.host_names import look_up, with_addresses
 from topodns.plugins.forward.setup import PLUGIN as FORWARD
 from topodns.plugins.health import PLUGIN as HEALTH
 from topodns.plugins.loop import PLUGIN as LOOP
@@ -171,7 +172,7 @@ class Server(ServingProcess):
 
         A feed that it shares with the previous one is not touched; feeds that it does not use end afterwards.
         """
-        generation = self._build(settings)
+        generation = self._build(with_addresses(settings, await look_up(settings)))
         try:
             await self._clusters.begin(generation)
             prepared = await self._prepare(generation)

@@ -1,7 +1,7 @@
 """The settings of a server block: its keys, and the parsed settings of each of its directives."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from topodns.corefile.lexer import Token
@@ -53,6 +53,7 @@ class ExpandedCorefile:
     digest: str
     files: tuple[str, ...]
     cache: Cache | None = None  # as in `Context`
+    addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of `plugins.forward.host_names`
 
 
 @dataclass(frozen=True, slots=True)

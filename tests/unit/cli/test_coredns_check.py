@@ -94,7 +94,7 @@ CASES = [
     ("options of a wrong line", "health x {\n lameduck 5s\n}", "health: refused, health lameduck: same"),
     (
         "a wrong option of a wrong line",
-        "forward . dns.example.net {\n max_fails x\n expire 9s\n}",
+        "forward . dns..net {\n max_fails x\n expire 9s\n}",
         "forward: refused, forward max_fails: refused, forward expire: same",
     ),
     (
@@ -115,7 +115,7 @@ CASES = [
     ("an option that is not there", "prometheus {\n tls a b\n}", "prometheus: same, prometheus tls: not supported"),
     ("an option that differs", "cache {\n serve_stale\n}", "cache: differs, cache serve_stale: differs"),
     ("an upstream over HTTPS", "forward . https://192.0.2.1", "forward: refused"),
-    ("an upstream with a host name", "forward . dns.example.net", "forward: refused"),
+    ("an upstream with a host name", "forward . dns.example.net", "forward: differs"),
     ("a wrong word in the body of a rule", "rewrite {\n name exact\n}", "rewrite: refused"),
     ("what is topodns's own", "kubernetes cluster.local\ntopology", "kubernetes: differs, topology: differs"),
     ("what lacks something beside it", "topology", "topology: differs, : refused"),

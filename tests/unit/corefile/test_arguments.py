@@ -161,6 +161,7 @@ OPTIONS: Final = {
         "failfast_all_unhealthy_upstreams": "",
         "failover": "SERVFAIL",
         "source_address": "127.0.0.1",
+        "resolver": "127.0.0.1",
     },
     "header": {"query": "set rd", "response": "set rd"},
     "health": {"lameduck": "1s"},
@@ -230,7 +231,7 @@ OPTIONS: Final = {
 }
 """Options with arguments that are accepted, by directive."""
 
-REFUSED: Final = {("forward", "doh_method"), ("forward", "resolver")}
+REFUSED: Final = {("forward", "doh_method")}
 """Options that CoreDNS has and that are refused in any form."""
 
 

@@ -28,12 +28,15 @@ class UpstreamPolicy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class UpstreamAddress:
-    """Address of an upstream. `host` is an IP address as text, an IPv6 link-local one with `%interface`."""
+    """Address of an upstream. `host` is an IP address as text, an IPv6 link-local one with `%interface`; until
+    `host_names.look_up` has its addresses, it may be a host name.
+    """
 
     host: str
     port: int
     transport: UpstreamTransport = UpstreamTransport.DNS
     server_name: str = ""  # verified against the TLS certificate; "" means the address
+    is_name: bool = False  # `host` is a host name
 
     @property
     def name(self) -> str:
@@ -86,6 +89,7 @@ class Forward:
     failfast: bool = False  # all upstreams down means SERVFAIL, not one of them at random
     failover: frozenset[int] = frozenset()  # rcodes after which another upstream is asked
     source_address: str = ""  # of all packets to upstreams; "": the kernel chooses
+    resolvers: tuple[UpstreamAddress, ...] = ()  # that know host names of upstreams; (): those of /etc/resolv.conf
     # Where the directive is, for errors; a moved line is no other forward.
     file: str = field(default="", compare=False)
     line: int = field(default=0, compare=False)

@@ -104,9 +104,9 @@ def test_tls_takes_a_certificate_its_key_and_a_ca(tmp_path: Path) -> None:
     assert found == [ForwardTls(ca=ca), ForwardTls(crt, key), ForwardTls(crt, key, ca)]
 
 
-ADDRESS = "ADDRESS[:PORT], tls://ADDRESS[:PORT] or a file like /etc/resolv.conf"
+ADDRESS = "HOST[:PORT], tls://HOST[:PORT] or a file like /etc/resolv.conf"
 
-NO_HOST = f"expected {ADDRESS}; a host name is not looked up, so write its addresses, or those of its Service"
+NO_HOST = f"expected {ADDRESS}"
 
 PROBLEMS = {
     "nothing": ("forward", f"'forward' has no argument, expected a zone and where to forward to: {ADDRESS}"),
@@ -114,8 +114,8 @@ PROBLEMS = {
         "forward .",
         f"'forward' has the arguments '.', expected a zone and where to forward to: {ADDRESS}",
     ),
-    "a host name": ("forward . dns.example", f"'forward' has 'dns.example', {NO_HOST}"),
-    "a host name for TLS": ("forward . tls://dns.example", f"'forward' has 'tls://dns.example', {NO_HOST}"),
+    "no host name": ("forward . dns..example", f"'forward' has 'dns..example', {NO_HOST}"),
+    "no host name for TLS": ("forward . tls://dns..example", f"'forward' has 'tls://dns..example', {NO_HOST}"),
     "no address": ("forward . 192.0.2.256", f"'forward' has '192.0.2.256', {NO_HOST}"),
     "a port that is none": ("forward . 192.0.2.1:0", "'forward' has '192.0.2.1:0', expected a port from 1 to 65535"),
     "a file that is not there": (
@@ -187,8 +187,8 @@ OPTION_PROBLEMS = {
         "'doh_method' is for DNS over HTTPS, which topodns does not speak; forward to tls://ADDRESS",
     ),
     "looking up host names": (
-        "resolver 192.0.2.1",
-        "'resolver' is for host names, which topodns does not look up; forward to their addresses",
+        "resolver dns.example",
+        "'resolver' has the arguments 'dns.example', expected addresses of name servers, ADDRESS[:PORT]",
     ),
 }
 
