@@ -41,6 +41,7 @@ TESTED_ELSEWHERE: Mapping[str, str] = {
     "locator.controller": "asks the API server: tests/stories/test_locator_controller.py",
     "locator.metrics": "read over HTTP in tests/stories/test_locator_process.py",
     "locator.refusals": "asks the API server: tests/stories/test_locator_faults.py",
+    "net.http1": "the names of h11 in use: tests/stories/test_admin_http.py, tests/stories/test_https_transport.py",
     "net.http_server.connection": "reads and writes sockets: tests/stories/test_admin_http.py",
     "net.http_server.messages": "values without code",
     "net.http_server.server": "listens: tests/stories/test_admin_http.py",

@@ -132,9 +132,9 @@ class _Listening:
     def at(self, upstream: UpstreamAddress) -> _Listener | None:
         """The listener at this address, or None; one bound to the address goes before one on all addresses.
 
-        None for a host name, which may have any.
+        None for a host name, which may have any, and for HTTPS, which no block serves.
         """
-        if upstream.is_name:
+        if upstream.is_name or upstream.transport is UpstreamTransport.HTTPS:
             return None
         tls = upstream.transport is UpstreamTransport.TLS
         packed, scope = _place(upstream.host)

@@ -114,7 +114,7 @@ CASES = [
     ),
     ("an option that is not there", "prometheus {\n tls a b\n}", "prometheus: same, prometheus tls: not supported"),
     ("an option that differs", "cache {\n serve_stale\n}", "cache: differs, cache serve_stale: differs"),
-    ("an upstream over HTTPS", "forward . https://192.0.2.1", "forward: refused"),
+    ("an upstream over HTTPS", "forward . https://192.0.2.1", "forward: differs"),
     ("an upstream with a host name", "forward . dns.example.net", "forward: differs"),
     ("a wrong word in the body of a rule", "rewrite {\n name exact\n}", "rewrite: refused"),
     ("what is topodns's own", "kubernetes cluster.local\ntopology", "kubernetes: differs, topology: differs"),
@@ -136,8 +136,8 @@ def test_a_refusal_names_the_unset_variables_of_its_line() -> None:
 
 
 def test_a_refusal_is_the_same_as_of_check_alone() -> None:
-    (*_, found) = examined(". {\n    forward . https://192.0.2.1\n}\n").findings
-    assert f"{found.file}:{found.line}: {found.text}" == block_problem("    forward . https://192.0.2.1")
+    (*_, found) = examined(". {\n    forward . quic://192.0.2.1\n}\n").findings
+    assert f"{found.file}:{found.line}: {found.text}" == block_problem("    forward . quic://192.0.2.1")
 
 
 @pytest.mark.parametrize("around", [". {\n    import one\n}\n", ". {\n    cache {\n        import one\n    }\n}\n"])

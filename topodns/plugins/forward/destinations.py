@@ -1,4 +1,4 @@
-"""Destinations of `forward`: `[dns://|tls://]HOST[:PORT]`, or a file in resolv.conf format with name servers.
+"""Destinations of `forward`: `[dns://|tls://|https://]HOST[:PORT]`, or a file in resolv.conf format with name servers.
 
 An upstream over TLS may have the name in its certificate behind a `%`: `tls://ADDRESS:PORT%NAME`.
 """
@@ -18,11 +18,10 @@ from topodns.dns.name import BadName, parse_name
 from topodns.plugins.context import Context
 from topodns.plugins.forward.settings import UpstreamAddress, UpstreamTransport
 
-EXPECTED: Final = "HOST[:PORT], tls://HOST[:PORT] or a file like /etc/resolv.conf"
+EXPECTED: Final = "HOST[:PORT], tls://HOST[:PORT], https://HOST[:PORT] or a file like /etc/resolv.conf"
 
-_DEFAULT_PORTS: Final = {UpstreamTransport.DNS: 53, UpstreamTransport.TLS: 853}
+_DEFAULT_PORTS: Final = {UpstreamTransport.DNS: 53, UpstreamTransport.TLS: 853, UpstreamTransport.HTTPS: 443}
 _ELSEWHERE: Final = {
-    "https": "DNS over HTTPS; most such servers answer tls://ADDRESS as well",
     "https3": "DNS over HTTP/3; most such servers answer tls://ADDRESS as well",
     "quic": "DNS over QUIC; most such servers answer tls://ADDRESS as well",
     "grpc": "gRPC; write the address that the server has for DNS itself",
@@ -83,7 +82,7 @@ def parse_destination(word: str, server_name: str = "") -> UpstreamAddress | Non
         return None
     plain = UpstreamAddress(_host(match["host"]), _port(match["port"]) or _DEFAULT_PORTS[transport], transport)
     before, behind = match["before"] or "", match["behind"] or ""
-    if transport is UpstreamTransport.TLS:
+    if transport is not UpstreamTransport.DNS:
         return _over_tls(plain, before, behind, server_name)
     return _on_interface(plain, before, behind)
 

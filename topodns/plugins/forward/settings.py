@@ -16,6 +16,14 @@ class UpstreamTransport(Enum):
 
     DNS = "dns"  # UDP and TCP
     TLS = "tls"  # RFC 7858
+    HTTPS = "https"  # RFC 8484
+
+
+class DohMethod(Enum):
+    """HTTP method of queries over HTTPS; the value is the word in the Corefile."""
+
+    POST = "POST"
+    GET = "GET"
 
 
 class UpstreamPolicy(Enum):
@@ -81,6 +89,7 @@ class Forward:
     max_fails: int = 2  # with more failed probes in a row the upstream is down; 0: never down, and no probes
     max_connect_attempts: int | None = None  # failed attempts per query; None: two per upstream, 0: no limit
     tls: ForwardTls = ForwardTls()
+    doh_method: DohMethod = DohMethod.POST
     policy: UpstreamPolicy = UpstreamPolicy.RANDOM
     health_check: HealthCheck = HealthCheck()
     max_concurrent: int = 0  # queries that wait for this directive's upstreams; 0: no limit

@@ -1,4 +1,4 @@
-"""Parser of `forward FROM TO... { options }`: CoreDNS's options except those for DNS over HTTPS."""
+"""Parser of `forward FROM TO... { options }`: CoreDNS's options."""
 
 import logging
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from topodns.dns.message import Option
 from topodns.dns.name import BadName, Name, parse_name
 from topodns.dns.rrtype import ADDRESS_TYPES, RCODES, Rcode, parse_rcode
 from topodns.plugins.cancel import PLUGIN as CANCEL
-from topodns.plugins.compatibility import Effect, differs, unsupported
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.debug import PLUGIN as DEBUG
 from topodns.plugins.forward.destinations import (
@@ -39,7 +39,14 @@ from topodns.plugins.forward.flight import DEADLINE
 from topodns.plugins.forward.handler import Forwarding, Options
 from topodns.plugins.forward.lazy_upstream import LazyUpstream
 from topodns.plugins.forward.metrics import readings
-from topodns.plugins.forward.settings import Forward, ForwardTls, HealthCheck, UpstreamPolicy, UpstreamTransport
+from topodns.plugins.forward.settings import (
+    DohMethod,
+    Forward,
+    ForwardTls,
+    HealthCheck,
+    UpstreamPolicy,
+    UpstreamTransport,
+)
 from topodns.plugins.forward.single_flight import ForwardShared
 from topodns.plugins.plugin import FastPath, Plugin, all_origins
 from topodns.plugins.setup import NO_IDENTITY, BlockSetup, Identity, Install
@@ -188,8 +195,8 @@ def _tls_servername(_: Directive, settings: Forward) -> Forward:
     return settings  # the destinations were parsed with it
 
 
-def _doh_method(option: Directive, _: Forward) -> Forward:
-    raise option.error("'doh_method' is for DNS over HTTPS, which topodns does not speak; forward to tls://ADDRESS")
+def _doh_method(option: Directive, settings: Forward) -> Forward:
+    return replace(settings, doh_method=only_choice(option, {each.value: each for each in DohMethod}))
 
 
 def _resolver(option: Directive, settings: Forward) -> Forward:
@@ -303,7 +310,6 @@ PLUGIN: Final = Plugin(
         Effect.BOUNDS,
         "with random and round_robin a second upstream is asked after 0.5s, a query takes 4s at most, equal queries "
         "are sent once, and at most 256 of a client wait at a time; without max_age connections last 30s to 60s",
-        doh_method=unsupported("write tls://ADDRESS: most such servers speak DNS over TLS too"),
     ),
     parse=parse_forward,
     zones=all_origins,

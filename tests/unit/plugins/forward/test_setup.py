@@ -104,7 +104,7 @@ def test_tls_takes_a_certificate_its_key_and_a_ca(tmp_path: Path) -> None:
     assert found == [ForwardTls(ca=ca), ForwardTls(crt, key), ForwardTls(crt, key, ca)]
 
 
-ADDRESS = "HOST[:PORT], tls://HOST[:PORT] or a file like /etc/resolv.conf"
+ADDRESS = "HOST[:PORT], tls://HOST[:PORT], https://HOST[:PORT] or a file like /etc/resolv.conf"
 
 NO_HOST = f"expected {ADDRESS}"
 
@@ -122,9 +122,13 @@ PROBLEMS = {
         "forward . /nowhere/resolv.conf",
         "cannot read '/nowhere/resolv.conf': No such file or directory",
     ),
-    "DNS over HTTPS": (
-        "forward . https://192.0.2.1",
-        "'forward' has 'https://192.0.2.1', but topodns does not speak DNS over HTTPS; "
+    "a path of DNS over HTTPS": (
+        "forward . https://192.0.2.1/dns-query",
+        f"'forward' has 'https://192.0.2.1/dns-query', {NO_HOST}",
+    ),
+    "DNS over QUIC": (
+        "forward . quic://192.0.2.1",
+        "'forward' has 'quic://192.0.2.1', but topodns does not speak DNS over QUIC; "
         "most such servers answer tls://ADDRESS as well",
     ),
     "a scheme of nobody": ("forward . udp://192.0.2.1", f"'forward' has 'udp://192.0.2.1', expected {ADDRESS}"),
@@ -183,8 +187,8 @@ OPTION_PROBLEMS = {
         "found the server name 'a..b', expected a DNS name or an address",
     ),
     "DNS over HTTPS": (
-        "doh_method GET",
-        "'doh_method' is for DNS over HTTPS, which topodns does not speak; forward to tls://ADDRESS",
+        "doh_method PUT",
+        "'doh_method' has 'PUT', expected POST or GET",
     ),
     "looking up host names": (
         "resolver dns.example",
