@@ -54,6 +54,14 @@ def self_signed() -> str:
     return f"{made.certificate} {made.key}"
 
 
+def web_config() -> str:
+    """A file of Prometheus' web configuration with the files of `self_signed`."""
+    certificate, key = self_signed().split()
+    file = Path(certificate).with_name("web.yml")
+    file.write_text(f"tls_server_config:\n  cert_file: {certificate}\n  key_file: {key}\n")
+    return str(file)
+
+
 def _make(directory: Path, name: str, ca: Pair | None = None, extension: str = "") -> Pair:
     file = f"{name}-{extension.partition(':')[0]}"
     made = Pair(directory / f"{file}.crt", directory / f"{file}.key", name)

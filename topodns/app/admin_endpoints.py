@@ -1,6 +1,7 @@
 """The addresses of the HTTP endpoints: /health, /ready, /metrics, and those of `inspect` through `MoreRoutes`."""
 
 import socket
+import ssl
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
@@ -54,9 +55,9 @@ class Admin:
         opened = _open((at for at in wanted if at not in self._server.addresses), self._instance)
         for at, routes in wanted.items():
             if at in opened:
-                self._server.listen(at, opened[at], routes)
+                self._server.listen(at, opened[at], routes, _tls(generation, at))
             else:
-                self._server.replace_routes(at, routes)
+                self._server.replace_routes(at, routes, _tls(generation, at))
         self._server.close(keep=frozenset(wanted))
 
     def go_lame(self) -> None:
@@ -110,6 +111,14 @@ class Admin:
         if self._metrics_listen is not None:
             _at(wanted, self._metrics_listen)["/metrics"] = self._metrics.route()
         return wanted
+
+
+def _tls(generation: Generation, at: tuple[str, int]) -> ssl.SSLContext | None:
+    """The context of the first `prometheus` with `tls` at this address."""
+    for prometheus in filter(None, map(PROMETHEUS.settings_of, generation.settings.blocks)):
+        if prometheus.tls is not None and (prometheus.listen.host, prometheus.listen.port) == at:
+            return prometheus.tls.context
+    return None
 
 
 def _limits(descriptors: Descriptors | None) -> AdminLimits:

@@ -67,6 +67,7 @@ class Settings:
 
     @property
     def version(self) -> str:
-        """What changes with the Corefile, and with the files of its `tls`."""
-        certificates = (block.settings["tls"].digest for block in self.blocks if "tls" in block.settings)
-        return " ".join([self.digest, *certificates])
+        """What changes with the Corefile, and with the files of `tls`."""
+        of_blocks = (block.settings.get("tls") for block in self.blocks)
+        of_metrics = (getattr(block.settings.get("prometheus"), "tls", None) for block in self.blocks)
+        return " ".join([self.digest, *(tls.digest for tls in (*of_blocks, *of_metrics) if tls is not None)])

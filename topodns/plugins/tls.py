@@ -39,12 +39,18 @@ def parse_tls(directive: Directive, context: Context) -> Tls:
         raise wrong(directive, "the files of a certificate and its key, and perhaps of the CA of clients")
     certificate, key, *ca = (context.readable_file(directive, path) for path in directive.args)
     tls = fold_options(directive, Tls(certificate, key, "".join(ca)), {"client_auth": _client_auth}, dropped=_DROPPED)
+    return loaded(directive, tls)
+
+
+def loaded(directive: Directive, tls: Tls) -> Tls:
+    """These settings with the context and the digest of their files. Raises ConfigError for unusable files."""
+    files = list(filter(None, (tls.certificate, tls.key, tls.ca)))
     try:
-        digest = sha512(b"".join(read_regular(path, MAX_FILE) for path in (certificate, key, *ca))).hexdigest()
-        return replace(tls, context=server_context(certificate, key, tls.ca, tls.client_auth), digest=digest)
+        digest = sha512(b"".join(read_regular(path, MAX_FILE) for path in files)).hexdigest()
+        context = server_context(tls.certificate, tls.key, tls.ca, tls.client_auth)
     except OSError as problem:
-        files = ", ".join(map(shown, (certificate, key, *ca)))
-        raise directive.error(f"cannot use {files}: {why_unusable(problem)}") from None
+        raise directive.error(f"cannot use {', '.join(map(shown, files))}: {why_unusable(problem)}") from None
+    return replace(tls, context=context, digest=digest)
 
 
 def _client_auth(option: Directive, tls: Tls) -> Tls:

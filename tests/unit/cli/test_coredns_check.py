@@ -112,7 +112,11 @@ CASES = [
         "kubernetes cluster.local {\n upstream\n ttl 30\n}",
         "kubernetes: differs, kubernetes upstream: refused, kubernetes ttl: same",
     ),
-    ("an option that is not there", "prometheus {\n tls a b\n}", "prometheus: same, prometheus tls: not supported"),
+    (
+        "an option that is not there",
+        "prometheus {\n runtime_metrics\n}",
+        "prometheus: same, prometheus runtime_metrics: not supported",
+    ),
     ("an option that differs", "cache {\n serve_stale\n}", "cache: differs, cache serve_stale: differs"),
     ("an upstream over HTTPS", "forward . https://192.0.2.1", "forward: differs"),
     ("an upstream with a host name", "forward . dns.example.net", "forward: differs"),

@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.certificates import self_signed
+from tests.support.certificates import self_signed, web_config
 from tests.support.corefile_settings import block_problem
 from topodns.corefile.arguments import duration, parse_network, switch
 from topodns.corefile.errors import ConfigError, hint, listed, nearest
@@ -193,6 +193,7 @@ OPTIONS: Final = {
     "local": {"localhost_prefix": "on"},
     "log": {"class": "all"},
     "pprof": {"block": ""},
+    "prometheus": {"tls": web_config()},
     "push": {"sessions": "1", "subscriptions": "1", "memory": "1"},
     "ready": {"monitor": "continuously"},
     "rewrite": {

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import re
 import socket
+import ssl
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -73,6 +74,7 @@ class HttpClients:
     turns: RoundRobin
     counts: HttpCounts
     routes: dict[str, Route]
+    tls: ssl.SSLContext | None = None  # of new connections; None: they are not encrypted
     connections: dict["HttpConnection", None] = field(default_factory=dict)  # open ones, the oldest first
 
     @property
