@@ -32,6 +32,7 @@ from tests.support.fake_api.server import FakeApi, running
 from topodns.app.hooks import Options
 from topodns.app.load import load_settings
 from topodns.app.server import Announcement, run
+from topodns.corefile.zones import ListenAt
 from topodns.dns.message import Flag
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.wire_format import (
@@ -136,7 +137,7 @@ class Walk:
         self._port = 0
         self._thread: threading.Thread | None = None
 
-    def begin(self, ports: Mapping[tuple[str, int], int], settings: Settings) -> None:
+    def begin(self, ports: Mapping[ListenAt, int], settings: Settings) -> None:
         """Called in the server's loop once it serves."""
         self._loop = asyncio.get_running_loop()
         (self._port,) = ports.values()

@@ -1,9 +1,12 @@
 """A certificate authority for a test, by the program openssl; and the wrong one."""
 
+import atexit
 import shutil
 import subprocess
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Final
 
 import pytest
@@ -40,6 +43,23 @@ def make_certificates(directory: Path) -> Certificates:
     others = ("extendedKeyUsage=serverAuth", "subjectAltName=email:admin@a.example", "subjectAltName=DNS:a.example")
     unnamed = [_make(directory, name, ca, extension) for name in (SERVER_NAME, "127.0.0.1") for extension in others]
     return Certificates(ca.certificate, other.certificate, server, client, tuple(unnamed))
+
+
+@cache
+def self_signed() -> str:
+    """The files of a certificate and its key, as the arguments of `tls`; they are deleted when this process ends."""
+    directory = mkdtemp(prefix="topodns-tls-")
+    atexit.register(shutil.rmtree, directory)
+    made = _make(Path(directory), "self-signed")
+    return f"{made.certificate} {made.key}"
+
+
+def web_config() -> str:
+    """A file of Prometheus' web configuration with the files of `self_signed`."""
+    certificate, key = self_signed().split()
+    file = Path(certificate).with_name("web.yml")
+    file.write_text(f"tls_server_config:\n  cert_file: {certificate}\n  key_file: {key}\n")
+    return str(file)
 
 
 def _make(directory: Path, name: str, ca: Pair | None = None, extension: str = "") -> Pair:

@@ -11,6 +11,7 @@ from tests.support.dns_messages import Opt, Reply, query
 from tests.support.generation_builder import assembly, read_whole
 from topodns.app.generation import Generation
 from topodns.app.load import load_settings
+from topodns.corefile.zones import ListenAt
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.table import PacketCache
 from topodns.query.counters import QueryCounters
@@ -28,7 +29,7 @@ class Demo:
         self.generation: Generation = read_whole(self.assembly, settings)
         self.socket_counters = QueryCounters(f"dns://127.0.0.1:{PORT}", "udp", "1")
         table = PacketCache(self.generation.view_key, Random(0), lambda: 0.0)
-        blocks = self.generation.tables[("127.0.0.1", PORT)]
+        blocks = self.generation.tables[ListenAt("127.0.0.1", PORT)]
         self._handler = Handler(blocks, table, self.socket_counters, _ticking().__next__, PORT)
 
     def ask(self, question: str, source: str = "127.0.0.1", opt: Opt | None = None) -> Reply:

@@ -13,13 +13,14 @@ from topodns.dns.wire_format import HEADER_SIZE
 from topodns.net.loop_timers import boot_clock
 from topodns.net.upstream.address import UpstreamLimits
 from topodns.net.upstream.client import DnsUpstream, open_upstream
+from topodns.net.upstream.https_transport import HttpsCarrier
 from topodns.net.upstream.in_flight import Retransmission
 from topodns.net.upstream.tcp_transport import TcpCarrier
 from topodns.net.upstream.udp_transport import UdpCarrier
 from topodns.query.deferred import Outcome
 from topodns.query.upstream import Carrier, Failure, Transport, Upstream, UpstreamQuery
 
-UDP, TCP, TLS = Transport.UDP, Transport.TCP, Transport.TLS
+UDP, TCP, TLS, HTTPS = Transport.UDP, Transport.TCP, Transport.TLS, Transport.HTTPS
 
 BRIEF: Final = 0.15  # seconds, for what is to time out
 
@@ -37,11 +38,12 @@ async def upstream_at(
     tls: ssl.SSLContext | None = None,
     server_name: str = "",
     source_address: str = "",
+    https: str = "",
 ) -> AsyncIterator[DnsUpstream]:
     """The upstream at a loopback port; afterwards it has to let go of everything."""
     loop = asyncio.get_running_loop()
     upstream = open_upstream(
-        loop, host, port, tls=tls, server_name=server_name, source_address=source_address, limits=limits
+        loop, host, port, tls=tls, server_name=server_name, source_address=source_address, limits=limits, https=https
     )
     try:
         yield upstream
@@ -59,7 +61,9 @@ def open_sockets(upstream: DnsUpstream) -> int:
 
 
 def open_connections(carrier: Carrier) -> int:
-    """The connections of a carrier over TCP or TLS, those that are closing included."""
+    """The connections of a carrier over TCP, TLS or HTTPS, those that are closing included."""
+    if isinstance(carrier, HttpsCarrier):
+        return carrier._connections
     assert isinstance(carrier, TcpCarrier)
     holders = (carrier, carrier._isolated)
     return sum(len(holder._connections) + len(holder._leaving) for holder in holders)

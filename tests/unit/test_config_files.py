@@ -10,6 +10,7 @@ from topodns.app.load import load_settings, settings_from_text
 from topodns.cluster.findings.finding import Severity
 from topodns.cluster.findings.objects import policy_findings
 from topodns.cluster.model import Change, Replaced
+from topodns.corefile.zones import ListenAt
 from topodns.kube.client.contract import ApiSettings
 from topodns.kube.manifests.source import SUFFIXES, ManifestSource
 from topodns.plugins.forward.settings import UpstreamAddress
@@ -66,7 +67,7 @@ def test_corefiles_of_distributions_can_be_served_by_a_pod_and_follow_its_resolv
     (tmp_path / "resolv.conf").write_text("search example.org\nnameserver 192.0.2.53\noptions ndots:1\n")
     text = distribution_corefiles.corefile(name, {distribution_corefiles.RESOLV_CONF: str(tmp_path / "resolv.conf")})
     settings = settings_from_text(text, str(distribution_corefiles.COREFILES[name]), 5300, {})
-    assert list(assembly().build(settings).tables) == [("", 53)]
+    assert list(assembly().build(settings).tables) == [ListenAt("", 53)]
     assert settings.blocks[0].settings["forward"][0].upstreams == (UpstreamAddress("192.0.2.53", 53),)
     assert settings.blocks[0].settings.get("kubernetes") is not None
     assert settings.blocks[0].settings["kubernetes"].api == ApiSettings()

@@ -1,10 +1,11 @@
 """The addresses of the HTTP endpoints: /health, /ready, /metrics, and those of `inspect` through `MoreRoutes`."""
 
 import socket
+import ssl
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from topodns.app.generation import Generation, ListenAt
+from topodns.app.generation import Generation
 from topodns.app.hooks import MoreRoutes
 from topodns.app.metrics import Metrics
 from topodns.corefile.arguments import Address
@@ -54,9 +55,9 @@ class Admin:
         opened = _open((at for at in wanted if at not in self._server.addresses), self._instance)
         for at, routes in wanted.items():
             if at in opened:
-                self._server.listen(at, opened[at], routes)
+                self._server.listen(at, opened[at], routes, _tls(generation, at))
             else:
-                self._server.replace_routes(at, routes)
+                self._server.replace_routes(at, routes, _tls(generation, at))
         self._server.close(keep=frozenset(wanted))
 
     def go_lame(self) -> None:
@@ -95,8 +96,8 @@ class Admin:
         if self._more is not None:
             yield from self._more.readings()
 
-    def _routes(self, generation: Generation) -> Mapping[ListenAt, dict[str, Route]]:
-        wanted: dict[ListenAt, dict[str, Route]] = {}
+    def _routes(self, generation: Generation) -> Mapping[tuple[str, int], dict[str, Route]]:
+        wanted: dict[tuple[str, int], dict[str, Route]] = {}
         for block in generation.settings.blocks:
             if (health := HEALTH.settings_of(block)) is not None:
                 _at(wanted, health.listen)["/health"] = _healthy
@@ -112,6 +113,14 @@ class Admin:
         return wanted
 
 
+def _tls(generation: Generation, at: tuple[str, int]) -> ssl.SSLContext | None:
+    """The context of the first `prometheus` with `tls` at this address."""
+    for prometheus in filter(None, map(PROMETHEUS.settings_of, generation.settings.blocks)):
+        if prometheus.tls is not None and (prometheus.listen.host, prometheus.listen.port) == at:
+            return prometheus.tls.context
+    return None
+
+
 def _limits(descriptors: Descriptors | None) -> AdminLimits:
     """The limits of one listener: for connections at most a third of the descriptors for HTTP, and at least 1.
 
@@ -123,8 +132,10 @@ def _limits(descriptors: Descriptors | None) -> AdminLimits:
     return replace(limits, connections=min(limits.connections, max(1, descriptors.http // 3)))
 
 
-def _open(addresses: Iterable[ListenAt], instance: Instance | None) -> dict[ListenAt, list[socket.socket]]:
-    opened: dict[ListenAt, list[socket.socket]] = {}
+def _open(
+    addresses: Iterable[tuple[str, int]], instance: Instance | None
+) -> dict[tuple[str, int], list[socket.socket]]:
+    opened: dict[tuple[str, int], list[socket.socket]] = {}
     try:
         for at in addresses:
             opened[at] = open_tcp(*at, instance.binding(at[0]) if instance is not None else Binding())
@@ -140,5 +151,5 @@ def _healthy(request: HttpRequest) -> HttpReply:
     return HttpReply(200, b"OK")
 
 
-def _at(wanted: dict[ListenAt, dict[str, Route]], address: Address) -> dict[str, Route]:
+def _at(wanted: dict[tuple[str, int], dict[str, Route]], address: Address) -> dict[str, Route]:
     return wanted.setdefault((address.host, address.port), {})

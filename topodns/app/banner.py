@@ -4,6 +4,7 @@ import platform
 from collections.abc import Mapping
 
 from topodns import __version__
+from topodns.corefile.zones import ListenAt
 from topodns.plugins.block import Settings
 from topodns.plugins.order import ORDER
 
@@ -19,7 +20,7 @@ def plugins_text() -> str:
     return "\n".join(f"dns.{name}" for name in sorted(ORDER))
 
 
-def print_banner(ports: Mapping[tuple[str, int], int], settings: Settings) -> None:
+def print_banner(ports: Mapping[ListenAt, int], settings: Settings) -> None:
     """Print each server block's keys with port and bound host, if any, then the version, as CoreDNS does.
 
     Behind them the address of each topology page.
@@ -27,10 +28,10 @@ def print_banner(ports: Mapping[tuple[str, int], int], settings: Settings) -> No
     lines = []
     for block in settings.blocks:
         for key in block.keys:
-            origin = ".".join(key.origin) + "."
+            origin = ("tls://" if key.tls else "") + ".".join(key.origin) + "."
             for host in block.bound_hosts:
                 at = f" on {host}" if host else ""
-                lines.append(f"{origin}:{ports[(host, key.port)]}{at}")
+                lines.append(f"{origin}:{ports[key.at(host)]}{at}")
     print("\n".join([*lines, version_text(), *_pages(settings)]), flush=True)
 
 
@@ -42,5 +43,5 @@ def _pages(settings: Settings) -> list[str]:
     return [f"topology page http://{host}:{port}/topology" for host, port in hosts]
 
 
-def print_nothing(ports: Mapping[tuple[str, int], int], settings: Settings) -> None:
+def print_nothing(ports: Mapping[ListenAt, int], settings: Settings) -> None:
     """The banner of `-quiet`: none."""

@@ -11,7 +11,7 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from topodns.app.self_forwarding import refuse_self_forwarding
-from topodns.corefile.zones import BlockKey
+from topodns.corefile.zones import BlockKey, ListenAt
 from topodns.dns.message import DEFAULT_UDP_SIZE, Query
 from topodns.dns.name import Name, name_text
 from topodns.dns.rrtype import RRClass
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-ListenAt = tuple[str, int]
-"""(host, port); host "" is every address of both families."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +122,7 @@ class Assembly:
             for key in block.keys:
                 for host in block.bound_hosts:
                     made = self._block(prepared, installed, key, host, generation)
-                    rows.setdefault((host, key.port), []).append(made)
+                    rows.setdefault(key.at(host), []).append(made)
         classes = _classes(settings)
         generation.tables = {at: BlockTable(blocks, classes) for at, blocks in rows.items()}
         return generation
@@ -161,13 +158,14 @@ class Assembly:
     def _block(
         self, prepared: BlockSetup, installed: list[_Installed], key: BlockKey, host: str, generation: Generation
     ) -> Block:
-        block, match = prepared.block, generation.match_at((host, key.port))
+        block, match = prepared.block, generation.match_at(key.at(host))
         listener = BlockListener(
             host=host,
             port=key.port,
             own_addresses=self._machine.addresses,
             chase=Chaser(match),
             neighbours=lambda own, rotate: Neighbours(match, own, rotate),
+            tls=key.tls,
         )
         parts = [part for each in installed if each.install is not None for part in each.install(listener)]
         return Block(

@@ -6,13 +6,15 @@ A reload is prepared first (new addresses are opened, which may fail) and then c
 import asyncio
 import logging
 import socket
+import ssl
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from topodns.app.generation import Generation, ListenAt
+from topodns.app.generation import Generation
+from topodns.corefile.zones import ListenAt
 from topodns.dependency import Fact
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.lookup import answer_batch
@@ -26,7 +28,7 @@ from topodns.net.sockets import ListenError, open_tcp, open_udp
 from topodns.net.tcp import TcpListener
 from topodns.net.tcp_limits import TcpCounts, TcpLimits, TcpSchedule
 from topodns.net.udp import UdpListener
-from topodns.plugins.block import Settings
+from topodns.plugins.block import ServerBlock, Settings
 from topodns.plugins.setup import Shared
 from topodns.plugins.timeouts import PLUGIN as TIMEOUTS
 from topodns.query.counters import QueryCounters, server_label
@@ -115,7 +117,7 @@ class Listeners:
                 if at not in self._sites:
                     prepared.sockets[at] = []
                     binding = self._binding(at, prepared)
-                    _open_both((at[0], self._ports.get(at, at[1])), binding, prepared.sockets[at])
+                    _open(at._replace(port=self._ports.get(at, at.port)), binding, prepared.sockets[at])
         except BaseException:
             prepared.close()
             raise
@@ -126,12 +128,18 @@ class Listeners:
     def _binding(self, at: ListenAt, prepared: Prepared) -> Binding:
         """The binding for the sockets of `at`. Where a port is open on all addresses and also on some of them, their
         sockets share it, as in CoreDNS: the kernel takes the one of the packet's own address first. Two for all
-        addresses do not: the kernel would choose one of them at random.
+        addresses do not: the kernel would choose one of them at random. Where a reload changes the transport of an
+        address, its sockets share the port until the previous ones are closed.
         """
-        binding = self._instance.binding(at[0]) if self._instance is not None else Binding()
+        binding = self._instance.binding(at.host) if self._instance is not None else Binding()
         opened = {**{other: [site.sock for site in sites] for other, sites in self._sites.items()}, **prepared.sockets}
-        is_wildcard = at[0] in _WILDCARDS
-        beside = [other for other in opened if other[1] == at[1] and (other[0] in _WILDCARDS) is not is_wildcard]
+        is_wildcard = at.host in _WILDCARDS
+        beside = [
+            other
+            for other in opened
+            if other.port == at.port
+            and ((other.host in _WILDCARDS) is not is_wildcard or (other.host == at.host and other.tls is not at.tls))
+        ]
         share(sock for other in beside for sock in opened[other])
         return binding._replace(sharing=Sharing.JOINED) if beside else binding
 
@@ -223,6 +231,7 @@ class Listeners:
             schedule=self._schedule,
             open_session=open_session,
             sample=self.sample,
+            tls=_tls(generation.settings, at),
         )
         await tcp.start(loop)
         return _Site(sock, handler, tcp, tcp.counts, publisher)
@@ -233,7 +242,9 @@ class Listeners:
             site.listener.swap(partial(answer_batch, handler.table), handler.answer, handler.socket_counters.batch_done)
         else:
             publisher = site.publisher = self._publisher(handler, site.publisher)
-            site.listener.swap(handler.answer, self._tcp_limits(generation.settings, at), _opening(publisher))
+            settings = generation.settings
+            limits, tls = self._tcp_limits(settings, at), _tls(settings, at)
+            site.listener.swap(handler.answer, limits, _opening(publisher), tls)
 
     def _publisher(self, handler: Handler, present: "Publisher | None") -> "Publisher | None":
         """The publisher of a TCP socket for the handler's server blocks: the present one, or a new one; None without
@@ -308,22 +319,34 @@ def _opening(publisher: "Publisher | None") -> OpenSession | None:
 
 def _timeouts(settings: Settings, at: ListenAt) -> TcpLimits:
     """The limits by the `timeouts` of the first block at this listener that has the directive, else the defaults."""
-    host, port = at
-    for block in settings.blocks:
-        here = host in block.bound_hosts and any(key.port == port for key in block.keys)
-        if here and (timeouts := TIMEOUTS.settings_of(block)) is not None:
-            return TcpLimits(
-                message=timeouts.read, write=timeouts.write, idle=timeouts.idle, queries=timeouts.max_queries
-            )
+    for timeouts in filter(None, map(TIMEOUTS.settings_of, _blocks_at(settings, at))):
+        return TcpLimits(message=timeouts.read, write=timeouts.write, idle=timeouts.idle, queries=timeouts.max_queries)
     return TcpLimits()
 
 
-def _open_both(at: ListenAt, binding: Binding, opened: list[socket.socket]) -> None:
-    """Open UDP and TCP on the same port, and add the sockets to `opened`. Raises ListenError, with nothing added.
+def _tls(settings: Settings, at: ListenAt) -> ssl.SSLContext | None:
+    """The context of a listener with TLS, whose blocks all have the same `tls` (`app.load.check_transports`)."""
+    return next(_blocks_at(settings, at)).settings["tls"].context if at.tls else None
+
+
+def _blocks_at(settings: Settings, at: ListenAt) -> Iterator[ServerBlock]:
+    return (
+        block
+        for block in settings.blocks
+        if any(key.at(host) == at for host in block.bound_hosts for key in block.keys)
+    )
+
+
+def _open(at: ListenAt, binding: Binding, opened: list[socket.socket]) -> None:
+    """Open TCP, and without TLS UDP on the same port, and add the sockets to `opened`. Raises ListenError, with nothing
+    added.
 
     Port 0 is a port that the kernel finds free for UDP; if it is taken for TCP, another one, _ATTEMPTS at most.
     """
-    host, port = at
+    host, port, tls = at
+    if tls:
+        opened += open_tcp(host, port, binding)
+        return
     for attempt in range(1, _ATTEMPTS + 1):
         datagram = open_udp(host, port, binding)
         try:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import islice
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from topodns.corefile.errors import MAX_ERRORS, ConfigError, Note, Problems, may_show_key, shown_word, unshown
 from topodns.corefile.files import load_corefile
@@ -17,8 +17,12 @@ from topodns.dns.name import ROOT, Name, is_subdomain, name_text
 from topodns.plugins.block import ExpandedCorefile, ServerBlock, Settings
 from topodns.plugins.compatibility import is_known, unknown_problem
 from topodns.plugins.context import Context
+from topodns.plugins.forward.host_names import with_addresses
 from topodns.plugins.order import ORDER
 from topodns.plugins.plugin import load
+
+if TYPE_CHECKING:
+    from topodns.plugins.tls import Tls
 
 _GOOD_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
     "bind": ("127.0.0.1",),
@@ -92,13 +96,13 @@ class _Reach:
         """The keys of the other blocks on this block's port; made on first use, as most blocks need none."""
         if not self._names.isdisjoint(_SEPARATING):
             return ()
-        ports = {key.port for _, key in self._keys}
+        ports = {(key.port, key.tls) for _, key in self._keys}
         return [
             (key.origin, token)
             for other, theirs in zip(self._blocks, self._all_keys, strict=True)
             if other is not self._block and _is_everywhere(other)
             for token, key in theirs
-            if ports == {key.port}
+            if ports == {(key.port, key.tls)}
         ]
 
     def warnings(self, directive: Directive, zones: Iterable[Name]) -> Iterator[str]:
@@ -193,6 +197,34 @@ class _BlockReader:
         return {name: self._values[name] for name in ORDER if name in self._values}
 
 
+Warn = Callable[[str], object]
+"""Takes a log line about a valid Corefile that may not have the intended meaning."""
+
+
+def check_transports(served: Sequence[tuple[Token, BlockKey, ServerBlock]], note: Note, warn: Warn) -> None:
+    """Refuse a key with tls:// whose block has no `tls`, a port with and without TLS, and two `tls` at one listener.
+
+    `note` takes the errors; `warn` a line about a block whose `tls` has no effect.
+    """
+    listeners: dict[tuple[object, ...], tuple[Token, BlockKey, Tls | None]] = {}
+    for token, key, block in served:
+        tls = block.settings.get("tls") if key.tls else None
+        if key.tls and tls is None:
+            note(token.error("found tls:// in a server block without 'tls', expected both"))
+            continue
+        for host in block.bound_hosts:
+            place = (host, key.port) if key.port else key.at(host)  # port 0: each transport gets a free one
+            earlier, other, others = listeners.setdefault(place, (token, key, tls))
+            first = f"{earlier.file}:{earlier.line}"
+            if other.tls is not key.tls:
+                note(token.error(f"found a block with and one without tls:// on port {key.port}, first at {first}"))
+            elif others != tls:
+                note(token.error(f"found another 'tls' than in the block at {first}, expected one for each port"))
+    for block in {id(block): block for _, _, block in served}.values():
+        if "tls" in block.settings and not any(key.tls for key in block.keys):
+            warn(f"plugin/tls: The block has no key with tls://, so there is no effect ({block.source}:{block.line})")
+
+
 def check_overlaps(served: Iterable[tuple[Token, BlockKey, ServerBlock]], note: Note) -> None:
     """Refuse two keys of the same zone and port, unless `bind` or `view` separates them.
 
@@ -226,9 +258,6 @@ def _overlap(one: ServerBlock, other: ServerBlock) -> bool:
         return True
     return not set(one.bound_hosts).isdisjoint(other.bound_hosts)
 
-
-Warn = Callable[[str], object]
-"""Takes a log line about a valid Corefile that may not have the intended meaning."""
 
 _HOST: Final = Context(())
 _NO_BLOCK: Final = "found no server block, expected at least one: a line '. {', a line 'whoami' and a line '}'"
@@ -313,7 +342,7 @@ def settings_from_tokens(expanded: ExpandedCorefile, host: Context = _HOST) -> S
     settings = _settings(expanded, host, problems)
     if problems:
         raise problems.error()
-    return settings
+    return with_addresses(settings, expanded.addresses)
 
 
 def _settings(expanded: ExpandedCorefile, host: Context, problems: Problems) -> Settings:
@@ -330,9 +359,10 @@ def _settings(expanded: ExpandedCorefile, host: Context, problems: Problems) -> 
         reader = _BlockReader(replace(host, origins=origins), problems, _Reach(block, own, parsed, keys))
         settings = _build(block, own, reader, problems)
         blocks.append(settings)
-        if reader.unread.isdisjoint(("", "bind", "view")) and not problems.incomplete:
+        if reader.unread.isdisjoint(("", "bind", "tls", "view")) and not problems.incomplete:
             served.extend((token, key, settings) for token, key in own)
     check_overlaps(served, problems.note)
+    check_transports(served, problems.note, host.warn)
     several = any("multisocket" in block.settings for block in blocks)
     return Settings(tuple(blocks), expanded.digest, expanded.files, expanded if several else None)
 

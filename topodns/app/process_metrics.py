@@ -107,7 +107,7 @@ def _enabled(events: Events) -> Rows:
         for key in block.keys:
             for host in block.bound_hosts:
                 for name in block.directives:
-                    rows[(server_label((host, key.port)), name_text(key.origin), block.view_name, name)] = 1
+                    rows[(server_label(key.at(host)), name_text(key.origin), block.view_name, name)] = 1
     return rows.items()
 
 
@@ -152,4 +152,5 @@ def _closed(listeners: Listeners) -> Rows:
             rows[(server, "evicted")] += counts.evicted
             rows[(server, "deadline")] += counts.timed_out
             rows[(server, "memory")] += counts.over_memory
+            rows[(server, "tls")] += counts.no_tls
     return rows.items()

@@ -122,28 +122,29 @@ class _Listening:
 
     def __init__(self, settings: Settings, own_addresses: Collection[bytes]) -> None:
         self._own_addresses = own_addresses
-        self._at: dict[tuple[bytes, str, int], _Origins] = {}  # b"" for all addresses of the machine
+        self._at: dict[tuple[bytes, str, int, bool], _Origins] = {}  # b"" for all addresses of the machine
         for block in settings.blocks:
             hosts = {_place(host) if host else (b"", "") for host in block.bound_hosts}
             for key in block.keys:
                 for packed, scope in hosts:
-                    self._at.setdefault((packed, scope, key.port), _Origins()).add(block, key.origin)
+                    self._at.setdefault((packed, scope, key.port, key.tls), _Origins()).add(block, key.origin)
 
     def at(self, upstream: UpstreamAddress) -> _Listener | None:
         """The listener at this address, or None; one bound to the address goes before one on all addresses.
 
-        None for an upstream over TLS, which no block serves.
+        None for a host name, which may have any, and for HTTPS, which no block serves.
         """
-        if upstream.transport is UpstreamTransport.TLS:
+        if upstream.is_name or upstream.transport is UpstreamTransport.HTTPS:
             return None
+        tls = upstream.transport is UpstreamTransport.TLS
         packed, scope = _place(upstream.host)
-        bound = self._at.get((packed, scope, upstream.port))
+        bound = self._at.get((packed, scope, upstream.port, tls))
         if bound is not None:
             return _Listener(bound, bound=any(packed))
         if not is_of_machine(packed, self._own_addresses):
             return None
         unspecified = bytes(len(packed))
-        wild = self._at.get((b"", "", upstream.port)) or self._at.get((unspecified, "", upstream.port))
+        wild = self._at.get((b"", "", upstream.port, tls)) or self._at.get((unspecified, "", upstream.port, tls))
         return _Listener(wild, bound=False) if wild is not None else None
 
 

@@ -19,10 +19,12 @@ from topodns.app.process_metrics import readings_of_the_server
 from topodns.app.serving import ServingProcess
 from topodns.app.signals import handle_signals
 from topodns.corefile.errors import ConfigError
+from topodns.corefile.zones import ListenAt
 from topodns.files.regular import write_text
 from topodns.net.reuseport import share, take_all_again
 from topodns.net.sockets import ListenError
 from topodns.plugins.block import Settings
+from topodns.plugins.forward.host_names import look_up, with_addresses
 from topodns.plugins.forward.setup import PLUGIN as FORWARD
 from topodns.plugins.health import PLUGIN as HEALTH
 from topodns.plugins.loop import PLUGIN as LOOP
@@ -60,7 +62,7 @@ STOP_ERRORS: Final = (NotKnown, NotBuilt, ConfigError, ListenError, *FILE_ERRORS
 class Announcement:
     """The banner and the pid file, written once all sockets are open."""
 
-    banner: Callable[[Mapping[tuple[str, int], int], Settings], None]
+    banner: Callable[[Mapping[ListenAt, int], Settings], None]
     pid_file: str = ""
 
 
@@ -102,7 +104,7 @@ class Server(ServingProcess):
         self._at_once = asyncio.Event()
         self._has_failed = False
         self._reloads = asyncio.Event()
-        self._checks = CorefileChecks(lambda: load().digest, self._reloads.set, self._events.reload_failed, self._rng)
+        self._checks = CorefileChecks(lambda: load().version, self._reloads.set, self._events.reload_failed, self._rng)
         self._has_cluster_metrics = False
         self._workers: WorkerPool | None = None  # None until a Corefile has `multisocket`
 
@@ -170,7 +172,7 @@ class Server(ServingProcess):
 
         A feed that it shares with the previous one is not touched; feeds that it does not use end afterwards.
         """
-        generation = self._build(settings)
+        generation = self._build(with_addresses(settings, await look_up(settings)))
         try:
             await self._clusters.begin(generation)
             prepared = await self._prepare(generation)
@@ -262,7 +264,7 @@ class Server(ServingProcess):
             self._start_for_generation(self._events.health.run(listen.host, listen.port), "health")
         for times in filter(None, _all(generation.settings, RELOAD)[:1]):
             log.info("plugin/reload: Running configuration SHA512 = %s", generation.settings.digest)
-            self._start_for_generation(self._checks.run(times, generation.settings.digest), "corefile")
+            self._start_for_generation(self._checks.run(times, generation.settings.version), "corefile")
 
     def _failed(self, name: str, problem: BaseException) -> None:
         super()._failed(name, problem)

@@ -9,11 +9,12 @@ from collections.abc import Coroutine, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from topodns.app.cluster_lifecycle import ClusterCare, end_tasks, settle_memory
-from topodns.app.generation import Assembly, Generation, ListenAt, Machine
+from topodns.app.generation import Assembly, Generation, Machine
 from topodns.app.hooks import Options
 from topodns.app.listeners import Listeners, Prepared
 from topodns.app.metrics import Metrics
 from topodns.app.process_metrics import Events, readings_of_each_process
+from topodns.corefile.zones import ListenAt
 from topodns.logs import LineWriter
 from topodns.net.descriptors import raise_limit
 from topodns.netlink.route import own_addresses

@@ -1,4 +1,4 @@
-"""Server block keys and zone arguments: `[dns://]ZONE[:PORT]`, where a ZONE may be an address prefix.
+"""Server block keys and zone arguments: `[dns://|tls://]ZONE[:PORT]`, where a ZONE may be an address prefix.
 
 A prefix expands to its reverse zones, as in CoreDNS: one zone at an octet (IPv4) or nibble (IPv6) boundary, otherwise
 the zones at the next boundary that together cover it.
@@ -16,15 +16,29 @@ from topodns.corefile.parser import Directive
 from topodns.dns.name import ROOT, BadName, Name, parse_name, reverse_name
 
 
+class ListenAt(NamedTuple):
+    """The address of a listener; `host` "" is every address of both families."""
+
+    host: str
+    port: int
+    tls: bool = False  # DNS over TLS (RFC 7858) alone; else UDP and TCP
+
+
 @dataclass(frozen=True, slots=True)
 class BlockKey:
-    """An origin and a port that a server block serves; a key that is a prefix gives several."""
+    """An origin that a server block serves, at a port and over a transport; a key that is a prefix gives several."""
 
     origin: Name
     port: int
+    tls: bool = False  # as in `ListenAt`
+
+    def at(self, host: str) -> ListenAt:
+        return ListenAt(host, self.port, self.tls)
 
 
-_TRANSPORTS_ELSEWHERE: Final = frozenset({"tls", "https", "https3", "grpc", "quic", "unix"})
+TLS_PORT: Final = 853
+_TRANSPORTS: Final = frozenset({"dns", "tls"})
+_TRANSPORTS_ELSEWHERE: Final = frozenset({"https", "https3", "grpc", "quic", "unix"})
 _KEY: Final = re.compile(r"(?:(?P<scheme>[^/:]*)://)?(?P<origin>.*?)(?::(?P<port>[0-9]+))?", re.DOTALL)
 _PREFIX_LIKE: Final = re.compile(r"[0-9A-Fa-f:.]+/[0-9]+")
 
@@ -32,6 +46,7 @@ _PREFIX_LIKE: Final = re.compile(r"[0-9A-Fa-f:.]+/[0-9]+")
 class _Key(NamedTuple):
     origins: tuple[Name, ...]
     port: int | None
+    tls: bool
 
 
 def parse_keys(keys: Iterable[Token], default_port: int) -> list[tuple[Token, BlockKey]]:
@@ -41,14 +56,15 @@ def parse_keys(keys: Iterable[Token], default_port: int) -> list[tuple[Token, Bl
 
 def _block_keys(token: Token, default_port: int) -> list[BlockKey]:
     parsed = _parse(token, token.text)
-    port = default_port if parsed.port is None else parsed.port
-    return [BlockKey(origin, port) for origin in parsed.origins]
+    by_transport = TLS_PORT if parsed.tls else default_port
+    port = by_transport if parsed.port is None else parsed.port
+    return [BlockKey(origin, port, parsed.tls) for origin in parsed.origins]
 
 
 def parse_origins(directive: Directive, words: Iterable[str]) -> tuple[Name, ...]:
     """The origins of the zones that these words of a directive name, without duplicates. Raises ConfigError.
 
-    `dns://` and a port have no effect, as in CoreDNS.
+    A transport and a port have no effect, as in CoreDNS.
     """
     return tuple(dict.fromkeys(origin for word in words for origin in _parse(directive, word).origins))
 
@@ -63,15 +79,15 @@ def _parse(place: Token | Directive, text: str) -> _Key:
     match = _KEY.fullmatch(text)
     assert match is not None  # every part is optional
     _check_scheme(place, text, match["scheme"])
-    return _Key(_origins(place, text, match["origin"]), _port(place, text, match["port"]))
+    return _Key(_origins(place, text, match["origin"]), _port(place, text, match["port"]), match["scheme"] == "tls")
 
 
 def _check_scheme(place: Token | Directive, text: str, scheme: str | None) -> None:
-    if scheme in (None, "dns"):
+    if scheme is None or scheme in _TRANSPORTS:
         return
     if scheme in _TRANSPORTS_ELSEWHERE:
         raise place.error(f"CoreDNS has the transport '{scheme}://', topodns does not")
-    raise place.error(f"unknown transport {_found(place, text, f'{scheme}://')}, expected dns://")
+    raise place.error(f"unknown transport {_found(place, text, f'{scheme}://')}, expected dns:// or tls://")
 
 
 def _port(place: Token | Directive, text: str, digits: str | None) -> int | None:

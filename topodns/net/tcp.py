@@ -1,7 +1,9 @@
-"""DNS over TCP for clients: one listener per socket, with a limit and a deadline for every resource."""
+"""DNS over TCP and TLS for clients: one listener per socket, with a limit and a deadline for every resource."""
 
 import asyncio
 import socket
+import ssl
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -25,6 +27,7 @@ class TcpListener:
         schedule: TcpSchedule | None = None,
         open_session: OpenSession | None = None,
         sample: QuerySample | None = None,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.clients = TcpClients(
             answer=answer,
@@ -32,6 +35,7 @@ class TcpListener:
             schedule=schedule or TcpSchedule(),
             open_session=open_session,
             sample=sample or QuerySample(),
+            tls=tls,
         )
         self._sock = sock
         self._server: asyncio.Server | None = None
@@ -45,19 +49,36 @@ class TcpListener:
     async def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start accepting connections."""
         bound_buffers(self._sock)
-        clients = self.clients
-        self._server = await loop.create_server(lambda: TcpConnection(clients, loop), sock=self._sock, backlog=BACKLOG)
+        make = self._over_tcp if self.clients.tls is None else self._over_tls()
+        self._server = await loop.create_server(make, sock=self._sock, backlog=BACKLOG)
         self._schedule_sweep(loop)
 
-    def swap(self, answer: Answer, limits: TcpLimits | None = None, open_session: OpenSession | None = None) -> None:
+    def _over_tcp(self) -> TcpConnection:
+        return TcpConnection(self.clients, asyncio.get_running_loop())
+
+    def _over_tls(self) -> Callable[[], asyncio.BufferedProtocol]:
+        # Imported here, as few servers have a block with tls://.
+        from topodns.net.tls_stream import TlsStream
+
+        received = memoryview(bytearray(self.clients.limits.read_size))
+        return lambda: TlsStream(self.clients, self._over_tcp(), received)
+
+    def swap(
+        self,
+        answer: Answer,
+        limits: TcpLimits | None = None,
+        open_session: OpenSession | None = None,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         """Use other functions from the next message on: a reload keeps all connections, and their sessions.
 
-        New limits apply to new connections; open ones keep theirs, except for `unread` and `sweep`. The read buffer
-        keeps its size.
+        New limits, and a new `tls`, apply to new connections; open ones keep theirs, except for `unread` and `sweep`.
+        The read buffer keeps its size.
         """
         clients = self.clients
         clients.answer = answer
         clients.open_session = open_session
+        clients.tls = tls
         if limits is not None:
             clients.limits = replace(limits, read_size=clients.limits.read_size)
 

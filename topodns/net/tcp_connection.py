@@ -6,6 +6,7 @@ its `TcpClients`.
 """
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from itertools import islice
 from typing import Final, cast
@@ -21,6 +22,7 @@ from topodns.query.session import OpenSession, StatefulSession
 
 _LONG: Final = 2048  # octets of a reply that takes long to make
 _LEFT_TO_THE_KERNEL: Final = 4 << 10  # octets of replies still unread at a close; a closed socket itself takes as much
+UNDELIVERED: Final = "undelivered"  # in `get_extra_info` of a transport: octets that it has and did not deliver
 _OPCODE, _DSO = 0x78, 0x30  # in the third octet (RFC 8490 section 5.4)
 
 Answer = Callable[[bytes, bytes, int], bytes | DeferredReply | None]
@@ -41,8 +43,10 @@ class TcpClients:
         schedule: TcpSchedule,
         open_session: OpenSession | None,
         sample: QuerySample,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.answer = answer
+        self.tls = tls  # of new connections; None: they are not encrypted
         self.sample = sample
         self.open_session = open_session  # for DSO messages; None: they go to `answer`, as queries do
         self.limits = limits
@@ -241,7 +245,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         """
         if self._waiting or self._awaited or self._deferred or self._transport.is_closing():
             return False
-        return self._all_read() and not octets_to_read(self._socket)
+        return self._all_read() and not self._octets_to_read()
 
     def evict(self) -> None:
         """Close in favour of a newer connection: with FIN if this one is idle, else as by `drop`."""
@@ -265,7 +269,7 @@ class TcpConnection(asyncio.BufferedProtocol):
         """The listener closes: close once messages that have arrived or begun are answered, or at the deadline."""
         self.deadline.listener_closes(awaited=self._awaited > 0)
         if not self._intake.finishing and not self._transport.is_closing():
-            self._intake.arrived = octets_to_read(self._socket)
+            self._intake.arrived = self._octets_to_read()
         self._intake.finishing = True
         self.deadline.fixed = True
         self._clients.connections.release(self.address, self)
@@ -306,6 +310,10 @@ class TcpConnection(asyncio.BufferedProtocol):
     @property
     def _socket(self) -> Socket:
         return cast(Socket, self._transport.get_extra_info("socket"))
+
+    def _octets_to_read(self) -> int:
+        """The received octets that this connection has not taken; with TLS a few more, of its framing."""
+        return octets_to_read(self._socket) + int(self._transport.get_extra_info(UNDELIVERED, 0))
 
     def _set_unfinished(self, octets: int) -> bool:
         """Set this connection's `unfinished` octets. Returns whether those of all connections are within the limit."""

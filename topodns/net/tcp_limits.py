@@ -69,6 +69,7 @@ class TcpCounts:
     evicted: int = 0  # closed to make room for a newer one
     timed_out: int = 0
     over_memory: int = 0  # closed because `unfinished` or `unread` was used up
+    no_tls: int = 0  # closed because the TLS handshake failed, as that of a client without TLS
 
 
 M = TypeVar("M", bound=Hashable)
@@ -226,6 +227,8 @@ class ConnectionDeadline:
     | it reads on | `message` if an incomplete message is left, else `idle` |
     | the write buffer is full | `write` |
     | the write buffer has drained | `idle` |
+    | a TLS handshake begins | `message` |
+    | it has ended | `idle` |
     | the listener closes | `awaited` if replies of upstreams are awaited, else `message`; never later than before |
 
     Each method sets it for an event of the table, unless it is `fixed`: once a connection is to close as soon as
@@ -264,6 +267,14 @@ class ConnectionDeadline:
     def reading_resumes(self, pending: int) -> None:
         """Set the deadline to `message` from now if an incomplete message of `pending` octets is left, else `idle`."""
         self.data_read(pending, continued=False)
+
+    def handshake_begins(self) -> None:
+        """Set the deadline to `message` from now, for the whole TLS handshake."""
+        self.data_read(1, continued=False)
+
+    def handshake_ended(self) -> None:
+        """Set the deadline to `idle` from now: the client may send queries."""
+        self.replies_written()
 
     def postpone(self, seconds: float) -> None:
         """Set the deadline so much later: the process stood still meanwhile."""

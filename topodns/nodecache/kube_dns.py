@@ -14,6 +14,7 @@ from topodns.dns.name import BadName, parse_name
 from topodns.files.text import foreign_octet
 from topodns.nodecache.settings import FileText
 from topodns.plugins.forward.destinations import BadDestination, parse_destination
+from topodns.plugins.forward.settings import UpstreamTransport
 
 STUB_DOMAINS: Final = "stubDomains"
 UPSTREAM_NAMESERVERS: Final = "upstreamNameservers"
@@ -109,9 +110,10 @@ def _servers(file: FileText, found: object, owner: str) -> tuple[str, ...]:
 
 def _is_server(text: str) -> bool:
     try:
-        return bool(_WORD.fullmatch(text)) and parse_destination(text) is not None
+        address = parse_destination(text) if _WORD.fullmatch(text) else None
     except BadDestination:
         return False
+    return address is not None and address.transport is not UpstreamTransport.HTTPS  # as in NodeLocal DNSCache
 
 
 def _wrong(file: FileText, problem: str) -> ConfigError:

@@ -1,7 +1,7 @@
 """The settings of a server block: its keys, and the parsed settings of each of its directives."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from topodns.corefile.lexer import Token
@@ -38,7 +38,7 @@ class ServerBlock:
     @property
     def servers(self) -> tuple[str, ...]:
         """The values of CoreDNS's metric label `server`, in the order of the Corefile."""
-        return tuple(dict.fromkeys(server_label((host, key.port)) for host in self.bound_hosts for key in self.keys))
+        return tuple(dict.fromkeys(server_label(key.at(host)) for host in self.bound_hosts for key in self.keys))
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,7 @@ class ExpandedCorefile:
     digest: str
     files: tuple[str, ...]
     cache: Cache | None = None  # as in `Context`
+    addresses: Mapping[str, Sequence[str]] = field(default_factory=dict)  # of `plugins.forward.host_names`
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,3 +64,10 @@ class Settings:
     digest: str
     files: tuple[str, ...]  # the Corefile and all imported files
     expanded: ExpandedCorefile | None = None  # None without `multisocket`
+
+    @property
+    def version(self) -> str:
+        """What changes with the Corefile, and with the files of `tls`."""
+        of_blocks = (block.settings.get("tls") for block in self.blocks)
+        of_metrics = (getattr(block.settings.get("prometheus"), "tls", None) for block in self.blocks)
+        return " ".join([self.digest, *(tls.digest for tls in (*of_blocks, *of_metrics) if tls is not None)])

@@ -78,7 +78,6 @@ COREDNS_ONLY: Final[Mapping[str, Row]] = {  # in the order of CoreDNS's plugin.c
     "dnstap": unsupported("take it out, and use `log`, or capture the packets"),
     "tsig": unsupported("take it out; keep others away with `acl` or a NetworkPolicy"),
     "dnssec": unsupported(_SIGNED),
-    "tls": unsupported(_ENCRYPTED),
     "transfer": unsupported("take it out: transfers are REFUSED; let secondaries read the file that the zone is in"),
     "route53": unsupported(_CLOUD),
     "azure": unsupported(_CLOUD),
@@ -108,7 +107,7 @@ ELSEWHERE: Final[Mapping[str, str]] = {
 }
 """External plugins in use in clusters, and directives of old CoreDNS versions: the replacement for each."""
 
-TRANSPORTS: Final[Mapping[str, str]] = dict.fromkeys(("tls", "https", "https3", "quic", "grpc"), _ENCRYPTED)
+TRANSPORTS: Final[Mapping[str, str]] = dict.fromkeys(("https", "https3", "quic", "grpc"), _ENCRYPTED)
 """Schemes of server blocks that only CoreDNS has: the replacement for each."""
 
 

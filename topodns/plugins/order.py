@@ -34,6 +34,7 @@ ORDER: Final = (
     # each client (CoreDNS 1.14.7, #8289 and #8290).
     "acl",
     "header",
+    "tls",
     "minimal",
     "template",
     "hosts",

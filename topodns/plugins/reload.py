@@ -54,15 +54,15 @@ class CorefileChecks:
     changed, even if it could not be served, as in CoreDNS.
     """
 
-    read: Callable[[], str]  # the digest of the Corefile, parsed; raises ConfigError
+    read: Callable[[], str]  # `Settings.version` of the Corefile; raises ConfigError
     changed: Callable[[], object]  # called for a Corefile to load
     refused: Callable[[str], object]  # called with the problem of a Corefile that cannot be parsed
     rng: Random
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
 
     async def run(self, times: Reload, active: str) -> None:
-        """Check at these times until cancelled. `active`: the digest of the Corefile in force, never loaded again."""
-        seen = active  # the digest of the last Corefile read, or its problem
+        """Check at these times until cancelled. `active`: the version of the Corefile in force, never loaded again."""
+        seen = active  # the version of the last Corefile read, or its problem
         while True:
             await self.sleep(self._pause(times))
             before = seen

@@ -175,11 +175,12 @@ class BlockListener:
     own_addresses: frozenset[bytes] = frozenset()
     chase: Chase | None = None  # resolves the target of a CNAME in any block of the listener
     neighbours: Callable[[Collection[Name], bool], Around] | None = None
+    tls: bool = False
 
     @property
     def server(self) -> str:
-        """The value of CoreDNS's metric label `server`: `dns://HOST:PORT`, an IPv6 HOST in brackets, "" for all."""
-        return server_label((self.host, self.port))
+        """The value of CoreDNS's metric label `server`: `dns://HOST:PORT`, an IPv6 HOST in brackets, "" for all; or `tls://`."""
+        return server_label((self.host, self.port, self.tls))
 
     @property
     def bound(self) -> bytes:

@@ -96,10 +96,11 @@ def type_label(qtype: int) -> str:
     return TYPE_LABELS.get(qtype, "other")
 
 
-def server_label(at: tuple[str, int]) -> str:
-    """CoreDNS's label `server` for a listener at (host, port); host "" is all addresses."""
-    host, port = at
-    return f"dns://[{host}]:{port}" if ":" in host else f"dns://{host}:{port}"
+def server_label(at: tuple[str, int] | tuple[str, int, bool]) -> str:
+    """CoreDNS's label `server` of a listener at (host, port), with True behind for TLS; host "" is all addresses."""
+    host, port, *tls = at
+    scheme = "tls" if any(tls) else "dns"
+    return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
 class QueryCounters:

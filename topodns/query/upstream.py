@@ -15,6 +15,7 @@ class Transport(Enum):
     UDP = "udp"
     TCP = "tcp"
     TLS = "tcp-tls"  # CoreDNS's label value
+    HTTPS = "https"
 
     __hash__ = object.__hash__  # Enum's is a Python function, and each query looks one up
 

@@ -5,9 +5,10 @@ import pytest
 from tests.support.corefile_settings import settings
 from topodns import __version__
 from topodns.app.banner import print_banner, print_nothing, version_text
+from topodns.corefile.zones import ListenAt
 
 COREFILE = "example.org:1053 {\nbind 127.0.0.1\n}\n. {\nbind ::1\n}"
-PORTS = {("127.0.0.1", 1053): 1053, ("::1", 53): 40053}
+PORTS = {ListenAt("127.0.0.1", 1053): 1053, ListenAt("::1", 53): 40053}
 
 
 def test_the_banner_has_the_ports_that_are_open(capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,7 +21,7 @@ def test_the_banner_ends_with_the_addresses_of_topology_pages(capsys: pytest.Cap
     block = "%s.org {\n kubernetes {\n manifests .\n }\n topology {\n page %s\n }\n}\n"
     pages = ("127.0.0.1:5382", "127.0.0.1:5382", "[::1]:8", ":9 public", "")
     corefile = "".join(block % (f"a{number}", page) for number, page in enumerate(pages))
-    print_banner({("", 53): 53}, settings(corefile + "b.org {\n whoami\n}"))
+    print_banner({ListenAt("", 53): 53}, settings(corefile + "b.org {\n whoami\n}"))
     assert capsys.readouterr().out.partition(f"{version_text()}\n")[2].splitlines() == [
         f"topology page http://{at}/topology" for at in ("127.0.0.1:5382", "[::1]:8", "127.0.0.1:9", "127.0.0.1:8182")
     ]

@@ -94,7 +94,7 @@ CASES = [
     ("options of a wrong line", "health x {\n lameduck 5s\n}", "health: refused, health lameduck: same"),
     (
         "a wrong option of a wrong line",
-        "forward . dns.example.net {\n max_fails x\n expire 9s\n}",
+        "forward . dns..net {\n max_fails x\n expire 9s\n}",
         "forward: refused, forward max_fails: refused, forward expire: same",
     ),
     (
@@ -112,10 +112,14 @@ CASES = [
         "kubernetes cluster.local {\n upstream\n ttl 30\n}",
         "kubernetes: differs, kubernetes upstream: refused, kubernetes ttl: same",
     ),
-    ("an option that is not there", "prometheus {\n tls a b\n}", "prometheus: same, prometheus tls: not supported"),
+    (
+        "an option that is not there",
+        "prometheus {\n runtime_metrics\n}",
+        "prometheus: same, prometheus runtime_metrics: not supported",
+    ),
     ("an option that differs", "cache {\n serve_stale\n}", "cache: differs, cache serve_stale: differs"),
-    ("an upstream over HTTPS", "forward . https://192.0.2.1", "forward: refused"),
-    ("an upstream with a host name", "forward . dns.example.net", "forward: refused"),
+    ("an upstream over HTTPS", "forward . https://192.0.2.1", "forward: differs"),
+    ("an upstream with a host name", "forward . dns.example.net", "forward: differs"),
     ("a wrong word in the body of a rule", "rewrite {\n name exact\n}", "rewrite: refused"),
     ("what is topodns's own", "kubernetes cluster.local\ntopology", "kubernetes: differs, topology: differs"),
     ("what lacks something beside it", "topology", "topology: differs, : refused"),
@@ -136,8 +140,8 @@ def test_a_refusal_names_the_unset_variables_of_its_line() -> None:
 
 
 def test_a_refusal_is_the_same_as_of_check_alone() -> None:
-    (*_, found) = examined(". {\n    forward . https://192.0.2.1\n}\n").findings
-    assert f"{found.file}:{found.line}: {found.text}" == block_problem("    forward . https://192.0.2.1")
+    (*_, found) = examined(". {\n    forward . quic://192.0.2.1\n}\n").findings
+    assert f"{found.file}:{found.line}: {found.text}" == block_problem("    forward . quic://192.0.2.1")
 
 
 @pytest.mark.parametrize("around", [". {\n    import one\n}\n", ". {\n    cache {\n        import one\n    }\n}\n"])
@@ -197,7 +201,7 @@ def test_a_misspelt_directive_comes_with_the_nearest_word() -> None:
 
 
 KEYS = [
-    ("tls://.:853", "1: block tls://.:853: not supported"),
+    ("quic://.:853", "1: block quic://.:853: not supported"),
     ("grpc://example.org", "1: block grpc://example.org: not supported"),
     ("example..org", "1: block example..org: refused"),
     (".:99999", "1: block .:99999: refused"),

@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from tests.support.certificates import self_signed, web_config
 from tests.support.corefile_settings import block_problem
 from topodns.corefile.arguments import duration, parse_network, switch
 from topodns.corefile.errors import ConfigError, hint, listed, nearest
@@ -118,6 +119,7 @@ ARGUMENTS: Final = {
     "nsid": ("name",),
     "rewrite": ("",),
     "template": ("IN A",),
+    "tls": (self_signed(),),
     "view": ("name",),
 }
 """Arguments of directives that need some, one string for each of their forms."""
@@ -159,6 +161,8 @@ OPTIONS: Final = {
         "failfast_all_unhealthy_upstreams": "",
         "failover": "SERVFAIL",
         "source_address": "127.0.0.1",
+        "resolver": "127.0.0.1",
+        "doh_method": "GET",
     },
     "header": {"query": "set rd", "response": "set rd"},
     "health": {"lameduck": "1s"},
@@ -189,6 +193,7 @@ OPTIONS: Final = {
     "local": {"localhost_prefix": "on"},
     "log": {"class": "all"},
     "pprof": {"block": ""},
+    "prometheus": {"tls": web_config()},
     "push": {"sessions": "1", "subscriptions": "1", "memory": "1"},
     "ready": {"monitor": "continuously"},
     "rewrite": {
@@ -210,6 +215,7 @@ OPTIONS: Final = {
         "fallthrough": "",
         "upstream": "",
     },
+    "tls": {"client_auth": "nocert"},
     "timeouts": {"read": "1s", "write": "1s", "idle": "1s", "maxtcpqueries": "1"},
     "topology": {
         "keys": "annotation",
@@ -226,9 +232,6 @@ OPTIONS: Final = {
     "view": {"expr": "true"},
 }
 """Options with arguments that are accepted, by directive."""
-
-REFUSED: Final = {("forward", "doh_method"), ("forward", "resolver")}
-"""Options that CoreDNS has and that are refused in any form."""
 
 
 def heads() -> Iterator[tuple[str, str]]:
@@ -260,7 +263,7 @@ def test_an_unknown_line_in_the_body_of_a_directive_is_refused(head: str) -> Non
 
 def test_all_options_of_all_directives_are_in_the_table() -> None:
     options = {(name, option) for name, head in heads() for option in options_of(head)}
-    assert options - REFUSED == {(name, option) for name, of in OPTIONS.items() for option in of}
+    assert options == {(name, option) for name, of in OPTIONS.items() for option in of}
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_an_imported_corefile_is_quoted_where_it_has_known_words_and_slips(
     assert refused.value.problem.startswith(expected)
 
 
-@pytest.mark.parametrize("key", ["example.org:99999", "a..b", "10.0.0.0/33", "tls://example.org"])
+@pytest.mark.parametrize("key", ["example.org:99999", "a..b", "10.0.0.0/33", "quic://example.org"])
 def test_a_key_that_is_like_a_zone_is_shown_of_an_imported_file(tmp_path: Path, key: str) -> None:
     (tmp_path / "custom.server").write_text(f"{key} {{\n whoami\n}}\n")
     corefile = str(tmp_path / "Corefile")

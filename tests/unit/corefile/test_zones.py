@@ -48,12 +48,11 @@ def test_a_key_names_zones_and_a_port(key: str, expected: list[str]) -> None:
 @pytest.mark.parametrize(
     ("key", "expected"),
     [
-        ("tls://.", "CoreDNS has the transport 'tls://', topodns does not"),
         ("https://.", "CoreDNS has the transport 'https://', topodns does not"),
         ("https3://.", "CoreDNS has the transport 'https3://', topodns does not"),
         ("grpc://.:53", "CoreDNS has the transport 'grpc://', topodns does not"),
         ("quic://.", "CoreDNS has the transport 'quic://', topodns does not"),
-        ("http://a.org", "unknown transport 'http://', expected dns://"),
+        ("http://a.org", "unknown transport 'http://', expected dns:// or tls://"),
         (":53", "found ':53', expected a zone and perhaps a port, such as 'example.org:53' or '.:53'"),
         ("a.org:dns", "found 'a.org:dns', expected a zone and perhaps a port, such as 'example.org:53' or '.:53'"),
         ("a.org:", "found 'a.org:', expected a zone and perhaps a port, such as 'example.org:53' or '.:53'"),

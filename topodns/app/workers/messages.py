@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from topodns.cluster.decode.structs import pack, unpacker
 from topodns.cluster.model import Kind
+from topodns.corefile.zones import ListenAt
 from topodns.plugins.block import ExpandedCorefile
 
 
@@ -33,14 +34,14 @@ class MessageType(IntEnum):
 class GenerationOrder(NamedTuple):
     """A generation that a worker is to build.
 
-    `feeds`: the number of each cluster's feed, in the order of the Corefile. `ports`: the actual port at each (host,
-    port), which differs where the Corefile has port 0.
+    `feeds`: the number of each cluster's feed, in the order of the Corefile. `ports`: the actual port of each
+    listener, which differs where the Corefile has port 0.
     """
 
     number: int
     corefile: ExpandedCorefile
     feeds: Sequence[int]
-    ports: Mapping[tuple[str, int], int]
+    ports: Mapping[ListenAt, int]
 
 
 class ChangeType(IntEnum):

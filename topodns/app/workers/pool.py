@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from topodns.app.cluster_lifecycle import Start
-from topodns.app.generation import Generation, ListenAt
+from topodns.app.generation import Generation
 from topodns.app.workers.copies import FeedJournal, TurnChanges, snapshot
 from topodns.app.workers.link import WorkerLink, cpu_seconds, of_each_process, resident_bytes
 from topodns.app.workers.messages import GenerationOrder, MessageType, message
 from topodns.app.workers.metric_sums import Families, totals
+from topodns.corefile.zones import ListenAt
 from topodns.metrics.registry import Published, Reading
 from topodns.query.counters import QueryCounters
 from topodns.time_slices import SLICE

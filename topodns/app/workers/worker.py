@@ -24,6 +24,7 @@ from topodns.app.workers.copies import Copies
 from topodns.app.workers.messages import GenerationOrder, MessageType, WorkerMessage, WorkerMessageReader, message
 from topodns.app.workers.metric_sums import family_samples
 from topodns.corefile.errors import ConfigError
+from topodns.corefile.zones import ListenAt
 from topodns.logs import start_logging
 from topodns.net.reuseport import FIRST_PROCESS
 from topodns.net.sockets import ListenError
@@ -47,7 +48,7 @@ class Worker(ServingProcess, asyncio.Protocol):
     def __init__(self, sock: socket.socket) -> None:
         self._sock = sock
         self._copies = Copies(Random())
-        self._ports: dict[tuple[str, int], int] = {}
+        self._ports: dict[ListenAt, int] = {}
         super().__init__(Options(instance=FIRST_PROCESS), self._copies.feed, self._ports)
         self._has_cluster_metrics = False
         self._built: dict[int, Generation] = {}  # by number: those that are not active yet

@@ -1,9 +1,10 @@
-"""The connections of HTTP clients to one listener. The only importer of h11."""
+"""The connections of HTTP clients to one listener."""
 
 import asyncio
 import logging
 import re
 import socket
+import ssl
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -11,8 +12,7 @@ from http import HTTPStatus
 from typing import Final, Protocol
 from urllib.parse import parse_qs, urlsplit
 
-import h11
-
+from topodns.net import http1
 from topodns.net.http_server.messages import AdminLimits, HttpCounts, HttpReply, HttpRequest, HttpStream, Route
 from topodns.net.socket_memory import reset_on_close
 
@@ -74,6 +74,7 @@ class HttpClients:
     turns: RoundRobin
     counts: HttpCounts
     routes: dict[str, Route]
+    tls: ssl.SSLContext | None = None  # of new connections; None: they are not encrypted
     connections: dict["HttpConnection", None] = field(default_factory=dict)  # open ones, the oldest first
 
     @property
@@ -100,7 +101,7 @@ class HttpConnection:
         self._turns = clients.turns
         self._sock = sock
         self._loop = asyncio.get_running_loop()
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=clients.limits.head)
+        self._http = http1.Connection(http1.SERVER, max_incomplete_event_size=clients.limits.head)
         self._unread = bytearray()  # received and not parsed yet
         self._unsent: list[memoryview] = []
         self._method = b""
@@ -211,12 +212,12 @@ class HttpConnection:
         try:
             self._http.receive_data(head)
             event = self._http.next_event()
-            if not isinstance(event, h11.Request):
+            if not isinstance(event, http1.Request):
                 self._refuse(400)
                 return
-            if self._http.next_event() is h11.NEED_DATA:
+            if self._http.next_event() is http1.NEED_DATA:
                 self._closing = True  # a body, which is not read
-        except h11.RemoteProtocolError as wrong:
+        except http1.RemoteProtocolError as wrong:
             # h11 raises it in a frame that refers to it: a cycle, with this connection in it.
             wrong.__traceback__ = None
             self._refuse(wrong.error_status_hint)
@@ -232,7 +233,7 @@ class HttpConnection:
             self._wait(self._limits.answer)
             reply.add_done_callback(self._fulfilled)
 
-    def _reply_to(self, event: h11.Request) -> HttpReply | HttpStream | asyncio.Future[HttpReply]:
+    def _reply_to(self, event: http1.Request) -> HttpReply | HttpStream | asyncio.Future[HttpReply]:
         if event.method not in METHODS:
             return HttpReply(405, b"only GET and HEAD\n")
         try:
@@ -272,10 +273,10 @@ class HttpConnection:
         head = self._http.send(_response(reply.status, headers))
         body = b""
         if self._method != b"HEAD":
-            self._http.send_with_data_passthrough(h11.Data(data=reply.body))
+            self._http.send_with_data_passthrough(http1.Data(data=reply.body))
             body = reply.body  # not copied: connections that send the same reply share it
-        self._http.send(h11.EndOfMessage())
-        self._closing = self._closing or self._http.our_state is not h11.DONE
+        self._http.send(http1.EndOfMessage())
+        self._closing = self._closing or self._http.our_state is not http1.DONE
         self._start_sending(head or b"", body)
 
     def _count(self, status: int) -> None:
@@ -297,7 +298,7 @@ class HttpConnection:
         """Close, after the octets that end a whole body if the client has taken all before."""
         if not self._unsent:
             with suppress(OSError):
-                self._sock.send(self._http.send(h11.EndOfMessage()) or b"")
+                self._sock.send(self._http.send(http1.EndOfMessage()) or b"")
         self._close()
 
     def _continue_stream(self, stream: HttpStream) -> None:
@@ -305,7 +306,7 @@ class HttpConnection:
         if stream.part:
             part, stream.part = stream.part, b""
             stream.sending = True
-            framed = self._http.send_with_data_passthrough(h11.Data(data=part)) or ()
+            framed = self._http.send_with_data_passthrough(http1.Data(data=part)) or ()
             self._start_sending(*framed)  # the part is not copied: streams of the same part share it
             return
         data = self._receive()
@@ -317,9 +318,9 @@ class HttpConnection:
     def _refuse(self, status: int) -> None:
         self._count(status)
         head = b""
-        if self._http.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+        if self._http.our_state in (http1.IDLE, http1.SEND_RESPONSE):
             response = _response(status, [("Content-Length", "0"), ("Connection", "close")])
-            head = (self._http.send(response) or b"") + (self._http.send(h11.EndOfMessage()) or b"")
+            head = (self._http.send(response) or b"") + (self._http.send(http1.EndOfMessage()) or b"")
         self._closing = True
         self._start_sending(head)
 
@@ -417,6 +418,6 @@ class HttpConnection:
         self._sock.close()
 
 
-def _response(status: int, headers: list[tuple[str, str]]) -> h11.Response:
+def _response(status: int, headers: list[tuple[str, str]]) -> http1.Response:
     """The head of a response, with the reason phrase that `curl -i` shows, as that of CoreDNS has."""
-    return h11.Response(status_code=status, headers=headers, reason=HTTPStatus(status).phrase)
+    return http1.Response(status_code=status, headers=headers, reason=HTTPStatus(status).phrase)

@@ -4,9 +4,11 @@ import asyncio
 import errno
 import logging
 import socket
-from collections.abc import Iterable, Iterator, Mapping
+import ssl
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from topodns.net.http_server.connection import HttpClients, HttpConnection, RoundRobin
 from topodns.net.http_server.messages import AdminLimits, HttpCounts, Route
@@ -18,6 +20,7 @@ log = logging.getLogger(__name__)
 BACKLOG: Final = 1024  # connections that the kernel keeps until they are accepted
 
 _LIMITS: Final = AdminLimits()
+_RECORD: Final = 16 << 10  # octets; no TLS record has more
 _ACCEPTS: Final = 8  # connections in one step
 _NO_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _DESCRIPTOR_PAUSE: Final = 0.1  # seconds until accepting is tried again
@@ -46,18 +49,30 @@ class AdminServer:
         listening = [listener.clients for listener in self._listeners.values()]
         return sum(len(clients.connections) for clients in (*listening, *self._stopped))
 
-    def listen(self, at: tuple[str, int], sockets: Iterable[socket.socket], routes: Mapping[str, Route]) -> None:
-        """Serve routes on bound, non-blocking sockets, which together form the listener with the key `at`."""
-        clients = HttpClients(self.limits, self._turns, self.counts, dict(routes))
+    def listen(
+        self,
+        at: tuple[str, int],
+        sockets: Iterable[socket.socket],
+        routes: Mapping[str, Route],
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
+        """Serve routes on bound, non-blocking sockets, which together form the listener with the key `at`.
+
+        `tls`: None for plain HTTP.
+        """
+        clients = HttpClients(self.limits, self._turns, self.counts, dict(routes), tls)
         self._listeners[at] = _Listener(clients, [_Acceptor(clients, sock) for sock in sockets])
 
     def sockets(self) -> Iterator[socket.socket]:
         """The listening sockets of all listeners that are not stopped."""
         return (acceptor.sock for listener in self._listeners.values() for acceptor in listener.acceptors)
 
-    def replace_routes(self, at: tuple[str, int], routes: Mapping[str, Route]) -> None:
-        """Replace the routes of an existing listener."""
-        self._listeners[at].clients.routes = dict(routes)
+    def replace_routes(
+        self, at: tuple[str, int], routes: Mapping[str, Route], tls: ssl.SSLContext | None = None
+    ) -> None:
+        """Replace the routes of an existing listener, and the TLS of its new connections."""
+        clients = self._listeners[at].clients
+        clients.routes, clients.tls = dict(routes), tls
 
     @property
     def addresses(self) -> frozenset[tuple[str, int]]:
@@ -112,6 +127,12 @@ class _Acceptor:
             if evicted is not None:
                 evicted.drop()
             sock.setblocking(False)
+            if self._clients.tls is not None:
+                try:
+                    sock = over_tls(self._clients.tls, sock)
+                except OSError:  # reset before it was accepted
+                    sock.close()
+                    continue
             HttpConnection(self._clients, sock, address[0])
         self._turns.join(self)
 
@@ -137,3 +158,31 @@ class _Acceptor:
     def _readable(self) -> None:
         self._loop.remove_reader(self.sock.fileno())
         self._turns.join(self)
+
+
+def over_tls(context: ssl.SSLContext, sock: socket.socket) -> socket.socket:
+    """The server's side of an accepted connection; the handshake is a part of the first reads. Raises OSError."""
+    context.sslsocket_class = _TlsSocket
+    return context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+
+
+class _TlsSocket(ssl.SSLSocket):
+    """A non-blocking socket that `HttpConnection` takes for one of TCP: a call that TLS cannot complete would block."""
+
+    def recv(self, buflen: int = _RECORD, flags: int = 0) -> bytes:
+        # A whole record: of octets that OpenSSL kept back, epoll would know nothing.
+        try:
+            return super().recv(max(buflen, _RECORD), flags)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise BlockingIOError from None
+
+    def sendmsg(self, buffers: Sequence[Any], *_: Any) -> int:  # type: ignore[override]
+        try:
+            return self.send(buffers[0])
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise BlockingIOError from None
+
+    def shutdown(self, how: int) -> None:
+        with suppress(OSError):  # it waits for the client's
+            self.unwrap()  # sends close_notify
+        super().shutdown(how)

@@ -15,13 +15,19 @@ from topodns.query.upstream import Failure, Transport, UpstreamQuery
 
 if TYPE_CHECKING:
     from topodns.net.upstream.dso_session import SessionUser
+    from topodns.net.upstream.https_transport import HttpsCarrier
 
 Connections = defaultdict[Transport, Counts]
 """Counters of one upstream by transport."""
 
 
 class DnsUpstream:
-    """Implements `query.upstream.Upstream`: over UDP and TCP, or with TLS settings over TLS only."""
+    """Implements `query.upstream.Upstream`: over UDP and TCP, or with TLS settings over TLS or HTTPS only.
+
+    Callers may also use the `carriers` directly, until `close`.
+    """
+
+    carriers: "Mapping[Transport, UdpCarrier | TcpCarrier | HttpsCarrier]"
 
     def __init__(
         self,
@@ -30,16 +36,24 @@ class DnsUpstream:
         limits: UpstreamLimits,
         counts: defaultdict[Transport, Counts],
         sockets: UdpSockets,
+        https: str = "",
     ) -> None:
         self.name = endpoint.name
         self._deadlines = Deadlines(LoopTimers(), limits.sweep)
         self._closed = False
+        self._over_connections: TcpCarrier | None = None
+        if https:
+            # Imported here, as few upstreams are asked over HTTPS.
+            from topodns.net.upstream.https_transport import HttpsCarrier
+
+            over_https = HttpsCarrier(loop, endpoint, limits, self._deadlines, counts[Transport.HTTPS], https)
+            self.carriers = {Transport.HTTPS: over_https}
+            return
         ids = RandomIds()
         connected = Transport.TCP if endpoint.tls is None else Transport.TLS
         over_connections = TcpCarrier(loop, endpoint, limits, self._deadlines, ids, counts[connected])
         self._over_connections = over_connections
-        # Callers may also use these directly, until `close`.
-        self.carriers: Mapping[Transport, UdpCarrier | TcpCarrier] = {connected: over_connections}
+        self.carriers = {connected: over_connections}
         if endpoint.tls is None:
             over_udp = UdpCarrier(loop, endpoint, limits, self._deadlines, ids, counts[Transport.UDP], sockets)
             self.carriers = {Transport.UDP: over_udp, connected: over_connections}
@@ -64,7 +78,8 @@ class DnsUpstream:
 
     def begin_session(self, user: "SessionUser") -> bool:
         """Begin a DSO session over TCP or TLS, as `TcpCarrier.begin_session`."""
-        return not self._closed and self._over_connections.begin_session(user)
+        sessions = self._over_connections
+        return sessions is not None and not self._closed and sessions.begin_session(user)
 
     def close(self) -> None:
         """Send no more queries, as `Upstream.close`: sockets close when those in flight are answered or time out."""
@@ -87,6 +102,7 @@ def open_upstream(
     limits: UpstreamLimits = _DEFAULTS,
     counts: defaultdict[Transport, Counts] | None = None,
     sockets: UdpSockets | None = None,
+    https: str = "",
 ) -> DnsUpstream:
     """The upstream at an address; no socket is opened yet.
 
@@ -95,12 +111,12 @@ def open_upstream(
     `server_name` is "", for `address`; unless the context checks less.
 
     `counts`: counters to continue, which other upstreams may share. `sockets`: the budget shared by all upstreams; None
-    for one of its own.
+    for one of its own. `https`: the HTTP method, POST or GET, of an upstream that is asked over HTTPS; needs `tls`.
 
     Raises ValueError if `address` is no IP address, OSError if its interface does not exist here. The upstream belongs
     to `loop`; use it in that loop only.
     """
     endpoint = resolve_endpoint(address, port, tls, server_name, source_address)
     return DnsUpstream(
-        loop, endpoint, limits, defaultdict(Counts) if counts is None else counts, sockets or UdpSockets()
+        loop, endpoint, limits, defaultdict(Counts) if counts is None else counts, sockets or UdpSockets(), https
     )

@@ -85,7 +85,7 @@ def _search_path(settings: Autopath, block: BlockSetup, listener: BlockListener,
     search = DistantClusterSearch(settings.cluster_domains, settings.search)
     if listener.neighbours is None:
         return SearchPath(settings, search, counts)
-    own = frozenset(key.origin for key in block.block.keys if key.port == listener.port)
+    own = frozenset(key.origin for key in block.block.keys if (key.port, key.tls) == (listener.port, listener.tls))
     rotates = "loadbalance" in block.block.settings
     return SearchPath(settings, search, counts, listener.neighbours(own, rotates))
 

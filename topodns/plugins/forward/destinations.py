@@ -1,4 +1,4 @@
-"""Destinations of `forward`: `[dns://|tls://]ADDRESS[:PORT]`, or a file in resolv.conf format with name servers.
+"""Destinations of `forward`: `[dns://|tls://|https://]HOST[:PORT]`, or a file in resolv.conf format with name servers.
 
 An upstream over TLS may have the name in its certificate behind a `%`: `tls://ADDRESS:PORT%NAME`.
 """
@@ -18,14 +18,10 @@ from topodns.dns.name import BadName, parse_name
 from topodns.plugins.context import Context
 from topodns.plugins.forward.settings import UpstreamAddress, UpstreamTransport
 
-EXPECTED: Final = "ADDRESS[:PORT], tls://ADDRESS[:PORT] or a file like /etc/resolv.conf"
-_NO_ADDRESS: Final = (
-    f"expected {EXPECTED}; a host name is not looked up, so write its addresses, or those of its Service"
-)
+EXPECTED: Final = "HOST[:PORT], tls://HOST[:PORT], https://HOST[:PORT] or a file like /etc/resolv.conf"
 
-_DEFAULT_PORTS: Final = {UpstreamTransport.DNS: 53, UpstreamTransport.TLS: 853}
+_DEFAULT_PORTS: Final = {UpstreamTransport.DNS: 53, UpstreamTransport.TLS: 853, UpstreamTransport.HTTPS: 443}
 _ELSEWHERE: Final = {
-    "https": "DNS over HTTPS; most such servers answer tls://ADDRESS as well",
     "https3": "DNS over HTTP/3; most such servers answer tls://ADDRESS as well",
     "quic": "DNS over QUIC; most such servers answer tls://ADDRESS as well",
     "grpc": "gRPC; write the address that the server has for DNS itself",
@@ -40,6 +36,7 @@ _FORMS: Final = (
     re.compile(rf"(?P<host>[0-9A-Fa-f.]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*){_BEFORE}(?P<port>){_BEHIND}"),
     re.compile(rf"(?P<host>[0-9.]+){_BEFORE}(?::(?P<port>[0-9]+))?{_BEHIND}"),
 )
+_HOST_NAME: Final = re.compile(rf"(?P<host>[^\[\]:%/]+){_BEFORE}(?::(?P<port>[0-9]+))?{_BEHIND}")
 
 
 class BadDestination(ValueError):
@@ -65,7 +62,7 @@ def _of_word(directive: Directive, word: str, context: Context, server_name: str
         if address is not None:
             return [address]
         if "://" in word or not ("/" in word or os.path.exists(os.path.join(context.directory, word))):
-            raise BadDestination(_NO_ADDRESS)
+            return [_host_name(word, server_name)]
     except BadDestination as problem:
         raise directive.error(f"'{directive.name}' has {shown(word)}, {problem}") from None
     return [UpstreamAddress(host, 53) for host in load_nameservers(context.readable_file(directive, word))]
@@ -85,9 +82,24 @@ def parse_destination(word: str, server_name: str = "") -> UpstreamAddress | Non
         return None
     plain = UpstreamAddress(_host(match["host"]), _port(match["port"]) or _DEFAULT_PORTS[transport], transport)
     before, behind = match["before"] or "", match["behind"] or ""
-    if transport is UpstreamTransport.TLS:
+    if transport is not UpstreamTransport.DNS:
         return _over_tls(plain, before, behind, server_name)
     return _on_interface(plain, before, behind)
+
+
+def _host_name(word: str, server_name: str) -> UpstreamAddress:
+    """The upstream with a host name, which must be that in the certificate if `server_name` and %SERVERNAME are ""."""
+    scheme, separator, rest = word.rpartition("://")
+    transport = _transport(scheme) if separator else UpstreamTransport.DNS
+    match = _HOST_NAME.fullmatch(rest)
+    if match is None or not _is_server_name(match["host"]):
+        raise BadDestination(f"expected {EXPECTED}")
+    host = match["host"].rstrip(".").lower()
+    plain = UpstreamAddress(host, _port(match["port"]) or _DEFAULT_PORTS[transport], transport, is_name=True)
+    if transport is UpstreamTransport.DNS:
+        return _on_interface(plain, match["before"] or "", match["behind"] or "")
+    named = _over_tls(plain, match["before"] or "", match["behind"] or "", server_name)
+    return replace(named, server_name=named.server_name or host)
 
 
 def _transport(scheme: str) -> UpstreamTransport:
@@ -103,7 +115,7 @@ def _host(host: str) -> str:
     try:
         return str(ip_address(host))
     except ValueError:
-        raise BadDestination(_NO_ADDRESS) from None
+        raise BadDestination(f"expected {EXPECTED}") from None
 
 
 def _port(digits: str | None) -> int | None:
@@ -134,7 +146,7 @@ def _on_interface(plain: UpstreamAddress, before: str, behind: str) -> UpstreamA
 
 
 def _is_ipv6(plain: UpstreamAddress) -> bool:
-    return isinstance(ip_address(plain.host), IPv6Address)
+    return not plain.is_name and isinstance(ip_address(plain.host), IPv6Address)
 
 
 def check_server_name(directive: Directive, text: str) -> str:

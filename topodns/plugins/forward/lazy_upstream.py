@@ -29,8 +29,8 @@ class LazyUpstream:
         self._sockets = sockets
         # Created now, so that an unreadable certificate is an error of the Corefile.
         tls = settings.tls
-        over_tls = address.transport is UpstreamTransport.TLS
-        self._tls = client_context(tls.ca, tls.certificate, tls.key) if over_tls else None
+        encrypted = address.transport is not UpstreamTransport.DNS
+        self._tls = client_context(tls.ca, tls.certificate, tls.key) if encrypted else None
         self.opened: DnsUpstream | None = None
         self.carriers: Mapping[Transport, Carrier] = {}  # once opened
 
@@ -58,6 +58,7 @@ class LazyUpstream:
             address.port,
             tls=self._tls,
             server_name=address.server_name,
+            https=settings.doh_method.value if address.transport is UpstreamTransport.HTTPS else "",
             source_address=settings.source_address,
             limits=UpstreamLimits(
                 expire=settings.expire,

@@ -16,6 +16,14 @@ class UpstreamTransport(Enum):
 
     DNS = "dns"  # UDP and TCP
     TLS = "tls"  # RFC 7858
+    HTTPS = "https"  # RFC 8484
+
+
+class DohMethod(Enum):
+    """HTTP method of queries over HTTPS; the value is the word in the Corefile."""
+
+    POST = "POST"
+    GET = "GET"
 
 
 class UpstreamPolicy(Enum):
@@ -28,12 +36,15 @@ class UpstreamPolicy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class UpstreamAddress:
-    """Address of an upstream. `host` is an IP address as text, an IPv6 link-local one with `%interface`."""
+    """Address of an upstream. `host` is an IP address as text, an IPv6 link-local one with `%interface`; until
+    `host_names.look_up` has its addresses, it may be a host name.
+    """
 
     host: str
     port: int
     transport: UpstreamTransport = UpstreamTransport.DNS
     server_name: str = ""  # verified against the TLS certificate; "" means the address
+    is_name: bool = False  # `host` is a host name
 
     @property
     def name(self) -> str:
@@ -78,6 +89,7 @@ class Forward:
     max_fails: int = 2  # with more failed probes in a row the upstream is down; 0: never down, and no probes
     max_connect_attempts: int | None = None  # failed attempts per query; None: two per upstream, 0: no limit
     tls: ForwardTls = ForwardTls()
+    doh_method: DohMethod = DohMethod.POST
     policy: UpstreamPolicy = UpstreamPolicy.RANDOM
     health_check: HealthCheck = HealthCheck()
     max_concurrent: int = 0  # queries that wait for this directive's upstreams; 0: no limit
@@ -86,6 +98,7 @@ class Forward:
     failfast: bool = False  # all upstreams down means SERVFAIL, not one of them at random
     failover: frozenset[int] = frozenset()  # rcodes after which another upstream is asked
     source_address: str = ""  # of all packets to upstreams; "": the kernel chooses
+    resolvers: tuple[UpstreamAddress, ...] = ()  # that know host names of upstreams; (): those of /etc/resolv.conf
     # Where the directive is, for errors; a moved line is no other forward.
     file: str = field(default="", compare=False)
     line: int = field(default=0, compare=False)

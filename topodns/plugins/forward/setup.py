@@ -1,4 +1,4 @@
-"""Parser of `forward FROM TO... { options }`: CoreDNS's options except those for DNS over HTTPS and `resolver`."""
+"""Parser of `forward FROM TO... { options }`: CoreDNS's options."""
 
 import logging
 from collections.abc import Callable
@@ -25,15 +25,28 @@ from topodns.dns.message import Option
 from topodns.dns.name import BadName, Name, parse_name
 from topodns.dns.rrtype import ADDRESS_TYPES, RCODES, Rcode, parse_rcode
 from topodns.plugins.cancel import PLUGIN as CANCEL
-from topodns.plugins.compatibility import Effect, differs, unsupported
+from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.debug import PLUGIN as DEBUG
-from topodns.plugins.forward.destinations import EXPECTED, check_server_name, upstreams_of
+from topodns.plugins.forward.destinations import (
+    EXPECTED,
+    BadDestination,
+    check_server_name,
+    parse_destination,
+    upstreams_of,
+)
 from topodns.plugins.forward.flight import DEADLINE
 from topodns.plugins.forward.handler import Forwarding, Options
 from topodns.plugins.forward.lazy_upstream import LazyUpstream
 from topodns.plugins.forward.metrics import readings
-from topodns.plugins.forward.settings import Forward, ForwardTls, HealthCheck, UpstreamPolicy
+from topodns.plugins.forward.settings import (
+    DohMethod,
+    Forward,
+    ForwardTls,
+    HealthCheck,
+    UpstreamPolicy,
+    UpstreamTransport,
+)
 from topodns.plugins.forward.single_flight import ForwardShared
 from topodns.plugins.plugin import FastPath, Plugin, all_origins
 from topodns.plugins.setup import NO_IDENTITY, BlockSetup, Identity, Install
@@ -182,12 +195,20 @@ def _tls_servername(_: Directive, settings: Forward) -> Forward:
     return settings  # the destinations were parsed with it
 
 
-def _doh_method(option: Directive, _: Forward) -> Forward:
-    raise option.error("'doh_method' is for DNS over HTTPS, which topodns does not speak; forward to tls://ADDRESS")
+def _doh_method(option: Directive, settings: Forward) -> Forward:
+    return replace(settings, doh_method=only_choice(option, {each.value: each for each in DohMethod}))
 
 
-def _resolver(option: Directive, _: Forward) -> Forward:
-    raise option.error("'resolver' is for host names, which topodns does not look up; forward to their addresses")
+def _resolver(option: Directive, settings: Forward) -> Forward:
+    words = some_args(option, "addresses of name servers, ADDRESS[:PORT]")
+    try:
+        found = [parse_destination(word) for word in words]
+    except BadDestination as problem:
+        raise option.error(f"'resolver' has {shown(' '.join(words))}, {problem}") from None
+    resolvers = tuple(each for each in found if each is not None and each.transport is UpstreamTransport.DNS)
+    if len(resolvers) < len(words):
+        raise wrong(option, "addresses of name servers, ADDRESS[:PORT]")
+    return replace(settings, resolvers=resolvers)
 
 
 def _one_duration(option: Directive) -> float:
@@ -289,8 +310,6 @@ PLUGIN: Final = Plugin(
         Effect.BOUNDS,
         "with random and round_robin a second upstream is asked after 0.5s, a query takes 4s at most, equal queries "
         "are sent once, and at most 256 of a client wait at a time; without max_age connections last 30s to 60s",
-        doh_method=unsupported("write tls://ADDRESS: most such servers speak DNS over TLS too"),
-        resolver=unsupported("write the addresses of the upstreams: their names are not looked up"),
     ),
     parse=parse_forward,
     zones=all_origins,

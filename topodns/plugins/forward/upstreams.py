@@ -193,7 +193,7 @@ class Candidate:
 
     name: str
     upstream: Upstream
-    transports: tuple[Transport, Transport]  # for queries over UDP and over TCP; with TLS, twice TLS
+    transports: tuple[Transport, Transport]  # for queries over UDP and over TCP; with TLS or HTTPS, twice that
     health: UpstreamHealth
     counts: UpstreamCounts
 
@@ -204,6 +204,8 @@ class Candidate:
         if self.health.suspected or not counts.reachable:
             self.health.answered()
 
+
+_ENCRYPTED: Final = {UpstreamTransport.TLS: Transport.TLS, UpstreamTransport.HTTPS: Transport.HTTPS}
 
 Choice = Callable[[Sequence[Candidate]], Candidate]
 """Picks one of the given candidates, of which there is at least one."""
@@ -229,7 +231,7 @@ class UpstreamPool:
         # CoreDNS advances its turn once a query: a retry takes the others in the order of the directive.
         self._choose_again = _first if settings.policy is UpstreamPolicy.ROUND_ROBIN else self._choose
         self.candidates = tuple(
-            self._candidate(settings, address.transport is UpstreamTransport.TLS, upstream, timers, counts)
+            self._candidate(settings, _ENCRYPTED.get(address.transport), upstream, timers, counts)
             for address, upstream in zip(settings.upstreams, upstreams, strict=True)
         )
         self._up = self._preferred = self.candidates
@@ -239,10 +241,15 @@ class UpstreamPool:
         self._next_check: Timer | None = None
 
     def _candidate(
-        self, settings: Forward, tls: bool, upstream: Upstream, timers: Timers, counts: ForwardCounts
+        self,
+        settings: Forward,
+        encrypted: Transport | None,
+        upstream: Upstream,
+        timers: Timers,
+        counts: ForwardCounts,
     ) -> Candidate:
         counted = counts.upstream(upstream.name)
-        transport = Transport.TLS if tls else Transport.TCP if settings.force_tcp else Transport.UDP
+        transport = encrypted or (Transport.TCP if settings.force_tcp else Transport.UDP)
         check, max_fails = settings.health_check, settings.max_fails
         health = UpstreamHealth(
             upstream=upstream,
@@ -253,7 +260,7 @@ class UpstreamPool:
             counts=counted,
             changed=self._health_changed,
         )
-        transports = (transport, transport) if tls else (Transport.UDP, Transport.TCP)
+        transports = (transport, transport) if encrypted else (Transport.UDP, Transport.TCP)
         return Candidate(name=upstream.name, upstream=upstream, transports=transports, health=health, counts=counted)
 
     def pick(self, tried: Collection[Candidate]) -> Candidate | None:

@@ -15,6 +15,7 @@ from topodns.app.workers.messages import (
     WorkerMessageReader,
     message,
 )
+from topodns.corefile.zones import ListenAt
 from topodns.dns.name import parse_name
 from topodns.nodecache.corefile import NODE_CACHE
 from topodns.plugins.cache.settings import Prefetch, Share
@@ -55,7 +56,7 @@ def test_changes_read_back_as_they_were_written() -> None:
 def test_an_order_reads_back_with_the_same_settings_whatever_the_files_are_by_then() -> None:
     given = settings('. {\n multisocket 2\n whoami\n}\n"b.test:{$PORT}" {\n log\n}\n', "/etc", {"PORT": "5300"})
     assert given.expanded is not None
-    order = GenerationOrder(4, given.expanded, [1, 2], {("", 53): 5353, ("127.0.0.1", 0): 40_000})
+    order = GenerationOrder(4, given.expanded, [1, 2], {ListenAt("", 53): 5353, ListenAt("", 0, tls=True): 40_000})
     (found,) = WorkerMessageReader().feed(message(MessageType.GENERATION, order))
     read = found.value
     assert (read.number, list(read.feeds), read.ports) == (4, [1, 2], order.ports)

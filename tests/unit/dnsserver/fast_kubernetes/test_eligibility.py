@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.corefile_settings import settings
 from tests.support.generation_builder import assembly
+from topodns.corefile.zones import ListenAt
 
 ABOVE = "cluster.local in-addr.arpa"
 
@@ -11,7 +12,9 @@ ABOVE = "cluster.local in-addr.arpa"
 def origins(corefile: str) -> list[str]:
     """The origins with a fast path on port 53, each with the label of its server block."""
     generation = assembly().build(settings(corefile))
-    return sorted(f"{'.'.join(each.origin.name)} in {each.label}" for each in generation.tables["", 53].fast_zones)
+    return sorted(
+        f"{'.'.join(each.origin.name)} in {each.label}" for each in generation.tables[ListenAt("", 53)].fast_zones
+    )
 
 
 def of_block(lines: str, kubernetes: str = "") -> list[str]:

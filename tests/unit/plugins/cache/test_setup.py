@@ -139,7 +139,7 @@ def test_the_policy_may_be_before_or_after() -> None:
     [
         ("cache 0", "'cache' has '0', expected a whole number from 1 to 2147483647"),
         ("cache -5", "'cache' has '-5', expected a whole number from 1 to 2147483647"),
-        ("cache tls://x", "CoreDNS has the transport 'tls://', topodns does not"),
+        ("cache quic://x", "CoreDNS has the transport 'quic://', topodns does not"),
         ("cache { \n\nsucess 5\n}", "unknown option 'sucess' of 'cache', did you mean 'success'?"),
     ],
 )

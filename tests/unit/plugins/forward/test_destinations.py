@@ -7,11 +7,8 @@ import pytest
 from tests.unit.plugins.forward.scene import forward, problem
 from topodns.plugins.forward.settings import UpstreamAddress, UpstreamTransport
 
-TLS = UpstreamTransport.TLS
-NO_HOST = (
-    "expected ADDRESS[:PORT], tls://ADDRESS[:PORT] or a file like /etc/resolv.conf; "
-    "a host name is not looked up, so write its addresses, or those of its Service"
-)
+TLS, HTTPS = UpstreamTransport.TLS, UpstreamTransport.HTTPS
+NO_HOST = "expected HOST[:PORT], tls://HOST[:PORT], https://HOST[:PORT] or a file like /etc/resolv.conf"
 
 ADDRESSES = {
     "192.0.2.1": UpstreamAddress("192.0.2.1", 53),
@@ -39,6 +36,15 @@ ADDRESSES = {
     "tls://[fe80::1%eth0]:10853%dns.example": UpstreamAddress("fe80::1%eth0", 10853, TLS, "dns.example"),
     "tls://[fe80::1%eth0]%dns.example": UpstreamAddress("fe80::1%eth0", 853, TLS, "dns.example"),
     "tls://fe80::1%eth0%dns.example": UpstreamAddress("fe80::1%eth0", 853, TLS, "dns.example"),
+    "https://192.0.2.1": UpstreamAddress("192.0.2.1", 443, HTTPS),
+    "https://dns.example": UpstreamAddress("dns.example", 443, HTTPS, "dns.example", is_name=True),
+    "https://[2001:db8::1]:8443%dns.example": UpstreamAddress("2001:db8::1", 8443, HTTPS, "dns.example"),
+    "DNS.example.": UpstreamAddress("dns.example", 53, is_name=True),
+    "dns://kube-dns.kube-system.svc.cluster.local:5353": UpstreamAddress(
+        "kube-dns.kube-system.svc.cluster.local", 5353, is_name=True
+    ),
+    "tls://dns.example": UpstreamAddress("dns.example", 853, TLS, "dns.example", is_name=True),
+    "tls://a.example%dns.example:10853": UpstreamAddress("a.example", 10853, TLS, "dns.example", is_name=True),
 }
 
 

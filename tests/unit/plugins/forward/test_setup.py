@@ -104,9 +104,9 @@ def test_tls_takes_a_certificate_its_key_and_a_ca(tmp_path: Path) -> None:
     assert found == [ForwardTls(ca=ca), ForwardTls(crt, key), ForwardTls(crt, key, ca)]
 
 
-ADDRESS = "ADDRESS[:PORT], tls://ADDRESS[:PORT] or a file like /etc/resolv.conf"
+ADDRESS = "HOST[:PORT], tls://HOST[:PORT], https://HOST[:PORT] or a file like /etc/resolv.conf"
 
-NO_HOST = f"expected {ADDRESS}; a host name is not looked up, so write its addresses, or those of its Service"
+NO_HOST = f"expected {ADDRESS}"
 
 PROBLEMS = {
     "nothing": ("forward", f"'forward' has no argument, expected a zone and where to forward to: {ADDRESS}"),
@@ -114,17 +114,21 @@ PROBLEMS = {
         "forward .",
         f"'forward' has the arguments '.', expected a zone and where to forward to: {ADDRESS}",
     ),
-    "a host name": ("forward . dns.example", f"'forward' has 'dns.example', {NO_HOST}"),
-    "a host name for TLS": ("forward . tls://dns.example", f"'forward' has 'tls://dns.example', {NO_HOST}"),
+    "no host name": ("forward . dns..example", f"'forward' has 'dns..example', {NO_HOST}"),
+    "no host name for TLS": ("forward . tls://dns..example", f"'forward' has 'tls://dns..example', {NO_HOST}"),
     "no address": ("forward . 192.0.2.256", f"'forward' has '192.0.2.256', {NO_HOST}"),
     "a port that is none": ("forward . 192.0.2.1:0", "'forward' has '192.0.2.1:0', expected a port from 1 to 65535"),
     "a file that is not there": (
         "forward . /nowhere/resolv.conf",
         "cannot read '/nowhere/resolv.conf': No such file or directory",
     ),
-    "DNS over HTTPS": (
-        "forward . https://192.0.2.1",
-        "'forward' has 'https://192.0.2.1', but topodns does not speak DNS over HTTPS; "
+    "a path of DNS over HTTPS": (
+        "forward . https://192.0.2.1/dns-query",
+        f"'forward' has 'https://192.0.2.1/dns-query', {NO_HOST}",
+    ),
+    "DNS over QUIC": (
+        "forward . quic://192.0.2.1",
+        "'forward' has 'quic://192.0.2.1', but topodns does not speak DNS over QUIC; "
         "most such servers answer tls://ADDRESS as well",
     ),
     "a scheme of nobody": ("forward . udp://192.0.2.1", f"'forward' has 'udp://192.0.2.1', expected {ADDRESS}"),
@@ -183,12 +187,12 @@ OPTION_PROBLEMS = {
         "found the server name 'a..b', expected a DNS name or an address",
     ),
     "DNS over HTTPS": (
-        "doh_method GET",
-        "'doh_method' is for DNS over HTTPS, which topodns does not speak; forward to tls://ADDRESS",
+        "doh_method PUT",
+        "'doh_method' has 'PUT', expected POST or GET",
     ),
     "looking up host names": (
-        "resolver 192.0.2.1",
-        "'resolver' is for host names, which topodns does not look up; forward to their addresses",
+        "resolver dns.example",
+        "'resolver' has the arguments 'dns.example', expected addresses of name servers, ADDRESS[:PORT]",
     ),
 }
 
