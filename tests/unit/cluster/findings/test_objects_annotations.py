@@ -67,6 +67,13 @@ def test_an_annotation_that_has_no_effect_is_reported_with_the_one_that_is_meant
             SOURCES,
             "annotation 'topodns.io/min-endpoints' has no effect without topology keys",
         ),
+        (service("db", max_load="2"), SOURCES, "annotation 'topodns.io/max-load' has no effect without topology keys"),
+        (
+            service("db", apply_to="near"),
+            SOURCES,
+            "annotation 'topodns.io/apply-to' has no effect without topology keys",
+        ),
+        (service("db", max_load="2"), (KeySource.HINTS,), "annotation 'topodns.io/max-load' has no effect on hints"),
         (
             service("db", min_endpoints="2"),
             (KeySource.HINTS,),
