@@ -8,6 +8,7 @@ after each change, and `topology.keys` has the rules.
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from itertools import chain
 from operator import attrgetter
 from typing import Final, TypeVar
 
@@ -16,6 +17,7 @@ from topodns.cluster.model import (
     EndpointSlice,
     InvalidPolicy,
     KeyReader,
+    KeySource,
     Namespace,
     Notice,
     ObjectKey,
@@ -77,6 +79,16 @@ class Policies:
         """Read the policy of this Service again: with its slices it may govern a StatefulSet now, or no more."""
         if key in self._without_keys.get(key.namespace, ()):
             deque(self._read_again((key,)), maxlen=0)
+
+    def without_keys(self) -> Iterator[ObjectKey]:
+        """The Services that a `default` of the Corefile may give keys, or gives them: they have none, nor has their
+        Namespace, and they govern no StatefulSet.
+        """
+        for key in tuple(chain.from_iterable(self._without_keys.values())):
+            policy = self.policies.get(key)
+            of_namespace = policy is not None and policy.source is KeySource.NAMESPACE
+            if not of_namespace and not self._has_members(key):
+                yield key
 
     def take_stateful_set(self, old: StatefulSet | None, new: StatefulSet | None) -> None:
         for one, number in ((old, -1), (new, 1)):

@@ -321,6 +321,10 @@ class ClusterState:
         """All Pods with this address, including hostNetwork and terminating ones."""
         return tuple(self._pods[key] for key in self._pod_ips.keys(address))
 
+    def without_keys(self) -> Iterator[ObjectKey]:
+        """The Services that a `default` of the Corefile may give keys: see `Policies.without_keys`."""
+        return self._policies.without_keys()
+
     def governs(self, key: ObjectKey) -> bool:
         """Whether this is the governing Service of a StatefulSet: see `Policies.governs`."""
         return self._policies.governs(key)

@@ -1,7 +1,7 @@
 """What-if: hypothetical changes of a cluster, such as a Node that is down, and its Services and Nodes with them.
 
-A change is text on a command line or in a URL: `node=NAME:down`, `zone=NAME:down`, `scale=NAMESPACE/NAME:-N` or
-`keys=NAMESPACE/NAME:KEY,KEY` (`none`: no filtering).
+A change is text on a command line or in a URL: `node=NAME:down`, `zone=NAME:down`, `scale=NAMESPACE/NAME:-N`,
+`keys=NAMESPACE/NAME:KEY,KEY` (`none`: no filtering) or `default=KEY,KEY`.
 """
 
 import re
@@ -20,21 +20,25 @@ from topodns.cluster.model import (
     Node,
     ObjectKey,
     Policy,
-    Service,
-    TopologyInputs,
 )
 from topodns.cluster.state import ClusterState
 from topodns.inspect.errors import Refused
 from topodns.inspect.model import FAMILIES, PodKey, ServiceView, Steps, parse_service, pod_key
 from topodns.topology.guards import Guards
-from topodns.topology.keys import policy_of
+from topodns.topology.keys import parse_list
 
 MAX_CHANGES: Final = 64  # of one what-if
 STEP: Final = 1000  # Services or Nodes looked at in one step
 ENDPOINTS: Final = 500  # looked at in one step
 MAX_TEXT: Final = 2000  # characters of one change: 16 keys of 316
 
-_FORMS: Final = ("node=NAME:down", "zone=NAME:down", "scale=NAMESPACE/NAME:-N", "keys=NAMESPACE/NAME:KEY,KEY")
+_FORMS: Final = (
+    "node=NAME:down",
+    "zone=NAME:down",
+    "scale=NAMESPACE/NAME:-N",
+    "keys=NAMESPACE/NAME:KEY,KEY",
+    "default=KEY,KEY",
+)
 _SHOWN: Final = 80  # characters quoted in a message
 _NEIGHBOURS: Final = 30  # known names before and behind an unknown one that are compared with it
 _COMPARED: Final = 64  # characters of a name: difflib is quadratic
@@ -75,7 +79,14 @@ class Rekeyed:
     policy: Policy | None
 
 
-WhatIf = NodeDown | ZoneDown | ScaledDown | Rekeyed
+@dataclass(frozen=True, slots=True)
+class Defaulted:
+    """The Corefile has a line `default` with these keys alone: see `topology.keys.DefaultKeys`."""
+
+    policy: Policy
+
+
+WhatIf = NodeDown | ZoneDown | ScaledDown | Rekeyed | Defaulted
 
 
 def parse_changes(texts: Sequence[str]) -> tuple[WhatIf, ...]:
@@ -105,8 +116,10 @@ def parse_change(text: str) -> WhatIf:
         raise Refused(f"found a change of {len(text)} characters, expected at most {MAX_TEXT}")
     what, equals, rest = text.partition("=")
     name, colon, value = rest.partition(":")
+    if what == "default" and equals:
+        return _default(text, rest)
     if what not in _PARSERS or not equals:
-        raise Refused(f"found {_shown(text)}, expected {', '.join(_FORMS)}{_nearest(what, _PARSERS)}")
+        raise Refused(f"found {_shown(text)}, expected {', '.join(_FORMS)}{_nearest(what, (*_PARSERS, 'default'))}")
     if not name or not colon or not value:
         raise Refused(f"found {_shown(text)}, expected {_form(what)}")
     return _PARSERS[what](text, name, value)
@@ -116,7 +129,8 @@ def parse_change(text: str) -> WhatIf:
 class Scenario:
     """Changes, checked against the Nodes and Services of a cluster: see `scenario_of_steps`.
 
-    Nodes and zones are taken down first, then Services are scaled down and get their keys, in the order of the changes.
+    Nodes and zones are taken down first, then Services are scaled down and get their keys, in the order of the changes,
+    but defaults first. `defaulted`: the Services that a default gives keys.
     """
 
     changes: Sequence[WhatIf]
@@ -124,11 +138,12 @@ class Scenario:
     zones: Set[str]  # that are down
     down: Set[str]  # names of Nodes
     nodes: Mapping[str, Node]  # those that are left
+    defaulted: Set[ObjectKey]
 
     @property
     def services(self) -> frozenset[ObjectKey]:
-        """The Services that the changes name."""
-        return _services(self.changes)
+        """The Services that the changes concern, besides those on lost Nodes."""
+        return _services(self.changes) | self.defaulted
 
     def view_steps(self, service: ServiceView) -> Steps[ServiceView]:
         """The view of a Service with the changes. Raises Refused if it has fewer Pods than it is scaled down by."""
@@ -141,6 +156,9 @@ class Scenario:
         by = sum(change.by for change in named if isinstance(change, ScaledDown))
         if by:
             service = yield from _scaled_down_steps(service, by)
+        default = _last_default(self.changes)
+        if default is not None and service.key in self.defaulted:
+            service = replace(service, policy=_guarded(default.policy, service.guards))
         for change in named:
             if isinstance(change, Rekeyed):
                 service = replace(service, policy=_guarded(change.policy, service.guards))
@@ -160,17 +178,28 @@ def _guarded(policy: Policy | None, guards: Guards) -> Policy | None:
     return replace(policy, min_endpoints=guards.min_endpoints, max_load=guards.max_load, near_only=guards.near_only)
 
 
+def _last_default(changes: Sequence[WhatIf]) -> Defaulted | None:
+    return next((change for change in reversed(changes) if isinstance(change, Defaulted)), None)
+
+
 def _services(changes: Sequence[WhatIf]) -> frozenset[ObjectKey]:
     return frozenset(change.service for change in changes if isinstance(change, ScaledDown | Rekeyed))
 
 
 def scenario_of_steps(
-    changes: Sequence[WhatIf], nodes: Mapping[str, Node], services: Collection[ObjectKey]
+    changes: Sequence[WhatIf],
+    nodes: Mapping[str, Node],
+    services: Collection[ObjectKey],
+    without_keys: Set[ObjectKey] | None = None,
 ) -> Steps[Scenario]:
     """The scenario of these changes, in steps. Raises Refused for a name that does not exist.
 
-    `services`: those that have a ServiceView, with or without keys.
+    `services`: those that have a ServiceView, with or without keys. `without_keys`: those that a default gives keys;
+    None: they are not known here, and a default is refused.
     """
+    has_default = _last_default(changes) is not None
+    if has_default and without_keys is None:
+        raise Refused("`default` is a what-if of `topodns audit`, not of the page")
     names = {change.name for change in changes if isinstance(change, NodeDown)}
     zones = {change.topology_zone for change in changes if isinstance(change, ZoneDown)}
     for name in names - nodes.keys():
@@ -188,7 +217,8 @@ def scenario_of_steps(
         raise Refused(_unknown("zone", name, known - {""}))
     for key in _services(changes).difference(services):
         raise Refused(_unknown("headless Service", str(key), set(map(str, services))))
-    return Scenario(changes, nodes, zones, nodes.keys() - left.keys(), left)
+    defaulted = without_keys if has_default and without_keys is not None else frozenset[ObjectKey]()
+    return Scenario(changes, nodes, zones, nodes.keys() - left.keys(), left, defaulted)
 
 
 def scenario_steps(state: ClusterState, nodes: Mapping[str, Node], changes: Sequence[WhatIf]) -> Steps[Scenario]:
@@ -205,7 +235,12 @@ def scenario_steps(state: ClusterState, nodes: Mapping[str, Node], changes: Sequ
                 known.add(ObjectKey(*key))
             if at % STEP == 0:
                 yield
-    return (yield from scenario_of_steps(changes, nodes, known))
+    without_keys: set[ObjectKey] = set()
+    if _last_default(changes) is not None:
+        for key in state.without_keys():
+            without_keys.add(key)
+            yield
+    return (yield from scenario_of_steps(changes, nodes, known, without_keys))
 
 
 def _node_down(text: str, name: str, value: str) -> WhatIf:
@@ -232,12 +267,22 @@ def _scale(text: str, name: str, value: str) -> WhatIf:
 
 
 def _keys(text: str, name: str, value: str) -> WhatIf:
-    key = _service(text, name)
-    wished = Service(*key, headless=True, topology=TopologyInputs(annotation=value))
-    policy = policy_of(wished, (KeySource.ANNOTATION,))
+    policy = _policy(text, value, KeySource.ANNOTATION)
+    return Rekeyed(_service(text, name), None if policy.is_empty else policy)
+
+
+def _default(text: str, keys: str) -> WhatIf:
+    policy = _policy(text, keys, KeySource.DEFAULT)
+    if policy.is_empty:
+        raise Refused(f"found {_shown(text)}, expected {_form('default')}")
+    return Defaulted(policy)
+
+
+def _policy(text: str, keys: str, source: KeySource) -> Policy:
+    policy = parse_list(keys, source)
     if isinstance(policy, InvalidPolicy):
         raise Refused(f"{_shown(text)}: {policy.problem}")
-    return Rekeyed(key, policy)
+    return Policy((), source) if policy is None else policy
 
 
 _PARSERS: Final = {"node": _node_down, "zone": _zone_down, "scale": _scale, "keys": _keys}

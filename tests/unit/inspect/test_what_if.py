@@ -5,15 +5,27 @@ from fractions import Fraction
 
 import pytest
 
-from tests.support.audits import apply
-from tests.support.model_builders import endpoint, node
-from topodns.cluster.model import Endpoint, InvalidPolicy, KeySource, MaxLoad, Node, ObjectKey, Policy
+from tests.support.audits import apply, run_audit
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, service
+from topodns.cluster.model import (
+    ClusterObject,
+    Endpoint,
+    InvalidPolicy,
+    KeySource,
+    MaxLoad,
+    Node,
+    ObjectKey,
+    Policy,
+    Upserted,
+)
+from topodns.cluster.state import ClusterState
 from topodns.inspect.errors import Refused
-from topodns.inspect.model import ServiceView
+from topodns.inspect.model import ServiceView, service_view
 from topodns.inspect.what_if import (
     ENDPOINTS,
     MAX_CHANGES,
     STEP,
+    Defaulted,
     NodeDown,
     Rekeyed,
     ScaledDown,
@@ -23,9 +35,12 @@ from topodns.inspect.what_if import (
     parse_change_steps,
     parse_changes,
     scenario_of_steps,
+    scenario_steps,
 )
+from topodns.plugins.topology.settings import TopologySettings
 from topodns.time_slices import do_at_once
 from topodns.topology.guards import Guards
+from topodns.topology.keys import key_reader
 
 Z = "topology.kubernetes.io/zone"
 DB = ObjectKey("data", "db")
@@ -53,6 +68,7 @@ def left(view: ServiceView, *changes: str, nodes: dict[str, Node] = NODES) -> li
         ("keys=data/db:topology.kubernetes.io/zone", Rekeyed(DB, ZONE_POLICY)),
         (f"keys=data/db: {Z} , *", Rekeyed(DB, Policy((Z, "*"), KeySource.ANNOTATION))),
         ("keys=data/db:none", Rekeyed(DB, None)),
+        (f"default={Z},*", Defaulted(Policy((Z, "*"), KeySource.DEFAULT))),
     ],
 )
 def test_a_change_is_written_as(text: str, change: WhatIf) -> None:
@@ -73,7 +89,11 @@ def test_other_keys_have_the_guards_of_the_service(before: Policy | InvalidPolic
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "found nothing, expected node=NAME:down, .*, keys=NAMESPACE/NAME:KEY,KEY"),
+        ("", "found nothing, expected node=NAME:down, .*, keys=NAMESPACE/NAME:KEY,KEY, default=KEY,KEY"),
+        ("default=", "found .default=., expected default=KEY,KEY"),
+        ("default=none", "found .default=none., expected default=KEY,KEY"),
+        ("default=a,,b", ".default=a,,b.: expected a label key or ., found nothing .a comma too many."),
+        ("defaults=a", "found .defaults=a., expected .*, did you mean .default.."),
         ("nod=a1:down", "found 'nod=a1:down', expected node=NAME:down, .*, did you mean 'node'?"),
         ("node", "found 'node', expected node=NAME:down, .*, did you mean 'node'?"),
         ("node=a1", "found 'node=a1', expected node=NAME:down"),
@@ -214,3 +234,38 @@ def test_no_step_looks_at_more_than_some_nodes_or_endpoints() -> None:
     looked_at = [len(list(scenario.view_steps(view)))]
     assert looked_at[0] >= 4 + 3 + 2 + 4  # those that are down, the Pods, the scaling, those that are left
     assert len(do_at_once(scenario.view_steps(view)).ipv4) == 2 * ENDPOINTS - 1
+
+
+def test_a_default_gives_keys_to_the_services_without_and_to_no_governing_one() -> None:
+    """The others keep theirs: their own, or those of their Namespace."""
+    state = ClusterState(frozenset(), key_reader(TopologySettings().keys))
+    on = [endpoint("10.0.0.1", node="a1"), endpoint("10.0.0.2", node="b1")]
+    member = endpoint("10.0.0.3", node="b1", hostname="s-0", pod="s-0")
+    objects: list[ClusterObject] = [
+        *NODES.values(),
+        replace(namespace("team"), topology_keys="*"),
+        service("plain", "data"),
+        endpoint_slice("plain", *on, namespace="data"),
+        service("own", "data", annotation="*"),
+        service("of-team", "team"),
+        service("sts", "data"),
+        endpoint_slice("sts", member, namespace="data"),
+        service("web", "data", cluster_ips=["10.96.0.1"]),
+    ]
+    for each in objects:
+        state.apply(Upserted(each), 0)
+    scenario = do_at_once(scenario_steps(state, NODES, parse_changes([f"default={Z}"])))
+    assert scenario.services == {ObjectKey("data", "plain")}
+    view = service_view(state, ObjectKey("data", "plain"))
+    assert view is not None
+    assert do_at_once(scenario.view_steps(view)).policy == Policy((Z,), KeySource.DEFAULT)
+    before, after = run_audit(state, TopologySettings(), parse_changes([f"default={Z}"]))
+    assert after is not None
+    others = {"data/own": ("*",), "team/of-team": ("*",)}
+    assert {str(each.service): each.keys for each in before.services} == {**others, "data/plain": ()}
+    assert {str(each.service): each.keys for each in after.services} == {**others, "data/plain": (Z,)}
+
+
+def test_a_default_is_none_of_the_pages_changes() -> None:
+    with pytest.raises(Refused, match="`default` is a what-if of `topodns audit`, not of the page"):
+        do_at_once(scenario_of_steps(parse_changes([f"default={Z}"]), NODES, ()))
