@@ -29,7 +29,7 @@ from topodns.inspect.model import (
     free_steps,
 )
 from topodns.plugins.topology.settings import TopologySettings
-from topodns.topology.guards import bounded
+from topodns.topology.guards import Load, bounded
 from topodns.topology.select import Location, Reason, Selection, UnknownClient, select
 
 MAX_OTHERS: Final = 500
@@ -82,6 +82,7 @@ def coverage_steps(
         pools[family] = yield from _pool_steps(endpoints, labels | {ZONE_LABEL}, nodes.nodes.get)
 
     rule = _Rule(service, pools, nodes, topology, with_alone)
+    yield from rule.prepare_steps()
     grouping = nodes.grouping(labels)
     apart = yield from _apart_steps(service.policy, labels, pools.values(), nodes)
     tally = _Tally()
@@ -185,17 +186,23 @@ class _Rule(NamedTuple):
         """Whether another Node with this one's labels may have other answers than these, by its name alone."""
         if any(len(each.group.endpoints) < each.matches for each in answers):
             return True
-        policy, labels = self.service.policy, node.labels
+        return any(load.endpoints and load.nodes > load.capacity for load in self._loads(node.labels))
+
+    def prepare_steps(self) -> Iterator[None]:
+        """Group the Nodes by each label whose values share a load, a label in each step, before `differs` asks."""
+        if isinstance(self.service.policy, Policy):
+            for _ in self._loads(dict.fromkeys(self.service.policy.labels, "")):
+                yield
+
+    def _loads(self, labels: Mapping[str, str]) -> Iterator[Load]:
+        """The loads of these values of labels, by each family; none without `max_load`."""
+        policy = self.service.policy
         if not isinstance(policy, Policy) or policy.max_load is None:
-            return False
-        factor, shared = policy.max_load.factor, [each for each in policy.labels if each in labels]
-        loads = (
-            self.nodes.domains.load(pool, label, labels[label], factor)
-            for label in shared
-            if label != HOSTNAME_LABEL
-            for pool in self.pools.values()
-        )
-        return any(load.endpoints and load.nodes > load.capacity for load in loads)
+            return
+        for label in policy.labels:
+            if label in labels and label != HOSTNAME_LABEL:
+                for pool in self.pools.values():
+                    yield self.nodes.domains.load(pool, label, labels[label], policy.max_load.factor)
 
 
 def _each_steps(tally: _Tally, rule: _Rule, members: NodeGroup, without: frozenset[str]) -> Iterator[None]:
