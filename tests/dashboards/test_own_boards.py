@@ -71,7 +71,7 @@ def test_the_variables_find_the_job_and_the_instance(name: str, request: pytest.
     fixture, job = {"topology": ("server", SERVER_JOB), "node-cache": ("node_cache", NODE_JOB)}[name]
     prometheus: Prometheus = request.getfixturevalue(fixture)
     board = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-    for variable in board["templating"]["list"][1:]:
+    for variable in board["templating"]["list"][1:3]:
         selector, label = variable["definition"].removeprefix("label_values(").removesuffix(")").rsplit(", ", 1)
         values = {series[label] for series in prometheus.series(filled_in(selector, job))}
         assert label == variable["name"]

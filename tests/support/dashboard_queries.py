@@ -11,6 +11,7 @@ _WINDOW: Final = "2m"  # longer than any scene is asked
 def filled_in(expression: str, job: str) -> str:
     """With a value for each of Grafana's variables."""
     values = {"$__rate_interval": _WINDOW, "$__range": _WINDOW, "$job": job, "$instance": ".+"}
+    values |= {"$price_per_gb": "0.01", "$mb_per_answer": "1"}
     for variable, value in values.items():
         expression = expression.replace(variable, value)
     assert "$" not in expression.replace("$1", ""), expression

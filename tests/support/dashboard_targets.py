@@ -77,6 +77,21 @@ def _ask_all(server: Server, number: int) -> None:
                 server.ask(f"{label}.example.org A", source, tcp=tcp)
 
 
+def _ask_from_afar(server: Server) -> None:
+    """Until an answer with endpoints in another zone is among the sampled ones: of many queries, not all are."""
+
+    def sampled() -> float:
+        return server.metric("topodns_selected_endpoints_total", distance="region")
+
+    before = sampled()
+
+    def is_sampled() -> bool:
+        server.ask("cache.shop.svc.cluster.local A", _NODE_C3)
+        return sampled() > before
+
+    until(is_sampled, "a query for endpoints in another zone is sampled")
+
+
 def _change(api: FakeApi, number: int) -> None:
     """A Pod is there, which the control plane has just seen."""
     for name, cluster_ip in (("fresh", "None"), ("front", "10.96.0.77")):
@@ -117,6 +132,7 @@ def _drive(server: Server, api: FakeApi, closed: BadUpstream, scraping: Promethe
         client.subscribe("fresh.shop.svc.cluster.local", ANY)  # refused
         _change(api, number)
         _ask_all(server, number)
+        _ask_from_afar(server)
         if number == _ROUNDS // 2:
             closed.behaviour = lambda asked: []
             api.gone("services")

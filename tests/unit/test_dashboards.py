@@ -57,13 +57,16 @@ def test_a_board_has_the_fields_of_grafana_s_model(name: str) -> None:
 
 @each_board
 def test_the_variables_build_on_those_before_them(name: str) -> None:
-    source, job, instance = loaded(name)["templating"]["list"]
+    source, job, instance, *typed = loaded(name)["templating"]["list"]
     assert (source["name"], source["type"], source["query"]) == ("datasource", "datasource", "prometheus")
     for variable, label in ((job, "job"), (instance, "instance")):
         assert (variable["name"], variable["type"]) == (label, "query")
         assert variable["datasource"] == {"type": "prometheus", "uid": "${datasource}"}
         assert variable["query"]["query"] == variable["definition"]
         assert variable["multi"] is variable["includeAll"] is True
+    for variable in typed:
+        assert (variable["type"], variable["current"]["value"]) == ("textbox", variable["query"])
+        assert variable["options"] == [variable["current"]]
     assert job["definition"] == f"label_values({BOARDS[name].metric}, job)"
     assert instance["definition"] == f'label_values({BOARDS[name].metric}{{job=~"$job"}}, instance)'
 

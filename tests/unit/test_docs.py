@@ -18,7 +18,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.demo import PORT, Demo
-from tests.support.dns_messages import Opt, Reply
+from tests.support.dns_messages import Opt, Reply, query
 from tests.support.documents import DOCUMENTS, ROOT
 from tests.support.exposition_samples import exposition_text
 from topodns.app.admin_endpoints import Admin
@@ -32,10 +32,13 @@ from topodns.inspect.routes import inspection
 from topodns.kube.client.contract import ApiSettings
 from topodns.locator.metrics import LocatorCounts
 from topodns.metrics.registry import Published, Reading
+from topodns.plugins.kubernetes.distance import EndpointDistances
 from topodns.plugins.kubernetes.metrics import cluster_readings
 from topodns.plugins.order import ORDER
 from topodns.plugins.plugin import load
 from topodns.plugins.setup import MetricsSource, Shared
+from topodns.query.query_sample import QuerySample
+from topodns.time_slices import do_at_once
 from topodns.topology.select import Reason
 
 # Sessions in our documents: ```console blocks as commands and their output, and dig's lines as facts.
@@ -271,12 +274,21 @@ def all_readings(demo: Demo, events: Events) -> list[Published]:
     of_plugins = [
         reading for name in ORDER if (metrics := load(name).metrics) is not None for reading in metrics(source)
     ]
-    of_clusters = cluster_readings(events.clusters, demo.assembly.cluster_maker)
+    of_clusters = [*cluster_readings(events.clusters, demo.assembly.cluster_maker), _of_distances(events)]
     of_http = Admin(Metrics(list, ()), more=inspection(list)).readings()
     of_the_locator = LocatorCounts().readings("nodelocator")
     of_workers = WorkerPool(lambda work, _: asyncio.create_task(work), list).readings()
     of_the_server = [*readings_of_the_server(events), *readings_of_each_process(Listeners(Random(0)))]
     return [*of_the_server, *of_plugins, *of_clusters, *of_http, *of_the_locator, *of_workers]
+
+
+def _of_distances(events: Events) -> Published:
+    """As after one query."""
+    sample = QuerySample()
+    sample.add(0.0, 1, query("cache.shop.svc.cluster.local A"), bytes((127, 10, 1, 100)), None)
+    distances = EndpointDistances(events.clusters, sample)
+    do_at_once(distances.count_steps())
+    return distances.reading()
 
 
 def documented_metrics() -> Mapping[str, tuple[str, set[str]]]:

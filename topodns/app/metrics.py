@@ -10,6 +10,7 @@ from topodns.metrics.registry import Published, Reading
 from topodns.metrics.scrapes import Scrapes
 from topodns.net.http_server.messages import HttpReply, HttpRequest, Route
 from topodns.query.counters import QueryCounters
+from topodns.time_slices import Job, do_in_slices
 
 if TYPE_CHECKING:
     from topodns.app.workers.pool import WorkerPool
@@ -32,10 +33,20 @@ class Metrics:
         self._now = now
         self._route: Route | None = None
         self.others: WorkerPool | None = None  # those of `multisocket`
+        self._counting: list[Callable[[], Job[None]]] = []
 
     def publish(self, readings: Iterable[Published]) -> None:
         """Add these metrics from now on."""
         self._readings += readings
+
+    def count_first(self, steps: Callable[[], Job[None]]) -> None:
+        """Do this job before each exposition from now on, in slices: it counts what a metric then shows."""
+        self._counting.append(steps)
+
+    async def count(self) -> None:
+        """Do the jobs of `count_first`."""
+        for steps in self._counting:
+            await do_in_slices(steps())
 
     def published(self) -> Iterator[Published]:
         """All metrics but those of the interpreter and of /proc. One is the Unix time at which the iteration began."""
@@ -58,6 +69,7 @@ class Metrics:
         return self._route
 
     async def _refresh(self) -> None:
+        await self.count()
         if self.others is not None:
             await self.others.refresh()
 

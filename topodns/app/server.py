@@ -239,6 +239,7 @@ class Server(ServingProcess):
             from topodns.plugins.kubernetes.metrics import cluster_readings
 
             self._metrics.publish(cluster_readings(self._events.clusters, maker))
+            self._count_distances()
             self._has_cluster_metrics = True
 
     async def _prepare(self, generation: Generation) -> Prepared:

@@ -77,6 +77,15 @@ class ServingProcess:
                 self._published.add(plugin.name)
                 self._metrics.publish(plugin.metrics(self._metrics_source))
 
+    def _count_distances(self) -> None:
+        """Add the metric of how far answered endpoints are from the clients: from the first cluster on."""
+        # Imported here: a node cache has no cluster.
+        from topodns.plugins.kubernetes.distance import EndpointDistances
+
+        distances = EndpointDistances(self._events.clusters, self._listeners.sample)
+        self._metrics.publish([distances.reading()])
+        self._metrics.count_first(distances.count_steps)
+
     async def _switch(self, prepared: Prepared) -> None:
         """Serve the prepared generation instead of the active one."""
         generation = prepared.generation

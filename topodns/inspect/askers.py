@@ -10,13 +10,13 @@ from topodns.cluster.model import ObjectKey
 from topodns.dns.addresses import unmapped
 from topodns.dns.message import Query
 from topodns.inspect.model import Steps
-from topodns.inspect.top import node_name_of, query_of
+from topodns.inspect.top import node_name_of
 from topodns.plugins.kubernetes.answer import parse
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.kubernetes.headless import policy_of_name
 from topodns.plugins.kubernetes.question import ServiceName
 from topodns.plugins.kubernetes.zone import Origins
-from topodns.query.query_sample import QuerySample
+from topodns.query.query_sample import QuerySample, query_of
 
 FEWEST: Final = 20  # sampled queries of one Service, below which its shares are chance
 REUSED: Final = 5.0  # seconds for which the last result counts

@@ -13,13 +13,11 @@ from topodns.dns.addresses import unmapped
 from topodns.dns.message import Query
 from topodns.dns.name import name_text
 from topodns.dns.rrtype import Rcode
-from topodns.dns.wire_format import HEADER_SIZE
-from topodns.dns.wire_reader import WireError, read_query
 from topodns.inspect.documents import VERSION, Aspect, TopDocument
 from topodns.inspect.errors import Refused
 from topodns.query.client_claim import read_claim
 from topodns.query.plugin import BadOption
-from topodns.query.query_sample import MINUTES, QuerySample
+from topodns.query.query_sample import MINUTES, QuerySample, query_of
 from topodns.time_slices import Job
 
 if TYPE_CHECKING:
@@ -29,17 +27,6 @@ ASPECTS: Final[tuple[Aspect, ...]] = get_args(Aspect)
 MAX_ROWS: Final = 200  # in one document; the other queries are summed
 UNREADABLE: Final = "(not known)"
 _STEP: Final = 4  # queries read in one step
-_RESPONSE_OR_OPCODE: Final = 0xF8  # QR and OPCODE, in the third octet of the header
-
-
-def query_of(message: bytes) -> Query | None:
-    """The query in a sampled message; None for a response, another opcode, and one that is malformed."""
-    if len(message) < HEADER_SIZE or message[2] & _RESPONSE_OR_OPCODE:
-        return None
-    try:
-        return read_query(message)
-    except WireError:
-        return None
 
 
 def node_name_of(cluster: "Cluster", query: Query | None, address: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Caps label cardinality: the first MAX_NAMED values keep their name, all later ones are "others".
+"""Caps label cardinality: the first values keep their name, all later ones are "others".
 
 A label value is for people and is no identifier: `OTHERS` covers many values, and a Node may have that name, too.
 No label is a client's address or a query's name: a Service is an object of the cluster, and a source is only shown as
@@ -23,17 +23,18 @@ K = TypeVar("K")
 
 
 class LabelLimiter(Generic[K]):
-    """Gives the first MAX_NAMED different keys a name of their own, for as long as it exists; later ones get OTHERS."""
+    """Gives the first `most` different keys a name of their own, for as long as it exists; later ones get OTHERS."""
 
-    def __init__(self, write: Callable[[K], str]) -> None:
+    def __init__(self, write: Callable[[K], str], most: int = MAX_NAMED) -> None:
         self._write = write  # key to name; takes several microseconds, so its result is kept
+        self._most = most
         self._named: dict[K, str] = {}
 
     def name(self, key: K) -> str:
         named = self._named.get(key)
         if named is not None:
             return named
-        if len(self._named) >= MAX_NAMED:
+        if len(self._named) >= self._most:
             return OTHERS
         return self._named.setdefault(key, self._write(key))
 

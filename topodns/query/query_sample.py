@@ -1,4 +1,5 @@
-"""A sample of the last minutes' queries, over all sockets of the process, for `topodns top` and the topology page.
+"""A sample of the last minutes' queries, over all sockets of the process, for `topodns top`, the topology page and the
+metric of distances.
 
 While there are few, all queries are taken, else one after a random number of others, so that a query's place in a burst
 makes no difference. One that is taken counts for those passed over since the one before it: sums are estimates.
@@ -13,6 +14,10 @@ from itertools import dropwhile
 from random import Random
 from typing import Final, NamedTuple
 
+from topodns.dns.message import Query
+from topodns.dns.wire_format import HEADER_SIZE
+from topodns.dns.wire_reader import WireError, read_query
+
 MINUTES: Final = 5
 RATE: Final = 16  # queries taken a second, in the long run
 MAX_SIZE: Final = 512  # octets of a message that is kept; a longer one counts only
@@ -22,6 +27,7 @@ _HALVING: Final = 4.0  # tokens below that which double the number passed over
 _STALE: Final = 2.0  # seconds
 _MOST: Final = MINUTES * 60 * RATE + round(MOST_TOKENS)
 _RCODE_AT, _RCODE = 3, 0xF  # its octet in the header, and its bits
+_RESPONSE_OR_OPCODE: Final = 0xF8  # QR and OPCODE, in the third octet of the header
 
 
 class SampledQuery(NamedTuple):
@@ -32,6 +38,16 @@ class SampledQuery(NamedTuple):
     rcode: int | None  # of its reply, the four bits of the header; None: it has none, or not yet
 
 
+def query_of(message: bytes) -> Query | None:
+    """The query in a sampled message; None for a response, another opcode, and one that is malformed."""
+    if len(message) < HEADER_SIZE or message[2] & _RESPONSE_OR_OPCODE:
+        return None
+    try:
+        return read_query(message)
+    except WireError:
+        return None
+
+
 class QuerySample:
     """The sampled queries.
 
@@ -39,10 +55,11 @@ class QuerySample:
     `advance`, which sets `left` anew, and `add` once the reply exists. After `until` it calls `redraw` first.
     """
 
-    __slots__ = ("_gap", "_rng", "_taken", "_tokens", "_tokens_at", "left", "until")
+    __slots__ = ("_gap", "_rng", "_taken", "_tokens", "_tokens_at", "added", "left", "until")
 
     def __init__(self, rng: Random | None = None) -> None:
         self.left = 1  # queries until the next one to take, itself included
+        self.added = 0  # queries added since the start, kept or not
         self.until = 0.0  # seconds: after a flood `left` is for a rate that has passed
         self._rng = rng or Random()
         self._gap = 1  # `left` after the last `take`
@@ -79,7 +96,13 @@ class QuerySample:
             message = b""
         rcode = reply[_RCODE_AT] & _RCODE if isinstance(reply, bytes) and len(reply) > _RCODE_AT else None
         self._taken.append(SampledQuery(now, queries, message, address, rcode))
+        self.added += 1
 
     def recent(self, now: float) -> Iterator[SampledQuery]:
         """The sampled queries of the last MINUTES, the oldest first."""
         return dropwhile(lambda each: each.at < now - MINUTES * 60, tuple(self._taken))
+
+    def since(self, added: int) -> tuple[SampledQuery, ...]:
+        """The sampled queries after the first `added` ones, without those that are no longer kept."""
+        held = tuple(self._taken)
+        return held[max(0, len(held) - (self.added - added)) :]

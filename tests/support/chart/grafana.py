@@ -7,7 +7,7 @@ what it needs of it.
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 SCHEMA_VERSION: Final = 39  # of Grafana 10.4; later ones migrate it
 SELECTOR: Final = 'job=~"$job",instance=~"$instance"'  # in place of SEL
@@ -46,6 +46,14 @@ class Panel:
     words: Mapping[int, str] | None = None
 
 
+class Figure(NamedTuple):
+    """A number that the reader of a board types in, as `$name` in its queries."""
+
+    name: str
+    label: str
+    value: str  # until then
+
+
 @dataclass(frozen=True, slots=True)
 class Board:
     """`metric` is one that every process has that the board is about: its jobs and instances are to choose from."""
@@ -55,6 +63,7 @@ class Board:
     about: str
     metric: str
     rows: Mapping[str, tuple[Panel, ...]]
+    figures: tuple[Figure, ...] = ()
 
     def panels(self) -> Iterator[Panel]:
         for panels in self.rows.values():
@@ -81,18 +90,33 @@ def _dashboard(board: Board) -> Object:
         "timezone": "",
         "annotations": {"list": []},
         "links": [],
-        "templating": {"list": _variables(board.metric)},
+        "templating": {"list": _variables(board)},
         "panels": list(_placed(board)),
     }
 
 
-def _variables(metric: str) -> list[Object]:
+def _variables(board: Board) -> list[Object]:
+    metric = board.metric
     source = {"name": "datasource", "label": "Data source", "type": "datasource", "query": "prometheus", "refresh": 1}
     return [
         {**source, "current": {}, "hide": 0, "includeAll": False, "multi": False, "options": [], "regex": ""},
         _choice("job", "Job", f"label_values({metric}, job)"),
         _choice("instance", "Instance", f'label_values({metric}{{job=~"$job"}}, instance)'),
+        *map(_typed, board.figures),
     ]
+
+
+def _typed(figure: Figure) -> Object:
+    value = {"text": figure.value, "value": figure.value}
+    return {
+        "name": figure.name,
+        "label": figure.label,
+        "type": "textbox",
+        "query": figure.value,
+        "current": {"selected": True, **value},
+        "options": [{"selected": True, **value}],
+        "hide": 0,
+    }
 
 
 def _choice(name: str, label: str, definition: str) -> Object:

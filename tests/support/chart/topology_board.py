@@ -2,14 +2,20 @@
 
 from typing import Final
 
-from tests.support.chart.grafana import Board, Panel, Query
+from tests.support.chart.grafana import Board, Figure, Panel, Query
 
 _YES: Final = {0: "no", 1: "yes"}
 _SELECTIONS: Final = "sum(rate(topodns_selections_total{SEL}[$__rate_interval]))"
 _LATENCY: Final = "coredns_kubernetes_dns_programming_duration_seconds_bucket{SEL}[$__rate_interval]"
-# Where Prometheus keeps a target's own labels and renames the metric's; see alerts.yaml.
-_INVALID: Final = """max by (namespace, service) (label_replace(label_replace(topodns_policy_invalid{SEL},
-    "namespace", "$1", "exported_namespace", "(.+)"), "service", "$1", "exported_service", "(.+)"))"""
+_KNOWN: Final = 'sum(rate(topodns_selected_endpoints_total{SEL,distance!="unknown"}[$__rate_interval]))'
+
+
+def _by_service(aggregation: str, metric: str) -> str:
+    """By the labels of the metric, also where Prometheus keeps a target's own and renames these; see alerts.yaml."""
+    named = f"""label_replace({metric}, "namespace", "$1", "exported_namespace", "(.+)")"""
+    return f"""{aggregation} by (namespace, service) (
+        label_replace({named}, "service", "$1", "exported_service", "(.+)"))"""
+
 
 _ANSWERS: Final = (
     Panel(
@@ -84,7 +90,7 @@ _ANSWERS: Final = (
         "Services whose keys break a rule",
         "They are unfiltered, or with on_invalid deny empty. The Service has an Event that says why.",
         "short",
-        (Query(_INVALID + " == 1"),),
+        (Query(_by_service("max", "topodns_policy_invalid{SEL}") + " == 1"),),
         table=True,
     ),
     Panel(
@@ -95,6 +101,50 @@ _ANSWERS: Final = (
             Query(
                 "sum by (outcome) (increase(topodns_service_events_total{SEL}[$__rate_interval]))",
                 "{{outcome}}",
+            ),
+        ),
+    ),
+)
+
+_DISTANCES: Final = (
+    Panel(
+        "Answers by distance",
+        "Of the endpoints in an answer from the client. Estimated. unknown: one of both has no location.",
+        "percentunit",
+        (
+            Query(
+                "sum by (distance) (rate(topodns_selected_endpoints_total{SEL}[$__rate_interval])) / scalar("
+                "sum(rate(topodns_selected_endpoints_total{SEL}[$__rate_interval])))",
+                "{{distance}}",
+            ),
+        ),
+        stacked=True,
+    ),
+    Panel(
+        "Share of answers that stay in the zone",
+        "On the client's node or in its zone, of those with a known distance.",
+        "percentunit",
+        (
+            Query(
+                'sum(rate(topodns_selected_endpoints_total{SEL,distance=~"node|zone"}[$__rate_interval])) / ' + _KNOWN,
+                "in the zone",
+            ),
+        ),
+    ),
+    Panel(
+        "Cost of leaving the zone, a day",
+        "In the currency of the price per GB, IF each answer leads to the traffic that is typed in above: no server "
+        "knows it. The ten Services that cost most.",
+        "short",
+        (
+            Query(
+                "topk(10, "
+                + _by_service(
+                    "sum",
+                    'rate(topodns_selected_endpoints_total{SEL,distance=~"region|farther"}[$__rate_interval])',
+                )
+                + ") * 86400 * $mb_per_answer / 1000 * $price_per_gb",
+                "{{service}} {{namespace}}",
             ),
         ),
     ),
@@ -238,12 +288,17 @@ _LOCATORS: Final = (
 TOPOLOGY: Final = Board(
     "topodns-topology",
     "topodns: topology",
-    "Answers about headless Services, unlocated clients, the age of the state, pushed changes, and locators.",
+    "Answers about headless Services, their distances, unlocated clients, the state, pushed changes, and locators.",
     "topodns_state_synced",
     {
         "Answers about headless Services": _ANSWERS,
+        "Distance of endpoints from clients": _DISTANCES,
         "State of the cluster": _STATE,
         "Push": _PUSH,
         "Locators": _LOCATORS,
     },
+    (
+        Figure("price_per_gb", "Price per GB between zones", "0.01"),
+        Figure("mb_per_answer", "MB of traffic per answer (assumed)", "1"),
+    ),
 )

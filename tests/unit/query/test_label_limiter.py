@@ -14,6 +14,11 @@ def test_the_first_hundred_are_named_and_the_others_are_others() -> None:
     assert roster.name("shop/7") == "shop/7"
 
 
+def test_a_limit_of_its_own_counts_in_place_of_a_hundred() -> None:
+    roster: LabelLimiter[str] = LabelLimiter(str, 2)
+    assert [roster.name(name) for name in ("a", "b", "c", "a")] == ["a", "b", OTHERS, "a"]
+
+
 @pytest.mark.parametrize(
     ("address", "prefix"),
     [

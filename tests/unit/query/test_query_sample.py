@@ -102,3 +102,24 @@ def test_a_long_message_counts_only(size: int, kept: int) -> None:
     sample = QuerySample()
     received(sample, 1.0, b"q" * size)
     assert [(len(each.message), each.queries) for each in sample.recent(1.0)] == [(kept, 1)]
+
+
+def test_each_query_is_given_once_to_a_reader_that_asks_for_those_since_its_last_time() -> None:
+    sample = QuerySample()
+    seen, given = 0, []
+    for at in range(9):
+        received(sample, float(at), b"%d" % at)
+        if at % 3 == 2:
+            given += [each.message for each in sample.since(seen)]
+            seen = sample.added
+    assert given == [b"%d" % at for at in range(9)]
+    assert sample.since(seen) == ()
+
+
+def test_a_reader_that_comes_late_gets_the_queries_that_are_still_kept() -> None:
+    sample = QuerySample()
+    for at in range(10_000):
+        received(sample, float(at), b"%d" % at)
+    kept = [each.message for each in sample.since(0)]
+    assert kept == [each.message for each in sample.recent(0.0)]
+    assert kept[-1] == b"9999"

@@ -136,6 +136,7 @@ class Worker(ServingProcess, asyncio.Protocol):
             from topodns.plugins.kubernetes.metrics import pod_wait_reading
 
             self._metrics.publish([pod_wait_reading(self._events.clusters)])
+            self._count_distances()
             self._has_cluster_metrics = True
 
     async def _activate(self, number: int) -> None:
@@ -153,6 +154,7 @@ class Worker(ServingProcess, asyncio.Protocol):
 
     async def _report(self) -> None:
         """Send all metrics that add up, in slices."""
+        await self._metrics.count()
 
         def families() -> Iterator[None]:
             for published in self._metrics.published():

@@ -315,7 +315,7 @@ def rule_of(
         varies = varies or (not is_same_for_all(policy) if imported else policy.keys[:1] != _ANY_FIRST)
         ttl = kubernetes.ttl_under_policy if policy.ttl is None else policy.ttl
         ranking = policy if ranks and topology.srv_priority and is_ranked(policy) else None
-    location, claimed = _located(kubernetes, question) if varies else (None, False)
+    location, claimed = located(kubernetes, question) if varies else (None, False)
     if most is not None and location is not None:
         client = location.node_name or str(ip_address(question.address))
         bound = _Bound(most, key, client, by_node=bool(location.node_name))
@@ -371,7 +371,7 @@ def selection_of(kubernetes: KubernetesZone, policy: AnyPolicy, pool: Pool, loca
     return select(pool, policy, location or _UNKNOWN, unknown_client, on_invalid, domains)
 
 
-def _located(kubernetes: KubernetesZone, question: ZoneQuestion) -> tuple[Location, bool]:
+def located(kubernetes: KubernetesZone, question: ZoneQuestion) -> tuple[Location, bool]:
     """(The client's location by its claims and its address, whether the query makes a claim).
 
     Raises BadOption for a malformed Client Subnet from a trusted source.
