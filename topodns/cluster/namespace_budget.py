@@ -44,6 +44,7 @@ _NODE_NAME: Final = 300
 _FEW: Final = 100  # names of Nodes that slices share; the EndpointSlice controller puts no more endpoints in a slice
 _TOPOLOGY: Final = 260  # an entry of a topology map
 _HINT: Final = 110
+_LABEL: Final = 180
 UNLIMITED: Final = 1 << 62
 LARGE: Final = 4096
 """Octets from which on an object is large: of each that is, the budget knows the octets."""
@@ -62,7 +63,7 @@ def octets_of(value: ClusterObject) -> int:
         return _STAND_IN if value.left_out else _service_octets(value)
     if isinstance(value, Pod):
         names = sum(len(each.name) for each in value.bad) if isinstance(value, MisannotatedPod) else 0
-        return _OTHER + _ADDRESS * max(0, len(value.ips) - 2) + names
+        return _OTHER + _ADDRESS * max(0, len(value.ips) - 2) + names + _LABEL * len(value.labels)
     return _NODE if isinstance(value, (Node, NodeLocator)) else _OTHER
 
 

@@ -269,8 +269,8 @@ class Handler:
         cell = self.socket_counters.count_kind(kind, seconds, query.size, sent)
         if block is None:
             return
-        if block.client_dependent:
-            resolution.scope = Scope.CLIENT
+        if block.scope > resolution.scope:
+            resolution.scope = block.scope
         if rcode == Rcode.SERVFAIL or block.log is not None:
             logged = self._report(block, query, client, resolution, reply, seconds)
             if logged:  # the packet cache must not answer the next one

@@ -133,7 +133,7 @@ class Publisher:
         block = self._block(query, client)
         if block is None:
             return PushRefusal.NAME
-        answer = None if block.client_dependent else self._table.get(qname, qtype, None)
+        answer = None if block.scope else self._table.get(qname, qtype, None)
         answer = answer or self._table.get(qname, qtype, session.viewer)
         if answer is not None and answer.withheld is not None:
             return answer.withheld
@@ -251,7 +251,7 @@ class Publisher:
         if refusal is not None:
             self._refuse(answer, refusal, facts)
             return
-        for_everyone = resolution.scope == Scope.EVERYONE and not block.client_dependent
+        for_everyone = resolution.scope == Scope.EVERYONE and not block.scope
         if answer.viewer is None and not for_everyone:
             self._split(answer)
             return

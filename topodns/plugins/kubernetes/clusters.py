@@ -1,7 +1,7 @@
 """The clusters of `kubernetes` directives: state, feed and client locator of each. Nothing is started here."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -19,12 +19,14 @@ from topodns.kube.events import EventRecorder
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.lease import LEASE_NAMESPACE
 from topodns.kube.manifests.source import ManifestSource
+from topodns.plugins.kubernetes.client_pods import ClientPods
 from topodns.plugins.kubernetes.feed import Feed, FeedSettings, feed_settings
 from topodns.plugins.kubernetes.pod_wait import PodWait
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.plugins.view.settings import View
 from topodns.query.label_limiter import LabelLimiters
+from topodns.query.metadata import client_labels
 from topodns.topology.client_locator import ClientLocator, Method, missing_locators
 from topodns.topology.select import OnInvalid
 
@@ -46,6 +48,7 @@ class Cluster:
     feed: Feed
     locator: ClientLocator | None
     view: View | None = None  # of the server block, which answers only some queries from this cluster
+    client_pods: ClientPods | None = None  # None: no directive of the block reads something of its clients' Pods
     limiters: LabelLimiters = field(default_factory=LabelLimiters)  # the label limiter
 
     @property
@@ -161,9 +164,14 @@ class ClusterMaker:
         topology: TopologySettings | None,
         view: View | None,
         spare: list[Feed],
+        labels: Collection[str] = (),
     ) -> Cluster:
-        """The cluster of these directives, with a feed of `choose_feed`: one of `spare`, or one with an empty state."""
-        settings = feed_settings(kubernetes, topology)
+        """The cluster of these directives, with a feed of `choose_feed`: one of `spare`, or one with an empty state.
+
+        `labels`: of metadata, that directives of the block read.
+        """
+        read = client_labels(labels)
+        settings = feed_settings(kubernetes, topology, read)
         feed = self._choose_feed(settings, spare)
         locator = None
         if topology is not None:
@@ -175,7 +183,13 @@ class ClusterMaker:
                 own_addresses=self._own_addresses,
             )
         return Cluster(
-            kubernetes=kubernetes, topology=topology, feed=feed, locator=locator, view=view, limiters=self._limiters
+            kubernetes=kubernetes,
+            topology=topology,
+            feed=feed,
+            locator=locator,
+            view=view,
+            client_pods=ClientPods(feed.state, feed.pod_wait) if read else None,
+            limiters=self._limiters,
         )
 
     def _spare_or_new(self, settings: FeedSettings, spare: list[Feed]) -> Feed:
