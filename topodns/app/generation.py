@@ -186,6 +186,7 @@ class Assembly:
             fast_route=make_fast_route(prepared, key.origin, listener.server),
             fast_zones=_fast_zones(prepared, key.origin, parts),
             push=prepared.first(PushedZones),
+            client_pods=prepared.cluster.client_pods if prepared.cluster is not None else None,
         )
 
 

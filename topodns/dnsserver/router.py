@@ -22,6 +22,7 @@ from topodns.query.session import PushedZones
 
 if TYPE_CHECKING:
     from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
+    from topodns.plugins.kubernetes.client_pods import ClientPods
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,7 @@ class Block:
     scope: Scope = Scope.EVERYONE  # set by the table: the clients whose same query comes to this block
     variants: Variants | None = None  # the query variants that a cached answer of it may serve at most
     push: PushedZones | None = None  # the zones whose names clients may subscribe to, by `push`
+    client_pods: "ClientPods | None" = None  # None: nothing of the block reads something of its clients' Pods
 
 
 class BlockTable:
@@ -63,7 +65,7 @@ class BlockTable:
         self._depths = sorted({len(block.origin) for block in blocks if block.origin}, reverse=True)
         self._depths_of_ds = self._depths[::-1]
         self._rows: dict[Name, tuple[Block, ...]] = {}  # by origin; empty without views, which avoids their cost
-        self._narrowed: dict[tuple[int, Scope], Block] = {}  # copies of blocks, by their id
+        self._narrowed: dict[tuple[int, Scope, int], Block] = {}  # copies of blocks, by their id
         self._blocks: dict[Name, Block] = {}  # and empty with views: then the block depends on the whole query
         if any(block.view is not None for block in blocks):
             self._rows = _rows(blocks)
@@ -100,19 +102,20 @@ class BlockTable:
                     yield each
 
     def _match_viewed(self, depths: Iterable[int], query: Query, client: Client) -> Block | None:
-        scope = Scope.EVERYONE
+        scope, pods = Scope.EVERYONE, None
         for block in self._candidates(depths, query.qname):
             if block.view is not None:
-                scope = max(scope, block.view.scope)
+                scope, pods = max(scope, block.view.scope), pods or block.client_pods
             if block.view is None or block.view(query, client):
-                return block if scope is Scope.EVERYONE else self._narrow(block, scope)
+                return block if scope is Scope.EVERYONE else self._narrow(block, scope, pods or block.client_pods)
         return None
 
-    def _narrow(self, block: Block, scope: Scope) -> Block:
-        """The block for queries that came past views, or into one, whose decisions have this scope."""
-        narrowed = self._narrowed.get((id(block), scope))
+    def _narrow(self, block: Block, scope: Scope, pods: "ClientPods | None") -> Block:
+        """The block for queries that came past views, or into one, whose decisions have this scope and read `pods`."""
+        key = (id(block), scope, id(pods))
+        narrowed = self._narrowed.get(key)
         if narrowed is None:
-            narrowed = self._narrowed[id(block), scope] = replace(block, scope=scope)
+            narrowed = self._narrowed[key] = replace(block, scope=scope, client_pods=pods)
         return narrowed
 
     def _candidates(self, depths: Iterable[int], qname: Name) -> Iterator[Block]:

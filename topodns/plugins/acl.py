@@ -164,7 +164,8 @@ class AccessControl:
         """None: allowed. `block` gives REFUSED, `filter` an empty NOERROR, both without AA. `drop` raises Dropped.
 
         Where it depends on the client's Pod: SERVFAIL while Pods are unknown, as no verdict may be wrong, and a wait
-        for one that is too new to be known.
+        for one that is too new to be known. A node cache gets REFUSED in place of no reply, for which it would take the
+        server for dead.
         """
         first = next(self._candidates(query, client), None)
         if first is None:
@@ -176,13 +177,18 @@ class AccessControl:
         pod = self._pods.of(query, client)
         if pod is None and (arrival := self._pods.arrival(query, client)) is not None:
             return self._after(arrival, self._pods, query, client)
-        return self._act(self._verdict(query, client, pod))
+        return self._act(self._by_pod(query, client, pod, self._pods))
 
     async def _after(
         self, arrival: Outcome[None], pods: "ClientPods", query: Query, client: Client
     ) -> Resolution | None:
         await arrival
-        return self._act(self._verdict(query, client, pods.of(query, client)))
+        return self._act(self._by_pod(query, client, pods.of(query, client), pods))
+
+    def _by_pod(self, query: Query, client: Client, pod: Pod | None, pods: "ClientPods") -> AclAction:
+        action = self._verdict(query, client, pod)
+        dropped = action is AclAction.DROP and pods.is_forwarded(query, client)
+        return AclAction.BLOCK if dropped else action
 
     def _candidates(self, query: Query, client: Client) -> Iterator["_CompiledRule"]:
         """The rules that match, as far as the client's Pod does not matter, in order."""

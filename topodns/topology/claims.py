@@ -193,6 +193,7 @@ class Claim:
 
     node_name: str | None = None  # EDNS option 65518, decoded
     subnet: tuple[bytes, int] | None = None  # EDNS Client Subnet: packed address (4 or 16 octets), source prefix length
+    client: bytes | None = None  # EDNS option 65519: packed address
 
 
 class ClaimTrust:

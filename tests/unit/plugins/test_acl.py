@@ -228,7 +228,7 @@ def test_acls_add_up_each_for_its_own_zones() -> None:
     ("lines", "expected"),
     [
         ("acl {\n alow\n}", "3: unknown action 'alow' of 'acl', did you mean 'allow'?"),
-        ("acl {\n allow from x\n}", "3: 'allow' has 'from', expected type or net"),
+        ("acl {\n allow from x\n}", "3: 'allow' has 'from', expected type, net, namespace or label"),
         ("acl {\n block type\n}", "3: 'type' of 'block' has nothing after it, expected at least one word"),
         ("acl {\n block net type A\n}", "3: 'net' of 'block' has nothing after it, expected at least one word"),
         ("acl {\n block type AAAAA\n}", "3: unknown record type 'AAAAA', did you mean 'AAAA'?"),

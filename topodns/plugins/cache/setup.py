@@ -220,6 +220,11 @@ def _setup(settings: Cache, block: BlockSetup) -> Install:
     cache = block.provide(
         ResponseCache(settings=settings, timers=process.timers, counts=counts, room=room, upstreams_down=upstreams_down)
     )
+    if any(code == Option.NODE_IDENTITY for forward in forwards for code, _ in forward.outgoing.options):
+        # Imported here: only a node cache has it.
+        from topodns.plugins.cache.pod_naming import PodNaming
+
+        cache.naming = PodNaming(process.timers.time)
     if settings.push:
         _subscribe(cache, settings, block)
     return lambda listener: (ChainPart(around=counting_cache(block, listener.server)),)

@@ -1,7 +1,9 @@
-"""The Pods of clients, by their source addresses, and the labels of metadata that CoreDNS's `kubernetes` has.
+"""The Pods of clients, and the labels of metadata that CoreDNS's `kubernetes` has.
 
-A client is no Pod if it is a host, if its Pod is not known yet, and if the Pod shares the address of its Node: that is
-the address of other processes, too, and behind masquerading of all Pods there.
+A Pod is found by the source address of a query, or, behind a node cache, by the address that this names beside its
+Node's name, which it may do for Pods of that Node. A client is no Pod if it is a host, if its Pod is not known yet, and
+if the Pod shares the address of its Node: that is the address of other processes, too, and behind masquerading of all
+Pods there.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,20 +12,23 @@ from typing import TYPE_CHECKING, Final
 
 from topodns.cluster.model import Pod
 from topodns.cluster.state import ClusterState
-from topodns.dns.message import Query
+from topodns.dns.message import Ede, EdeCode, Query, Response
 from topodns.dns.name import Name, name_text
+from topodns.dns.rrtype import Rcode
 from topodns.plugins.kubernetes.answer import parse
 from topodns.plugins.kubernetes.question import Fixed, NamespaceNode, PodName, SchemaName, ServiceName, ZonalName
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import Origins
+from topodns.query.client_claim import ClientScope, client_scope, read_claim
 from topodns.query.deferred import Outcome
 from topodns.query.metadata import CLIENT_LABEL, CLIENT_NAMESPACE, CLIENT_POD_NAME, ReadLabel
-from topodns.query.plugin import Client
-from topodns.topology.claims import client_pod
+from topodns.query.plugin import Client, Resolution, Scope
+from topodns.topology.claims import Claim, ClaimTrust, client_pod
 
 if TYPE_CHECKING:
     from topodns.plugins.kubernetes.pod_wait import PodWait
 
+_NAME_CLIENT: Final = Ede(EdeCode.NAME_CLIENT, "the answer or the log depends on the client's Pod: name it")
 _PREFIX: Final = "kubernetes/"
 _PARSE_ERROR: Final = "parse-error"
 _IN_QUERY: Final = frozenset(
@@ -35,9 +40,11 @@ _UNPARSED: Final[Mapping[str, str]] = {_PARSE_ERROR: "invalid query name"}  # Co
 class ClientPods:
     """The Pods of the clients of one server block; made only for a block that reads something of them."""
 
-    def __init__(self, state: ClusterState, pod_wait: "PodWait") -> None:
+    def __init__(self, state: ClusterState, pod_wait: "PodWait", trust: ClaimTrust | None = None) -> None:
+        """`trust`: decides on the claims of node caches; None: no claim counts."""
         self._state = state
         self._pod_wait = pod_wait
+        self._trust = trust
 
     @property
     def complete(self) -> bool:
@@ -46,12 +53,47 @@ class ClientPods:
 
     def of(self, query: Query, client: Client) -> Pod | None:
         """The Pod of the client of this query; None if it is none."""
-        return client_pod(self._state, client.address)
+        claim = self._claim(query, client)
+        if claim is None:
+            return client_pod(self._state, client.address)
+        pod = None if claim.client is None else client_pod(self._state, claim.client)
+        return pod if pod is not None and pod.node_name == claim.node_name else None
+
+    def refusal(self, query: Query, client: Client) -> Resolution | None:
+        """REFUSED for the query of a node cache that names no client, which it then asks again; None for others."""
+        claim = self._claim(query, client)
+        if claim is None or claim.client is not None:
+            return None
+        return Resolution(Response(Rcode.REFUSED, flags=0, ede=_NAME_CLIENT), "", Scope.CLIENT)
+
+    def tell(self, query: Query, client: Client, scope: Scope, response: Response) -> None:
+        """Add to the response for a node cache for which of its clients the answer is, which has this scope."""
+        if self._claim(query, client) is None:
+            return
+        pod = self.of(query, client)
+        option = client_scope(ClientScope.NODE if scope <= Scope.NODE else ClientScope.CLIENT)
+        if scope is Scope.NAMESPACE and pod is not None:
+            option = client_scope(ClientScope.NAMESPACE, pod.namespace)
+        response.options = (*response.options, option)
+
+    def is_forwarded(self, query: Query, client: Client) -> bool:
+        """Whether a node cache has sent the query."""
+        return self._claim(query, client) is not None
+
+    def _claim(self, query: Query, client: Client) -> Claim | None:
+        """The claim of a node cache that names its Node, if it counts."""
+        edns = query.edns
+        if edns is None or not edns.options or self._trust is None:
+            return None
+        claim = read_claim(edns, subnet_enabled=False)
+        node_name = claim.node_name
+        return claim if node_name is not None and self._trust.may_name(client.address, node_name) else None
 
     def arrival(self, query: Query, client: Client) -> Outcome[None] | None:
         """A wait for the Pod of a client that is none so far (`pod_wait`); None where no wait helps."""
-        state, address = self._state, client.address
-        if state.pods_with_address(address) or state.nodes.with_address(address) is not None:
+        state, claim = self._state, self._claim(query, client)
+        address = client.address if claim is None else claim.client
+        if address is None or state.pods_with_address(address) or state.nodes.with_address(address) is not None:
             return None
         return self._pod_wait.wait(address)
 

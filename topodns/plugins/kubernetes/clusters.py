@@ -188,7 +188,7 @@ class ClusterMaker:
             feed=feed,
             locator=locator,
             view=view,
-            client_pods=ClientPods(feed.state, feed.pod_wait) if read else None,
+            client_pods=ClientPods(feed.state, feed.pod_wait, locator.claims if locator else None) if read else None,
             limiters=self._limiters,
         )
 

@@ -7,6 +7,8 @@ import pytest
 
 from tests.support.client_pods_scene import ADDRESSES, LABELS, STRANGER, PodServer, pod_object
 from tests.support.corefile_settings import block_problem, settings
+from tests.support.dns_messages import Opt
+from topodns.dns.addresses import packed_address
 from topodns.plugins.metadata import labels_read
 
 WEB = "web.shop.svc.cluster.local. A"
@@ -199,6 +201,100 @@ def test_a_terminating_pod_gives_way_to_the_one_that_got_its_address(make: Any) 
     assert server.rcode(WEB, "shop/web") == "NOERROR"
     server.put(pod_object("bank/next", ADDRESSES["shop/web"], {}))
     assert server.rcode(WEB, "shop/web") == "REFUSED"
+
+
+NODE_CACHE = "10.0.0.1"  # the address of node-a
+NAME_CLIENT = 65519
+
+
+def from_cache(pod: str | None, node: bytes = b"node-a") -> Opt:
+    """The OPT record of a node cache for a client, a Pod or an address; None: it names none."""
+    address = packed_address(ADDRESSES.get(pod, pod)) if pod is not None else b""
+    return Opt(options=((65518, node), *([(65519, address)] if pod is not None else [])))
+
+
+def behind(make: Any, corefile: str) -> Any:
+    return make(corefile.replace("CLUSTER", "CLUSTER\n topology"))
+
+
+SHOP_FOR_ALL = ALLOW_SHOP.replace("allow namespace shop\n  block", "allow")
+SCOPES = [
+    (ALLOW_SHOP, "shop/web", b"\1shop"),
+    (ALLOW_SHOP, "bank/web", b"\1bank"),
+    (ALLOW_SHOP, STRANGER, b"\2"),
+    (ALLOW_SHOP.replace("namespace shop", "label app=web"), "shop/web", b"\2"),
+    (ALLOW_SHOP.replace("namespace shop", "namespace shop net 10.0.0.0/8"), "shop/web", b"\2"),
+    (LOG.replace("FORMAT", "{/kubernetes/client-namespace}"), "shop/web", b"\0"),
+    (VIEWS, "shop/web", b"\1shop"),
+    (VIEWS, "bank/web", b"\1bank"),  # the block without a view, to which the query came by the other one's
+]
+
+
+@pytest.mark.parametrize(("corefile", "pod", "option"), SCOPES)
+def test_the_reply_says_a_node_cache_for_whom_it_is(make: Any, corefile: str, pod: str, option: bytes) -> None:
+    reply = behind(make, corefile).ask(WEB, NODE_CACHE, from_cache(pod))
+    assert reply.options[65519] == option
+
+
+@pytest.mark.parametrize("corefile", [ALLOW_SHOP, VIEWS, LOG.replace("FORMAT", "{/kubernetes/client-pod-name}")])
+def test_a_node_cache_that_names_no_client_has_to(make: Any, corefile: str) -> None:
+    reply = behind(make, corefile).ask(WEB, NODE_CACHE, from_cache(None))
+    assert (reply.rcode, reply.options[15][:2]) == ("REFUSED", NAME_CLIENT.to_bytes(2, "big"))
+
+
+@pytest.mark.parametrize("corefile", [SHOP_FOR_ALL, LOG.replace("FORMAT", "{/kubernetes/kind}")])
+def test_where_nothing_is_read_of_pods_a_node_cache_names_none(make: Any, corefile: str) -> None:
+    reply = behind(make, corefile).ask(WEB, NODE_CACHE, from_cache(None))
+    assert (reply.rcode, reply.options) == ("NOERROR", {})
+
+
+@pytest.mark.parametrize(
+    ("source", "opt", "rcode"),
+    [
+        (NODE_CACHE, from_cache("shop/web"), "NOERROR"),
+        (NODE_CACHE, from_cache("bank/web"), "REFUSED"),
+        ("bank/web", from_cache("shop/web"), "REFUSED"),  # a Pod may claim nothing
+        (STRANGER, from_cache("shop/web"), "REFUSED"),
+        (NODE_CACHE, from_cache("shop/web", b"node-b"), "REFUSED"),  # nor a node cache for another Node
+        (NODE_CACHE, Opt(options=((65519, packed_address("10.1.0.1")),)), "REFUSED"),  # nor without a Node
+        ("shop/web", from_cache("bank/web"), "NOERROR"),  # what does not count is ignored
+        ("shop/web", Opt(options=((65519, b""),)), "NOERROR"),
+    ],
+)
+def test_who_may_name_a_client(make: Any, source: str, opt: Opt, rcode: str) -> None:
+    assert behind(make, ALLOW_SHOP).ask(WEB, source, opt).rcode == rcode
+
+
+def test_a_node_cache_names_pods_of_its_own_node_only(make: Any) -> None:
+    server = behind(make, ALLOW_SHOP)
+    server.put(pod_object("shop/far", "10.2.0.1", {}, node="node-b"))
+    assert server.ask(WEB, NODE_CACHE, from_cache("10.2.0.1")).rcode == "REFUSED"
+
+
+@pytest.mark.parametrize("address", [b"", b"\x0a", b"\x0a\x01\x00", b"\x0a\x01\x00\x01\x00", bytes(17), bytes(500)])
+def test_a_client_of_another_size_than_an_address_is_none(make: Any, address: bytes) -> None:
+    opt = Opt(options=((65518, b"node-a"), (65519, address)))
+    reply = behind(make, ALLOW_SHOP).ask(WEB, NODE_CACHE, opt)
+    assert (reply.rcode, reply.options[15][:2]) == ("REFUSED", NAME_CLIENT.to_bytes(2, "big"))
+
+
+def test_two_clients_in_one_query_are_none(make: Any) -> None:
+    both = tuple((65519, packed_address(ADDRESSES[pod])) for pod in ("shop/web", "bank/web"))
+    reply = behind(make, ALLOW_SHOP).ask(WEB, NODE_CACHE, Opt(options=((65518, b"node-a"), *both)))
+    assert reply.options[15][:2] == NAME_CLIENT.to_bytes(2, "big")
+
+
+def test_a_node_cache_gets_a_reply_where_others_get_none(make: Any) -> None:
+    server = behind(make, ALLOW_SHOP.replace("  block\n", "  drop\n").replace("drop", "drop namespace bank"))
+    assert server.ask(WEB, NODE_CACHE, from_cache("bank/web")).rcode == "REFUSED"
+    assert server.ask(WEB, "bank/web") is None
+
+
+def test_no_reply_to_a_node_cache_is_ready_made(make: Any) -> None:
+    server = behind(make, ALLOW_SHOP)
+    for pod in ["shop/web", "bank/web", "shop/web", "bank/web"] * 3:
+        assert server.ask(WEB, NODE_CACHE, from_cache(pod)).rcode == ("NOERROR" if pod == "shop/web" else "REFUSED")
+    assert len(server.table) == 0
 
 
 @pytest.mark.parametrize(
