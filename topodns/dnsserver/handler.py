@@ -153,8 +153,10 @@ class Handler:
                 answered: Answered = _decided(Rcode.BADVERS)
             elif block is None or query.qtype in _TRANSFERS or query.qclass not in blocks.classes:
                 answered = _decided(Rcode.REFUSED)
-            elif block.client_pods is not None and (refusal := block.client_pods.refusal(query, client)) is not None:
-                answered = refusal
+            elif block.client_pods is not None and (
+                refused := block.client_pods.refusal(query, client, block.whole_scope)
+            ):
+                answered = refused
             else:
                 answered = block.chain.resolve(query, client)
         except Exception as problem:
@@ -236,8 +238,7 @@ class Handler:
                 self._finish_dropped(asked, block, resolution.plugin)
             return None
         if block is not None and block.client_pods is not None:
-            scope = max(block.scope, block.chain.scope)
-            block.client_pods.tell(query, asked.client, scope, resolution.response)
+            block.client_pods.tell(query, asked.client, block.whole_scope, resolution.response)
         try:
             reply = self._write(asked, resolution.response)
         except Exception as problem:

@@ -45,6 +45,11 @@ class Block:
     push: PushedZones | None = None  # the zones whose names clients may subscribe to, by `push`
     client_pods: "ClientPods | None" = None  # None: nothing of the block reads something of its clients' Pods
 
+    @property
+    def whole_scope(self) -> Scope:
+        """The clients for which an answer is, by the views and the plugins of the block."""
+        return max(self.scope, self.chain.scope)
+
 
 class BlockTable:
     """Server blocks by origin; the longest match wins. For DS, which the parent answers (RFC 4035 section 3.1.4.1), it

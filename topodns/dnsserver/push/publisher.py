@@ -213,7 +213,7 @@ class Publisher:
         block = self._blocks.match(query, client)
         if block is None or block.push is None or not is_below_any(query.qname, block.push.origins):
             return None
-        if block.client_pods is not None and max(block.scope, block.chain.scope) > Scope.NODE:
+        if block.client_pods is not None and block.whole_scope > Scope.NODE:
             return None  # a session of a node cache names no client
         return block
 

@@ -28,7 +28,7 @@ from topodns.topology.claims import Claim, ClaimTrust, client_pod
 if TYPE_CHECKING:
     from topodns.plugins.kubernetes.pod_wait import PodWait
 
-_NAME_CLIENT: Final = Ede(EdeCode.NAME_CLIENT, "the answer or the log depends on the client's Pod: name it")
+_NAME_CLIENT: Final = Ede(EdeCode.NAME_CLIENT, "the answer depends on the client's Pod: name it")
 _PREFIX: Final = "kubernetes/"
 _PARSE_ERROR: Final = "parse-error"
 _IN_QUERY: Final = frozenset(
@@ -59,16 +59,19 @@ class ClientPods:
         pod = None if claim.client is None else client_pod(self._state, claim.client)
         return pod if pod is not None and pod.node_name == claim.node_name else None
 
-    def refusal(self, query: Query, client: Client) -> Resolution | None:
-        """REFUSED for the query of a node cache that names no client, which it then asks again; None for others."""
-        claim = self._claim(query, client)
+    def refusal(self, query: Query, client: Client, scope: Scope) -> Resolution | None:
+        """REFUSED for the query of a node cache that names no client, which it then asks again; None for others, and
+        if an answer of this scope does not depend on the client.
+        """
+        claim = self._claim(query, client) if scope > Scope.NODE else None
         if claim is None or claim.client is not None:
             return None
         return Resolution(Response(Rcode.REFUSED, flags=0, ede=_NAME_CLIENT), "", Scope.CLIENT)
 
     def tell(self, query: Query, client: Client, scope: Scope, response: Response) -> None:
         """Add to the response for a node cache for which of its clients the answer is, which has this scope."""
-        if self._claim(query, client) is None:
+        claim = self._claim(query, client)
+        if claim is None or claim.client is None:
             return
         pod = self.of(query, client)
         option = client_scope(ClientScope.NODE if scope <= Scope.NODE else ClientScope.CLIENT)

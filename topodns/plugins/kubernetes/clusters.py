@@ -87,17 +87,21 @@ class Cluster:
         return (f"{', '.join(self.state.unsynced)}: manifest files that cannot be read: {self.source.files_bad}",)
 
     def lacks(self) -> Iterator[str]:
-        """A line for each kind that `topology` needs and that was denied (403, 404) from the start.
+        """A line for each kind that `topology` or metadata of clients needs and that was denied (403, 404) from the
+        start.
 
         Each line has the kind's last failure; if that is a 403, or there is none at present, also the RBAC rule to add.
         """
-        if self.topology is None or not isinstance(self.source, ApiSource):
+        if not isinstance(self.source, ApiSource):
             return
+        placing = self.topology.placing_kinds if self.topology is not None else frozenset[Kind]()
+        read = {"Pod"} if self.client_pods is not None else set[Kind]()
         for progress in self.source.denied():
             resource = progress.resource
-            if resource.kind in self.topology.placing_kinds:
+            if resource.kind in placing or resource.kind in read:
                 refused = progress.trouble is None or progress.trouble.status == _FORBIDDEN
-                grant = f"; the ClusterRole needs {resource.rule}{_OR_ELSE.get(resource.kind, '')}" if refused else ""
+                instead = "" if resource.kind in read else _OR_ELSE.get(resource.kind, "")
+                grant = f"; the ClusterRole needs {resource.rule}{instead}" if refused else ""
                 yield f"{progress.describe()}{grant}"
 
     def missing_locators(self) -> str:

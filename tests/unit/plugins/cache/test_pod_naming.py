@@ -66,7 +66,7 @@ class NodeCache:
         self.timers = VirtualTimers()
         self.dns = ClusterDns()
         self.cache = ResponseCache(settings or Cache(), self.timers)
-        self.cache.naming = self.naming = PodNaming(self.timers.time)
+        self.cache.naming = self.naming = PodNaming(self.timers)
 
     def resolve(self, name: str, who: int) -> Resolution:
         client = Client(bytes((10, 1, 0, who)), 40_000, "udp")
@@ -149,6 +149,23 @@ def test_an_answer_from_before_the_cluster_dns_told_clients_apart_ends() -> None
     node.timers.advance(31)
     assert node.ask("client.example. A", SHOP) in ("10.9.9.9", "10.2.1.1")  # stale, while the new one is fetched
     assert [node.ask("client.example. A", who) for who in (BANK, SHOP)] == ["10.2.2.3", "10.2.1.1"]
+
+
+def test_the_first_query_and_one_a_minute_name_their_client_unasked(node: NodeCache) -> None:
+    node.dns.reads_pods = False
+    node.naming.start()
+    for _ in range(3):
+        for name in ("node.example. A", "client.example. A"):
+            node.ask(name, SHOP)
+        node.timers.advance(31)
+    assert node.dns.asked == ["node 1", "client 0", "node 0", "client 0", "node 1", "client 0"]
+    node.dns.reads_pods = True
+    node.timers.advance(60)
+    assert [node.ask("node.example. A", who) for who in (SHOP, BANK)] == ["10.0.0.0"] * 2
+    assert node.ask("namespace.example. A", BANK) == "10.1.2.0"
+    assert node.dns.asked[6:] == ["node 1", "namespace 3"]
+    node.naming.close()
+    assert node.timers.pending == 0
 
 
 def test_clients_are_named_no_longer_when_nothing_is_read_of_them(node: NodeCache) -> None:

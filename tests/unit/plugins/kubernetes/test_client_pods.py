@@ -1,5 +1,6 @@
 """Labels of metadata, in the four directives that read them: values as CoreDNS's `kubernetes` gives them."""
 
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,18 @@ import pytest
 from tests.support.client_pods_scene import ADDRESSES, LABELS, STRANGER, PodServer, pod_object
 from tests.support.corefile_settings import block_problem, settings
 from tests.support.dns_messages import Opt
+from tests.support.model_builders import listed_state, node, pod
+from tests.support.query_builders import ask, client
+from tests.support.virtual_timers import VirtualTimers
+from topodns.cluster.model import Upserted
 from topodns.dns.addresses import packed_address
+from topodns.dns.name import ROOT
+from topodns.plugins.acl import AccessControl, Acl, AclAction, AclRule
+from topodns.plugins.kubernetes.client_pods import ClientPods
+from topodns.plugins.kubernetes.pod_wait import PodWait
 from topodns.plugins.metadata import labels_read
+from topodns.query.deferred import pursue
+from topodns.query.plugin import Scope
 
 WEB = "web.shop.svc.cluster.local. A"
 LOG = ". {\n metadata\n CLUSTER\n log . FORMAT\n}\n"
@@ -129,6 +140,30 @@ def test_acl_allows_by_namespace(make: Any, asker: str, rcode: str) -> None:
     assert make(ALLOW_SHOP).rcode(WEB, asker) == rcode
 
 
+def test_a_query_of_a_pod_that_is_too_new_waits_for_it() -> None:
+    timers = VirtualTimers()
+    state = listed_state(["Pod", "Node"], node("n1", addresses=["10.0.0.1"]), all_pods=True)
+    waits = PodWait(timers, lambda: True)
+    rules = (AclRule(AclAction.ALLOW, namespaces=frozenset({"shop"})), AclRule(AclAction.BLOCK))
+    access = AccessControl([Acl((ROOT,), rules)], ClientPods(state, waits), Scope.NAMESPACE)
+
+    def answers(address: str) -> list[str]:
+        found: list[str] = []
+        answered = access(ask("www.example."), client(address))
+        if isinstance(answered, Coroutine):
+            pursue(answered, lambda each: found.append("allowed" if each is None else "blocked"))
+        else:
+            found.append("allowed" if answered is None else "blocked")
+        return found
+
+    new, stranger = answers("10.1.0.1"), answers("192.0.2.1")
+    assert (new, stranger, answers("10.0.0.1")) == ([], [], ["blocked"])  # a Node is no Pod for certain
+    waits.wake(state.apply(Upserted(pod("web", ["10.1.0.1"], "shop")), 1))
+    assert (new, stranger) == (["allowed"], [])
+    timers.advance(0.2)
+    assert (stranger, answers("192.0.2.1")) == (["blocked"], ["blocked"])  # which waits once
+
+
 ACL_CASES = [
     ("block label app=web", ["shop/web", "bank/web"]),
     ("block namespace shop label app=web", ["shop/web"]),
@@ -236,14 +271,17 @@ def test_the_reply_says_a_node_cache_for_whom_it_is(make: Any, corefile: str, po
     assert reply.options[65519] == option
 
 
-@pytest.mark.parametrize("corefile", [ALLOW_SHOP, VIEWS, LOG.replace("FORMAT", "{/kubernetes/client-pod-name}")])
+@pytest.mark.parametrize("corefile", [ALLOW_SHOP, VIEWS])
 def test_a_node_cache_that_names_no_client_has_to(make: Any, corefile: str) -> None:
     reply = behind(make, corefile).ask(WEB, NODE_CACHE, from_cache(None))
     assert (reply.rcode, reply.options[15][:2]) == ("REFUSED", NAME_CLIENT.to_bytes(2, "big"))
 
 
-@pytest.mark.parametrize("corefile", [SHOP_FOR_ALL, LOG.replace("FORMAT", "{/kubernetes/kind}")])
-def test_where_nothing_is_read_of_pods_a_node_cache_names_none(make: Any, corefile: str) -> None:
+@pytest.mark.parametrize(
+    "corefile",
+    [SHOP_FOR_ALL, *(LOG.replace("FORMAT", f"{{/kubernetes/{label}}}") for label in ("kind", "client-pod-name"))],
+)
+def test_where_no_answer_depends_on_pods_a_node_cache_names_none(make: Any, corefile: str) -> None:
     reply = behind(make, corefile).ask(WEB, NODE_CACHE, from_cache(None))
     assert (reply.rcode, reply.options) == ("NOERROR", {})
 
@@ -292,8 +330,9 @@ def test_a_node_cache_gets_a_reply_where_others_get_none(make: Any) -> None:
 
 def test_no_reply_to_a_node_cache_is_ready_made(make: Any) -> None:
     server = behind(make, ALLOW_SHOP)
-    for pod in ["shop/web", "bank/web", "shop/web", "bank/web"] * 3:
-        assert server.ask(WEB, NODE_CACHE, from_cache(pod)).rcode == ("NOERROR" if pod == "shop/web" else "REFUSED")
+    for asker in ["shop/web", "bank/web", "shop/web", "bank/web"] * 3:
+        expected = "NOERROR" if asker == "shop/web" else "REFUSED"
+        assert server.ask(WEB, NODE_CACHE, from_cache(asker)).rcode == expected
     assert len(server.table) == 0
 
 
