@@ -24,6 +24,7 @@ from topodns.net.loop_timers import LoopTimers
 from topodns.plugins.block import ServerBlock, Settings
 from topodns.plugins.bufsize import PLUGIN as BUFSIZE
 from topodns.plugins.loadbalance.handler import LoadBalancer
+from topodns.plugins.metadata import labels_read
 from topodns.plugins.plugin import AnyPlugin, load
 from topodns.plugins.setup import BlockListener, BlockSetup, Identity, Install, Process
 from topodns.query.plugin import ChainPart, Client
@@ -132,7 +133,8 @@ class Assembly:
         if kubernetes is None:
             return None
         maker = self.cluster_maker = self.cluster_maker or self._make_maker()
-        cluster = maker.make(kubernetes, block.settings.get("topology"), block.settings.get("view"), spare)
+        labels = labels_read(block.settings)
+        cluster = maker.make(kubernetes, block.settings.get("topology"), block.settings.get("view"), spare, labels)
         generation.clusters.append(cluster)
         return cluster
 
@@ -182,6 +184,7 @@ class Assembly:
             fast_route=make_fast_route(prepared, key.origin, listener.server),
             fast_zones=_fast_zones(prepared, key.origin, parts),
             push=prepared.first(PushedZones),
+            client_pods=prepared.cluster.client_pods if prepared.cluster is not None else None,
         )
 
 

@@ -310,6 +310,7 @@ class Pod:
     host_network: bool = False
     terminating: bool = False
     started: str = ""  # status.startTime, RFC 3339 in UTC
+    labels: tuple[tuple[str, str], ...] = ()  # (key, value), of those that the configuration names
     version: int = field(default=0, compare=False)
 
     @property

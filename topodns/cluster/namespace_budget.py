@@ -33,7 +33,6 @@ from topodns.cluster.model import (
 )
 
 _OTHER: Final = 800  # a Pod takes 570 to 750 octets, a PodLocator with few labels less
-_LABEL: Final = 180  # of a PodLocator, without its text
 _SHARED_LABELS: Final = 900  # some four labels, which most PodLocators share with the others of their Node
 _NODE: Final = 1700
 _STAND_IN: Final = 800
@@ -47,6 +46,7 @@ _NODE_NAME: Final = 300
 _FEW: Final = 100  # names of Nodes that slices share; the EndpointSlice controller puts no more endpoints in a slice
 _TOPOLOGY: Final = 260  # an entry of a topology map
 _HINT: Final = 110
+_LABEL: Final = 180  # of a Pod; of a PodLocator without its text
 UNLIMITED: Final = 1 << 62
 LARGE: Final = 4096
 """Octets from which on an object is large: of each that is, the budget knows the octets."""
@@ -65,7 +65,7 @@ def octets_of(value: ClusterObject) -> int:
         return _STAND_IN if value.left_out else _service_octets(value)
     if isinstance(value, Pod):
         names = sum(len(each.name) for each in value.bad) if isinstance(value, MisannotatedPod) else 0
-        return _OTHER + _ADDRESS * max(0, len(value.ips) - 2) + names
+        return _OTHER + _ADDRESS * max(0, len(value.ips) - 2) + names + _LABEL * len(value.labels)
     if isinstance(value, PodLocator):
         labels = sum(_LABEL + len(name) + len(text) for name, text in value.node_labels)
         return _OTHER + max(0, labels - _SHARED_LABELS)

@@ -24,7 +24,7 @@ class Flag:
 
 
 class Option:
-    """The EDNS options in use (IANA registry; NODE_IDENTITY is topodns' own, from the local-use range)."""
+    """The EDNS options in use (IANA registry; the last two are topodns' own, from the local-use range)."""
 
     NSID: Final = 3
     CLIENT_SUBNET: Final = 8
@@ -32,6 +32,7 @@ class Option:
     TCP_KEEPALIVE: Final = 11
     EXTENDED_ERROR: Final = 15
     NODE_IDENTITY: Final = 65518
+    CLIENT_POD: Final = 65519  # beside it: the packed address of the client; in a reply, for whom the answer is
 
 
 class EdeCode:
@@ -43,6 +44,7 @@ class EdeCode:
     FILTERED: Final = 17
     NO_REACHABLE_AUTHORITY: Final = 22
     NETWORK_ERROR: Final = 23
+    NAME_CLIENT: Final = 65519  # for private use: a node cache has to name the client by CLIENT_POD
 
 
 MAX_TTL: Final = (1 << 31) - 1  # seconds (RFC 2181 section 8)

@@ -42,13 +42,11 @@ class Chain:
     """Calls the plugins in order until one answers."""
 
     def __init__(
-        self, links: tuple[ChainLink, ...], client_dependent: bool = False, unanswered: int = Rcode.SERVFAIL
+        self, links: tuple[ChainLink, ...], scope: Scope = Scope.EVERYONE, unanswered: int = Rcode.SERVFAIL
     ) -> None:
-        """`client_dependent`: all answers get Scope.CLIENT, so the packet cache keeps none. `unanswered`: the rcode if
-        no plugin answers.
-        """
+        """`scope`: no answer is for more clients. `unanswered`: the rcode if no plugin answers."""
         self._links = links
-        self._client_dependent = client_dependent
+        self.scope = scope
         self._unanswered = unanswered
 
     def resolve(self, query: Query, client: Client) -> Answered:
@@ -89,15 +87,15 @@ class Chain:
         else:
             facts += () if resolution is None else resolution.facts
             after = self._links[self._links.index(link) + 1 :]
-            resolution = await settled(Chain(after, self._client_dependent, self._unanswered).resolve(query, client))
+            resolution = await settled(Chain(after, self.scope, self._unanswered).resolve(query, client))
         resolution.facts += facts
         return resolution
 
     def _wrapped(self, link: ChainLink, asked: Query, client: Client, resolution: Resolution) -> Resolution:
         for wrapper in link.wrappers:
             resolution = wrapper(asked, client, resolution)
-        if self._client_dependent:
-            resolution.scope = Scope.CLIENT
+        if self.scope > resolution.scope:
+            resolution.scope = self.scope
         return resolution
 
 
@@ -107,7 +105,7 @@ def build_chain(parts: Iterable[ChainPart], unanswered: int = Rcode.SERVFAIL) ->
     A part's alteration and wrapper are for the plugins after it, and so is its around. `unanswered`: the rcode if no
     plugin answers.
     """
-    building, client_dependent = _Building(), False
+    building, scope = _Building(), Scope.EVERYONE
     for part in parts:
         if part.step is not None:
             building.step(part.step)
@@ -117,8 +115,8 @@ def build_chain(parts: Iterable[ChainPart], unanswered: int = Rcode.SERVFAIL) ->
             building.wrap(part.wrapper)
         if part.around is not None:
             building.around(part.around)
-        client_dependent = client_dependent or part.client_dependent
-    return building.chain(client_dependent, unanswered)
+        scope = max(scope, part.scope)
+    return building.chain(scope, unanswered)
 
 
 def unanswered_rcode(plugins: Sequence[AnyPlugin]) -> int:
@@ -157,11 +155,11 @@ class _Building:
         self._above.append((upper, around))
         self._links, self._wrappers, self._alter = [], (), None
 
-    def chain(self, client_dependent: bool, unanswered: int) -> Chain:
+    def chain(self, scope: Scope, unanswered: int) -> Chain:
         """The finished chain, built from its lowest part up."""
         links = self._links
         for upper, around in reversed(self._above):
             below: Below = Chain(tuple(links), unanswered=unanswered).resolve
             upper.step(partial(around.__call__, below=below))
             links = upper._links
-        return Chain(tuple(links), client_dependent, unanswered)
+        return Chain(tuple(links), scope, unanswered)

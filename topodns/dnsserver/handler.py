@@ -75,7 +75,9 @@ class Handler:
         self._udp = socket_counters.transport == "udp"
         self._bare_limit = reply_limit(self._udp, 0, blocks.payload_size)  # of replies to queries without EDNS
         self._relay = (
-            Relay(blocks.fast_routes, socket_counters, clock, self._conclude_relayed) if blocks.fast_routes else None
+            Relay(blocks.fast_routes, socket_counters, clock, self._conclude_relayed, self._ask_again)
+            if blocks.fast_routes
+            else None
         )
         self._respond = None
         if blocks.fast_zones:
@@ -151,6 +153,10 @@ class Handler:
                 answered: Answered = _decided(Rcode.BADVERS)
             elif block is None or query.qtype in _TRANSFERS or query.qclass not in blocks.classes:
                 answered = _decided(Rcode.REFUSED)
+            elif block.client_pods is not None and (
+                refused := block.client_pods.refusal(query, client, block.whole_scope)
+            ):
+                answered = refused
             else:
                 answered = block.chain.resolve(query, client)
         except Exception as problem:
@@ -204,6 +210,14 @@ class Handler:
             self._note_bug(f"a message of {len(data)} octets")
             return self._refuse_unread(data, Rcode.SERVFAIL, crossing.started)
 
+    def _ask_again(self, crossing: Crossing) -> None:
+        """Answer a question anew by the chain: the upstream wants to know the client (`plugins.cache.pod_naming`)."""
+        replied = self._answer_anew(crossing.data, crossing.address, crossing.port, crossing.started)
+        if replied is None or isinstance(replied, bytes):
+            crossing.settle(replied)
+        else:
+            replied.deliver_to(Crossing.settle, crossing)
+
     def _instead(self, asked: Asked, problem: Exception) -> Resolution | Dropped:
         """The result of a query whose plugins raised `problem`: no reply (Dropped), FORMERR, or SERVFAIL for a bug."""
         if isinstance(problem, Dropped):
@@ -223,6 +237,8 @@ class Handler:
             if block is not None:
                 self._finish_dropped(asked, block, resolution.plugin)
             return None
+        if block is not None and block.client_pods is not None:
+            block.client_pods.tell(query, asked.client, block.whole_scope, resolution.response)
         try:
             reply = self._write(asked, resolution.response)
         except Exception as problem:
@@ -269,8 +285,8 @@ class Handler:
         cell = self.socket_counters.count_kind(kind, seconds, query.size, sent)
         if block is None:
             return
-        if block.client_dependent:
-            resolution.scope = Scope.CLIENT
+        if block.scope > resolution.scope:
+            resolution.scope = block.scope
         if rcode == Rcode.SERVFAIL or block.log is not None:
             logged = self._report(block, query, client, resolution, reply, seconds)
             if logged:  # the packet cache must not answer the next one

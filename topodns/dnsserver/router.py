@@ -22,6 +22,7 @@ from topodns.query.session import PushedZones
 
 if TYPE_CHECKING:
     from topodns.dnsserver.fast_kubernetes.eligibility import FastZone
+    from topodns.plugins.kubernetes.client_pods import ClientPods
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +40,15 @@ class Block:
     fast_zones: tuple["FastZone", ...] = ()  # the origins of its `kubernetes` with a fast path
     view: BlockSelector | None = None  # the queries that it accepts; None: all
     view_name: str = ""  # CoreDNS's metric label `view`
-    client_dependent: bool = False  # set by the table: the same query from another client may match another block
+    scope: Scope = Scope.EVERYONE  # set by the table: the clients whose same query comes to this block
     variants: Variants | None = None  # the query variants that a cached answer of it may serve at most
     push: PushedZones | None = None  # the zones whose names clients may subscribe to, by `push`
+    client_pods: "ClientPods | None" = None  # None: nothing of the block reads something of its clients' Pods
 
-
-_Row = tuple[tuple[Block, Block], ...]
-"""The blocks of one origin in the order of the Corefile, each with a copy that is `client_dependent`."""
+    @property
+    def whole_scope(self) -> Scope:
+        """The clients for which an answer is, by the views and the plugins of the block."""
+        return max(self.scope, self.chain.scope)
 
 
 class BlockTable:
@@ -66,7 +69,8 @@ class BlockTable:
         self.payload_size = max([MIN_UDP_PAYLOAD, *(block.payload_size for block in blocks)])
         self._depths = sorted({len(block.origin) for block in blocks if block.origin}, reverse=True)
         self._depths_of_ds = self._depths[::-1]
-        self._rows: dict[Name, _Row] = {}  # empty without views, which avoids their cost
+        self._rows: dict[Name, tuple[Block, ...]] = {}  # by origin; empty without views, which avoids their cost
+        self._narrowed: dict[tuple[int, Scope, int], Block] = {}  # copies of blocks, by their id
         self._blocks: dict[Name, Block] = {}  # and empty with views: then the block depends on the whole query
         if any(block.view is not None for block in blocks):
             self._rows = _rows(blocks)
@@ -103,25 +107,35 @@ class BlockTable:
                     yield each
 
     def _match_viewed(self, depths: Iterable[int], query: Query, client: Client) -> Block | None:
-        client_dependent = False
-        for block, double in self._candidates(depths, query.qname):
-            client_dependent = client_dependent or (block.view is not None and block.view.of_client)
+        scope, pods = Scope.EVERYONE, None
+        for block in self._candidates(depths, query.qname):
+            if block.view is not None:
+                scope, pods = max(scope, block.view.scope), pods or block.client_pods
             if block.view is None or block.view(query, client):
-                return double if client_dependent else block
+                return block if scope is Scope.EVERYONE else self._narrow(block, scope, pods or block.client_pods)
         return None
 
-    def _candidates(self, depths: Iterable[int], qname: Name) -> Iterator[tuple[Block, Block]]:
+    def _narrow(self, block: Block, scope: Scope, pods: "ClientPods | None") -> Block:
+        """The block for queries that came past views, or into one, whose decisions have this scope and read `pods`."""
+        key = (id(block), scope, id(pods))
+        narrowed = self._narrowed.get(key)
+        if narrowed is None:
+            narrowed = self._narrowed[key] = replace(block, scope=scope, client_pods=pods)
+        return narrowed
+
+    def _candidates(self, depths: Iterable[int], qname: Name) -> Iterator[Block]:
         for depth in depths:
             yield from self._rows.get(qname[-depth:], ())
         yield from self._rows.get(ROOT, ())
 
 
-def _rows(blocks: Iterable[Block]) -> dict[Name, _Row]:
-    """The blocks of each origin, without query variants: a view may read the size of a message, say."""
-    rows: dict[Name, _Row] = {}
+def _rows(blocks: Iterable[Block]) -> dict[Name, tuple[Block, ...]]:
+    """The blocks of each origin in the order of the Corefile, without query variants: a view may read the size of a
+    message, say.
+    """
+    rows: dict[Name, tuple[Block, ...]] = {}
     for block in blocks:
-        plain = replace(block, variants=None)
-        rows[block.origin] = (*rows.get(block.origin, ()), (plain, replace(plain, client_dependent=True)))
+        rows[block.origin] = (*rows.get(block.origin, ()), replace(block, variants=None))
     return rows
 
 
@@ -171,7 +185,7 @@ class Neighbours:
     def __call__(self, query: Query, client: Client, below: Below) -> Answered:
         """The answer of the matching server block; if that is the calling block, the answer of `below`.
 
-        REFUSED if no block matches. Scope.CLIENT if the matching block depends on the client, or if it rotates
+        REFUSED if no block matches. Scope.CLIENT if which block matches depends on the client, or if it rotates
         addresses and the calling block does not: the packet cache would repeat such an answer wrongly.
         """
         block = self._match(query, client)
@@ -180,7 +194,7 @@ class Neighbours:
         if block.origin in self._own:
             return below(query, client)
         answered = block.chain.resolve(query, client._replace(depth=client.depth + 1))
-        if block.client_dependent or (block.rotate and not self._rotate):
+        if block.scope or (block.rotate and not self._rotate):
             return _for_this_client(answered)
         return answered
 

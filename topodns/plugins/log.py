@@ -18,10 +18,12 @@ from topodns.dns.message import Flag, Query
 from topodns.dns.name import ROOT, Name, is_below_any, name_text
 from topodns.dns.rrtype import class_text, members, rcode_text, type_text
 from topodns.dns.wire_format import MAX_MESSAGE, MIN_UDP_PAYLOAD
+from topodns.logs import printable
 from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import Plugin, all_origins
 from topodns.plugins.setup import BlockListener, BlockSetup, Install
+from topodns.query.metadata import ReaderOf, ReadLabel, without_metadata
 from topodns.query.plugin import ChainPart, Client, Resolution
 from topodns.query.response_type import ResponseType, response_class, response_type
 
@@ -64,6 +66,7 @@ def _classes(option: Directive, classes: frozenset[str]) -> frozenset[str]:
 EMPTY: Final = "-"
 
 _FLAGS: Final = tuple((name.lower(), bit) for name, bit in members(Flag).items())
+_METADATA: Final = "{/"
 _PLACEHOLDER: Final = re.compile(r"(\{[^{}]*\})")
 
 
@@ -87,8 +90,16 @@ _Rule = tuple[tuple[Name, ...], frozenset[str], Formatter]
 class QueryLog:
     """The `log` directives of a server block that listens on `local` ("": every address); `write` takes the lines."""
 
-    def __init__(self, rules: Sequence[LogRule], write: Callable[[str], object], local: str = "") -> None:
-        self._rules: list[_Rule] = [(rule.origins, rule.classes, compile_format(rule.format)) for rule in rules]
+    def __init__(
+        self,
+        rules: Sequence[LogRule],
+        write: Callable[[str], object],
+        local: str = "",
+        reader_of: ReaderOf = without_metadata,
+    ) -> None:
+        self._rules: list[_Rule] = [
+            (rule.origins, rule.classes, compile_format(rule.format, reader_of)) for rule in rules
+        ]
         self._write = write
         self._local = local or "::"
 
@@ -141,21 +152,30 @@ class QueryLog:
         )
 
 
-def compile_format(text: str) -> Formatter:
+def compile_format(text: str, reader_of: ReaderOf = without_metadata) -> Formatter:
     """A function that replaces this format's placeholders, as CoreDNS does.
 
-    An unknown placeholder is literal text; {/LABEL} of unknown metadata is "-".
+    An unknown placeholder is literal text; {/LABEL} of metadata without a value is "-".
     """
-    parts = [_part(piece) for piece in _PLACEHOLDER.split(text) if piece]
+    parts = [_part(piece, reader_of) for piece in _PLACEHOLDER.split(text) if piece]
     return lambda exchange: "".join([part(exchange) for part in parts])
 
 
-def _part(piece: str) -> Formatter:
+def _part(piece: str, reader_of: ReaderOf) -> Formatter:
     placeholder = _PLACEHOLDERS.get(piece)
     if placeholder is not None:
         return placeholder
-    literal = EMPTY if piece.startswith("{/") and piece.endswith("}") else piece
-    return lambda _: literal
+    if piece.startswith(_METADATA) and piece.endswith("}"):
+        return _metadata(reader_of(piece[len(_METADATA) : -1]))
+    return lambda _: piece
+
+
+def _metadata(read: ReadLabel) -> Formatter:
+    def value(exchange: Exchange) -> str:
+        found = read(exchange.query, exchange.client)
+        return EMPTY if found is None else printable(found)  # in a manifest, a label may have any characters
+
+    return value
 
 
 def _bracketed(address: str) -> str:
@@ -217,18 +237,27 @@ _PLACEHOLDERS: Final[Mapping[str, Formatter]] = {
 }
 
 
+def labels(settings: tuple[LogRule, ...]) -> frozenset[str]:
+    """The labels of metadata in the formats."""
+    pieces = (piece for rule in settings for piece in _PLACEHOLDER.findall(rule.format) if piece.startswith(_METADATA))
+    return frozenset(piece[len(_METADATA) : -1] for piece in pieces)
+
+
 def _setup(settings: tuple[LogRule, ...], block: BlockSetup) -> Install:
     def install(listener: BlockListener) -> tuple[ChainPart]:
-        return (ChainPart(logs=QueryLog(settings, block.process.write_line, listener.host)),)
+        return (ChainPart(logs=QueryLog(settings, block.process.write_line, listener.host, block.reader_of)),)
 
     return install
 
 
 PLUGIN: Final = Plugin(
     name="log",
-    coredns=differs(Effect.NOTHING, "{rsize} is what was sent, after compression; metadata of other plugins is -"),
+    coredns=differs(
+        Effect.NOTHING, "{rsize} is what was sent, after compression; metadata is that of kubernetes, log and view"
+    ),
     parse=parse_log,
     zones=all_origins,
     setup=_setup,
     adds_up=True,
+    labels=labels,
 )

@@ -60,6 +60,7 @@ class Plugin(Generic[S]):
     spells: frozenset[int] = frozenset()  # types of its records that have no name but the query's, spelled as there
     fast_path: FastPath = FastPath.BARRED
     unanswered: int | None = None  # rcode, as in CoreDNS, where it is the last plugin and none answered
+    labels: Callable[[S], Iterable[str]] | None = None  # of metadata, that it reads
     classes: Callable[[S], Iterable[int]] | None = None  # query classes beside IN that it answers
     zones: Callable[[S], Iterable[Name]] | None = None  # without effect on names outside them; None: on all
     metrics: Callable[[MetricsSource], Iterable[Published]] | None = None

@@ -42,7 +42,8 @@ def unready(clusters: Iterable["Cluster"]) -> Iterator[str]:
         if not cluster.state.synced:
             yield f"kubernetes: waiting for {', '.join(cluster.waiting_for())}"
         for line in cluster.lacks():
-            yield f"kubernetes: topology lacks {line}"
+            with_topology = cluster.topology is not None
+            yield f"kubernetes: topology lacks {line}" if with_topology else f"kubernetes: metadata lacks {line}"
 
 
 def without_locators(clusters: Iterable["Cluster"]) -> Iterator[str]:

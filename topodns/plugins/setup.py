@@ -5,6 +5,7 @@ Nothing is opened at setup. The server calls `BlockSetup.start` and `close`, and
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import ip_address
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
@@ -19,7 +20,8 @@ from topodns.plugins.block import ServerBlock
 from topodns.query.cname import Chase
 from topodns.query.counters import QueryCounters, server_label
 from topodns.query.deferred import Timers
-from topodns.query.plugin import Around, ChainPart
+from topodns.query.metadata import Metadata, ReaderOf, client_labels, scope_of, without_metadata
+from topodns.query.plugin import Around, ChainPart, Scope
 
 if TYPE_CHECKING:
     from topodns.plugins.kubernetes.clusters import Cluster
@@ -121,6 +123,23 @@ class BlockSetup:
     def vary_by(self, view: Callable[[bytes], Hashable]) -> None:
         """Answers with Scope.NODE may differ between clients if `view` differs for their packed addresses."""
         self.views.append(view)
+
+    def vary_by_labels(self, labels: Iterable[str]) -> Scope:
+        """The clients for which answers are the same that depend on these labels of metadata.
+
+        Clients whose Pods have different values share no ready-made answer.
+        """
+        read = client_labels(labels)
+        if self.cluster is None or self.cluster.client_pods is None or not read:
+            return Scope.EVERYONE
+        self.vary_by(partial(self.cluster.client_pods.values, sorted(read)))
+        return scope_of(read)
+
+    @property
+    def reader_of(self) -> ReaderOf:
+        """The readers of metadata's labels; of use once all plugins of the block are set up."""
+        metadata = self.first(Metadata)
+        return without_metadata if metadata is None else metadata.reader
 
     def watch(self, poller: FilePoller) -> None:
         """Run this poller while the generation is active."""

@@ -22,11 +22,16 @@ if TYPE_CHECKING:
 
 
 class Scope(IntEnum):
-    """The clients that get the same answer, for which the packet cache may keep it."""
+    """The clients that get the same answer, for which the packet cache may keep it; each narrower than the one before.
+
+    Clients of the middle three share an answer only where no `BlockSetup.vary_by` tells them apart.
+    """
 
     EVERYONE = 0
     NODE = 1  # the clients whose source addresses are on the same node and, for `autopath`, in the same namespace
-    CLIENT = 2  # this query only: never kept
+    NAMESPACE = 2  # of these, the clients whose Pods are in the same namespace
+    POD = 3  # the clients whose Pods have the same values of all that was read of them
+    CLIENT = 4  # this query only: never kept
 
 
 ANY_SIZE: Final = 1 << 30  # octets: larger than any reply
@@ -115,7 +120,7 @@ class ChainPart:
     around: Around | None = None
     wrapper: Wrapper | None = None
     alter: Alteration | None = None
-    client_dependent: bool = False  # no answer of the block may be kept for other clients
+    scope: Scope = Scope.EVERYONE  # no answer of the block is for more clients
     selects: "BlockSelector | None" = None
     logs: ExchangeLog | None = None
     reports: Callable[[Query, str], object] | None = None  # is called with the reason for each SERVFAIL
@@ -127,7 +132,7 @@ class BlockSelector(Protocol):
     A Protocol, as this room must not import the plugin `view`, which implements it.
     """
 
-    of_client: bool  # the decision depends on the client
+    scope: Scope  # the clients for which the decision is the same
 
     def __call__(self, query: Query, client: Client) -> bool: ...
 

@@ -36,6 +36,19 @@ def node_of_pods(pods: Sequence[Pod]) -> str:
     return _sole(pod.node_name for pod in pods if pod.started == last_start)
 
 
+def client_pod(state: ClusterState, address: bytes) -> Pod | None:
+    """The Pod that alone has this packed address, so that clients with it are this Pod; None if there is none.
+
+    A Pod that is terminating counts only without another one, and of several the one started last: it got the address
+    last. A hostNetwork Pod shares its address with other processes of the Node.
+    """
+    pods = state.pods_with_address(address)
+    if len(pods) > 1:
+        last_start = max(pod.started for pod in pods)
+        pods = [pod for pod in pods if not pod.terminating] or [pod for pod in pods if pod.started == last_start]
+    return pods[0] if len(pods) == 1 and not pods[0].host_network else None
+
+
 def node_of_endpoints(state: ClusterState, address: bytes) -> str:
     """The Node name of an address by EndpointSlices; "" if no endpoint counts, or if they disagree.
 
@@ -180,6 +193,7 @@ class Claim:
 
     node_name: str | None = None  # EDNS option 65518, decoded
     subnet: tuple[bytes, int] | None = None  # EDNS Client Subnet: packed address (4 or 16 octets), source prefix length
+    client: bytes | None = None  # EDNS option 65519: packed address
 
 
 class ClaimTrust:

@@ -161,8 +161,8 @@ def test_check_from_coredns_prints_the_effect_of_each_line(tmp_path: Path, capsy
     assert cli.main([*FROM_COREDNS, "-conf", str(path)]) == 0
     assert capsys.readouterr() == (
         "can change an answer:\n"
-        "  metadata: nothing is published: {/LABEL} of `log` is - and .Meta of `template` is empty "
-        f"({path}:3)\n"
+        "  metadata: labels are those of `kubernetes` and `view`; those of a client's Pod need no `pods verified`, and "
+        f"none of a hostNetwork Pod; .Meta of `template` is empty ({path}:3)\n"
         "the same as in CoreDNS:\n"
         f"  block ., whoami ({path}:1, 2)\n"
         f"{path}: the image can be swapped: 2 same, 1 different\n",

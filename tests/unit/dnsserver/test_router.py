@@ -13,7 +13,7 @@ from topodns.dnsserver.packet_cache.table import OF_SPELLINGS
 from topodns.dnsserver.router import Block, BlockTable
 from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.settings import View
-from topodns.query.plugin import Client
+from topodns.query.plugin import Client, Scope
 
 ALL = (".", "local.", "cluster.local.", "east.cluster.local.", "10.in-addr.arpa.")
 NO_ROOT = ("local.", "cluster.local.")
@@ -149,22 +149,32 @@ def test_a_query_that_no_view_takes_has_no_block(question: str, address: str, fo
 
 
 @pytest.mark.parametrize(
-    ("question", "address", "dependent"),
+    ("question", "address", "scope"),
     [
-        ("www.example. A", "10.9.0.1", True),
-        ("www.example. A", "192.0.2.1", True),  # by a block without a view, since others were asked before it
-        ("www.corp.example. A", "192.0.2.1", True),
-        ("www.open.example. A", "10.9.0.1", False),  # no view was asked
-        ("other. A", "10.9.0.1", False),  # nor one that rests on more than the message says
-        ("other. TXT", "10.9.0.1", False),
+        ("www.example. A", "10.9.0.1", Scope.CLIENT),
+        ("www.example. A", "192.0.2.1", Scope.CLIENT),  # by a block without a view, since others were asked before it
+        ("www.corp.example. A", "192.0.2.1", Scope.CLIENT),
+        ("www.open.example. A", "10.9.0.1", Scope.EVERYONE),  # no view was asked
+        ("other. A", "10.9.0.1", Scope.EVERYONE),  # nor one that rests on more than the message says
+        ("other. TXT", "10.9.0.1", Scope.EVERYONE),
     ],
 )
-def test_a_block_is_client_dependent_where_another_client_might_have_another(
-    question: str, address: str, dependent: bool
+def test_a_block_is_for_the_clients_for_which_the_views_decide_the_same(
+    question: str, address: str, scope: Scope
 ) -> None:
     found = find(SPLIT, question, address)
     assert found is not None
-    assert found.client_dependent is dependent
+    assert found.scope is scope
+
+
+def test_the_narrowest_of_the_views_that_were_asked_decides() -> None:
+    by_namespace = replace(block("example."), view=ViewFilter(View("n", ("false",)), "", scope=Scope.NAMESPACE))
+    table = BlockTable([by_namespace, viewed("www.example.", "lab", LAB), block(".")])
+    assert [find(table, question, "192.0.2.1").scope for question in ("a.example. A", "www.example. A", "org. A")] == [  # type: ignore[union-attr]
+        Scope.NAMESPACE,
+        Scope.CLIENT,
+        Scope.EVERYONE,
+    ]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def block(**traits: Any) -> Any:
         asked.append((query, asker))
         return Resolution(Response(), "whoami")
 
-    default = {"origin": ("org",), "client_dependent": False, "rotate": False}
+    default = {"origin": ("org",), "scope": Scope.EVERYONE, "rotate": False}
     return SimpleNamespace(chain=SimpleNamespace(resolve=resolve), asked=asked, **{**default, **traits})
 
 
@@ -65,7 +65,7 @@ def test_a_name_of_no_block_is_refused() -> None:
     ("traits", "rotate", "scope"),
     [
         ({}, False, Scope.EVERYONE),
-        ({"client_dependent": True}, False, Scope.CLIENT),
+        ({"scope": Scope.NAMESPACE}, False, Scope.CLIENT),
         ({"rotate": True}, False, Scope.CLIENT),
         ({"rotate": True}, True, Scope.EVERYONE),
     ],

@@ -7,6 +7,7 @@ import pytest
 from tests.support.chains import process
 from tests.support.cluster_dig import query_of
 from tests.support.corefile_settings import block_problem, only_block, settings
+from tests.support.deferred_results import at_once
 from tests.support.exposition_samples import counted, only, scraped
 from tests.support.plugin_metrics import shown
 from tests.support.query_builders import ask, client
@@ -41,7 +42,7 @@ def rule(line: str) -> AclRule:
 def verdict(directives: list[str], question: str, address: str) -> str:
     step = AccessControl([directive(text) for text in directives])
     try:
-        resolution = step(query_of(question), client(address))
+        resolution = at_once(step(query_of(question), client(address)))
     except Dropped:
         return "dropped"
     if resolution is None:
@@ -108,14 +109,14 @@ def test_a_refusal_carries_its_extended_error_and_no_aa(action: str, rcode: int,
 
 def test_an_answer_that_depends_on_the_source_is_not_shared() -> None:
     step = AccessControl([directive(". { block type TXT ; filter net 10.0.0.0/8 }")])
-    refusal = step(ask("www.example.", RRType.TXT), client("192.0.2.1"))
-    assert step.client_dependent
+    refusal = at_once(step(ask("www.example.", RRType.TXT), client("192.0.2.1")))
+    assert step.scope is Scope.CLIENT
     assert refusal is not None
     assert refusal.scope == Scope.CLIENT
 
 
 def test_rules_by_type_alone_are_the_same_for_every_client() -> None:
-    assert not AccessControl([directive(". { block type TXT }")]).client_dependent
+    assert AccessControl([directive(". { block type TXT }")]).scope is Scope.EVERYONE
 
 
 def answered(server: str, *plugins: str, origin: str = ".", view: str = "") -> QueryCounters:
@@ -227,7 +228,7 @@ def test_acls_add_up_each_for_its_own_zones() -> None:
     ("lines", "expected"),
     [
         ("acl {\n alow\n}", "3: unknown action 'alow' of 'acl', did you mean 'allow'?"),
-        ("acl {\n allow from x\n}", "3: 'allow' has 'from', expected type or net"),
+        ("acl {\n allow from x\n}", "3: 'allow' has 'from', expected type, net, namespace or label"),
         ("acl {\n block type\n}", "3: 'type' of 'block' has nothing after it, expected at least one word"),
         ("acl {\n block net type A\n}", "3: 'net' of 'block' has nothing after it, expected at least one word"),
         ("acl {\n block type AAAAA\n}", "3: unknown record type 'AAAAA', did you mean 'AAAA'?"),

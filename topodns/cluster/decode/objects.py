@@ -4,7 +4,7 @@ Unused fields are never built (see `structs`), so an object costs microseconds a
 Strings that repeat over objects (Nodes, namespaces, labels) are interned, since there may be 150,000 objects.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
@@ -146,10 +146,12 @@ def decode_object(kind: str, source: Source, selector: Selector | None = None) -
     return decoded.objects if decoded is not None else ()
 
 
-def decode_whole(kind: str, source: Source, selector: Selector | None = None) -> Decoded[ClusterObject] | None:
+def decode_whole(
+    kind: str, source: Source, selector: Selector | None = None, pod_labels: Collection[str] = ()
+) -> Decoded[ClusterObject] | None:
     """As `decode_object`, with the metadata; None for an unsupported kind or apiVersion. Raises DecodeError.
 
-    A missing apiVersion is accepted: items of lists have none.
+    A missing apiVersion is accepted: items of lists have none. `pod_labels`: the keys of the labels that Pods keep.
     """
     rule = RULES.get(kind)
     if rule is None:
@@ -160,6 +162,9 @@ def decode_whole(kind: str, source: Source, selector: Selector | None = None) ->
         if read.api_version and read.api_version not in rule.api_versions:
             return None
         objects = tuple(rule.decode(read, left_out)) if _selected(read, selector) else ()
+        if pod_labels and kind == "Pod":
+            labels = _kept(read.metadata.labels, pod_labels)
+            objects = tuple(replace(each, labels=labels) for each in objects if isinstance(each, Pod))
         if isinstance(source, Mapping):
             _leave_out_values(read.metadata.annotations or {}, left_out)
         return Decoded(read.metadata, objects, str(left_out) if left_out.number else "")
@@ -179,6 +184,10 @@ def _leave_out_values(annotations: Mapping[str, Any], left_out: LeftOutElements)
 
 def _selected(read: ApiObject, selector: Selector | None) -> bool:
     return selector is None or selector.matches(read.metadata.labels or {})
+
+
+def _kept(labels: Mapping[str, str] | None, keys: Collection[str]) -> tuple[tuple[str, str], ...]:
+    return tuple((intern(key), intern(value)) for key, value in sorted((labels or {}).items()) if key in keys)
 
 
 def _decode_namespace(source: ApiObject, _left_out: LeftOutElements) -> Iterator[Namespace]:

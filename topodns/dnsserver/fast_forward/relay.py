@@ -255,8 +255,12 @@ class Crossing(LoneFlight):
         self.settled = False
 
     def on_answer(self, answer: UpstreamAnswer) -> None:
-        """Settle with the reply made from this answer of an upstream."""
-        self.settle(self.relay.slowly(self, answer))
+        """Settle with the reply made from this answer of an upstream, or by the chain if it asks for the client."""
+        cache = self.tail.cache
+        if cache is not None and cache.asks_for_client(answer.rcode, answer.ede):
+            self.relay.again(self)
+        else:
+            self.settle(self.relay.slowly(self, answer))
 
     def relayed(self, data: bytes) -> bytes | None:
         try:
@@ -275,6 +279,7 @@ class Relay:
     """The fast path of one socket.
 
     `slowly` makes the reply from an answer that `reply` cannot relay; with None it concludes a dropped question.
+    `again` answers a question by the chain.
     """
 
     def __init__(
@@ -283,6 +288,7 @@ class Relay:
         socket_counters: QueryCounters,
         clock: Callable[[], float],
         slowly: Callable[[Crossing, UpstreamAnswer | None], bytes | None],
+        again: Callable[[Crossing], object],
     ) -> None:
         self._udp = socket_counters.transport == "udp"
         self._tails = Tails(fast_routes, self._udp)
@@ -290,6 +296,7 @@ class Relay:
         self._socket_counters = socket_counters
         self._clock = clock
         self.slowly = slowly
+        self.again = again
 
     def __call__(self, data: bytes, address: bytes, port: int, started: float) -> Crossing | None:
         """The deferred reply to a plain question received at `started`; None: the query must take the chain.
@@ -315,7 +322,8 @@ class Relay:
         key = b""
         if tail.cache is not None:
             key = question + tail.key_end
-            if tail.cache.memory.knows(key):
+            naming = tail.cache.naming
+            if (naming is not None and naming.wanted) or tail.cache.memory.knows(key):
                 return None
         crossing = Crossing(
             relay=self,

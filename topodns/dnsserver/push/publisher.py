@@ -133,7 +133,7 @@ class Publisher:
         block = self._block(query, client)
         if block is None:
             return PushRefusal.NAME
-        answer = None if block.client_dependent else self._table.get(qname, qtype, None)
+        answer = None if block.scope else self._table.get(qname, qtype, None)
         answer = answer or self._table.get(qname, qtype, session.viewer)
         if answer is not None and answer.withheld is not None:
             return answer.withheld
@@ -213,6 +213,8 @@ class Publisher:
         block = self._blocks.match(query, client)
         if block is None or block.push is None or not is_below_any(query.qname, block.push.origins):
             return None
+        if block.client_pods is not None and block.whole_scope > Scope.NODE:
+            return None  # a session of a node cache names no client
         return block
 
     def _make(self, answer: PushedAnswer, session: Subscriber) -> None:
@@ -251,7 +253,7 @@ class Publisher:
         if refusal is not None:
             self._refuse(answer, refusal, facts)
             return
-        for_everyone = resolution.scope == Scope.EVERYONE and not block.client_dependent
+        for_everyone = resolution.scope == Scope.EVERYONE and not block.scope
         if answer.viewer is None and not for_everyone:
             self._split(answer)
             return

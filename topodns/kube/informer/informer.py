@@ -5,7 +5,7 @@ Objects that are left out (`cluster.namespace_budget`) are requested again once 
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from random import Random
 from typing import Final
 
@@ -37,10 +37,12 @@ class ApiSource:
         published: PublishingState,
         connect: Callable[[], Awaitable[KubeApi]],
         rng: Random,
+        pod_labels: Collection[str] = (),
     ) -> None:
+        """`pod_labels`: the keys of the labels that Pods keep."""
         self.progress: tuple[Progress, ...] = ()  # one per kind; empty before `connect`
         self._resources = resources
-        self._writer = StateWriter(published)
+        self._writer = StateWriter(published, pod_labels)
         self._connect = connect
         self._rng = rng
         self._api: KubeApi | None = None

@@ -8,7 +8,7 @@ influence each other: their slices may belong to users who do not trust each oth
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -32,9 +32,9 @@ FREED_AT_ONCE: Final = 512  # objects; about 50 us
 class StateWriter:
     """The `store.Store` of a cluster's state: writes what the reflectors of one API server receive."""
 
-    decode = staticmethod(decode_whole)
-
-    def __init__(self, published: PublishingState) -> None:
+    def __init__(self, published: PublishingState, pod_labels: Collection[str] = ()) -> None:
+        """`pod_labels`: the keys of the labels that Pods keep."""
+        self.decode = partial(decode_whole, pod_labels=pod_labels)
         self.state = published.state
         self.published = published
         self.latency = ProgrammingLatency()

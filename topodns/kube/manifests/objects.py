@@ -108,11 +108,13 @@ class Merged:
     conflicts: tuple[str, ...]
 
 
-def read_contents(file: str, data: bytes, selector: Selector | None = None) -> Generator[None, None, Contents]:
+def read_contents(
+    file: str, data: bytes, selector: Selector | None = None, pod_labels: Collection[str] = ()
+) -> Generator[None, None, Contents]:
     """Decode a file; the generator returns its Contents, and yields where the caller may pause.
 
-    `selector` applies to objects of the SELECTABLE kinds. An empty file is unreadable, since it may be half written; a
-    file of comments alone is readable.
+    `selector` applies to objects of the SELECTABLE kinds; `pod_labels`: the keys of the labels that Pods keep. An empty
+    file is unreadable, since it may be half written; a file of comments alone is readable.
     """
     if not data.strip():
         return Contents(problem=f"{file}:1: empty; is it still being written?")
@@ -135,7 +137,7 @@ def read_contents(file: str, data: bytes, selector: Selector | None = None) -> G
         if remark := _misspelt(document):
             note(document.line, remark)
         try:
-            kind, decoded = _decoded(document, selector)
+            kind, decoded = _decoded(document, selector, pod_labels)
         except DecodeError as error:
             problem = f"{file}:{document.line}: skipped {_described(document, error)}"
             skipped.append(SkippedObject(error.kind, error.name, document.line, problem))
@@ -156,12 +158,14 @@ def _up_to_an_error(documents: Iterator[Document | None], problems: list[str]) -
         problems.append(str(error))
 
 
-def _decoded(document: Document, selector: Selector | None) -> tuple[str, Decoded[ClusterObject] | None]:
+def _decoded(
+    document: Document, selector: Selector | None, pod_labels: Collection[str]
+) -> tuple[str, Decoded[ClusterObject] | None]:
     """The kind of a document and what it decodes to (`decode_whole`). Raises DecodeError."""
     kind = document.object.get("kind")
     if not isinstance(kind, str):
         raise DecodeError("object", "", "it has no kind")
-    return kind, decode_whole(kind, document.object, selector if kind in SELECTABLE else None)
+    return kind, decode_whole(kind, document.object, selector if kind in SELECTABLE else None, pod_labels)
 
 
 def _misspelt(document: Document) -> str:

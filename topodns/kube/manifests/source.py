@@ -48,11 +48,17 @@ class ManifestSource:
     problems: tuple[str, ...] = ()  # now: one log line each
 
     def __init__(
-        self, paths: Sequence[str], emit: Callable[[Change], Iterable[object]], selector: Selector | None = None
+        self,
+        paths: Sequence[str],
+        emit: Callable[[Change], Iterable[object]],
+        selector: Selector | None = None,
+        pod_labels: Collection[str] = (),
     ) -> None:
+        """`selector` and `pod_labels`: as of `read_contents`."""
         self.paths = paths
         self._emit = emit
         self._selector = selector
+        self._pod_labels = pod_labels
         self._set = ManifestSet()
         self._listings: dict[str, tuple[str, ...]] = {}  # the files of each path when last listed
         self._files: dict[str, _File] = {}
@@ -181,7 +187,7 @@ class ManifestSource:
         if digest == known.digest:
             return
         known.digest = digest
-        contents = yield from read_contents(file, data, self._selector)
+        contents = yield from read_contents(file, data, self._selector, self._pod_labels)
         counts = "; the documents before it count" if contents.entries else ""
         known.problem = f"{contents.problem}{counts or self._what_stays(file)}" if contents.problem else ""
         self._set.put(file, contents)

@@ -20,6 +20,7 @@ from topodns.query.deferred import Deferred, Outcome, Timers, at_most, pursue
 from topodns.query.plugin import Answered, Below, Client, Dropped, Resolution, Scope, forwarded_options, settled
 
 if TYPE_CHECKING:
+    from topodns.plugins.cache.pod_naming import PodNaming
     from topodns.plugins.cache.subscriptions import PushSubscriptions
 
 log = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ class Prefetching:
         return min(self.begins_at(entry), entry.ticks(now) + max(1, int(self._settings.window / 2)))
 
 
+_LONGEST_FOR_CLIENTS: Final = 5  # seconds, of an answer that is not for all clients: addresses of Pods change hands
 _REFRESHING: Final = frozenset({Rcode.NOERROR, Rcode.NXDOMAIN})  # RFC 8767 section 4
 _STALE_ANSWER: Final = 3  # RFC 8914 section 4.4
 _STALE_NXDOMAIN: Final = 19  # and 4.20
@@ -71,10 +73,11 @@ def _some_upstream_up() -> bool:
 class _Asked(NamedTuple):
     """One query that the cache handles."""
 
-    key: bytes
+    key: bytes  # of the entry
     query: Query
     client: Client
     below: Below
+    question: bytes  # the key of the question; that of the entry is another one if it is not for all clients
 
 
 class _Refresh(NamedTuple):
@@ -116,6 +119,7 @@ class ResponseCache:
         self._timers = timers
         self._refreshing: dict[bytes, _Refresh] = {}
         self.push: PushSubscriptions | None = None  # with the option `push`
+        self.naming: PodNaming | None = None  # in a node cache, before the cluster DNS
 
     def counting(self, counts: CacheCounts) -> "ResponseCache":
         """This cache with its entries for another server: misses, refreshes and stale answers count in `counts`."""
@@ -131,11 +135,34 @@ class ResponseCache:
         if not self._everywhere and not self._covers(query.qname):
             return below(query, client)
         key = key_of(query)
+        if self.naming is not None and self.naming.wanted and self.naming.goes_on():
+            return self._for_client(self.naming, key, self.naming.named(query, client), client, below)
         entry = self.memory.find(key, client.address)
         if entry is None:
             return self._ask(key, query, client, below)
-        asked, now = _Asked(key, query, client, below), self._timers.time()
+        asked, now = _Asked(key, query, client, below, key), self._timers.time()
         return self._fresh(entry, asked, now) if entry.left(now) > 0 else self._stale(entry, asked, now)
+
+    def _for_client(self, naming: "PodNaming", question: bytes, query: Query, client: Client, below: Below) -> Answered:
+        """`__call__` for a query that names its client: an entry for the Node, the namespace or the client, if fresh.
+
+        Only one for the Node may be stale: addresses of Pods change hands.
+        """
+        now, stale = self._timers.time(), None
+        for key in naming.keys(question, client):
+            entry = self.memory.find(key, client.address)
+            if entry is None:
+                continue
+            if entry.left(now) > 0:
+                return self._fresh(entry, _Asked(key, query, client, below, question), now)
+            stale = entry if key == question else stale
+        if stale is not None:
+            return self._stale(stale, _Asked(question, query, client, below, question), now)
+        return self._ask(question, query, client, below)
+
+    def asks_for_client(self, rcode: int, ede: Ede | None) -> bool:
+        """Whether this response to a query that named no client asks for it."""
+        return self.naming is not None and self.naming.is_asked_for(rcode, ede)
 
     def arrived(self, query: Query, client: Client, resolution: Resolution) -> Resolution:
         """Count a miss and cache this answer to the query if allowed. Returns it, without AD unless requested."""
@@ -166,29 +193,51 @@ class ResponseCache:
         # The AD bit requests AD in the answer (RFC 6840 section 5.7), which other queries with this key may need.
         answered = below(_with(query, Flag.AD), client)
         if not isinstance(answered, Resolution):
-            return self._ask_on(key, query, client, answered)
+            return self._ask_on(key, query, client, answered, below)
         if answered.upstream:
             return self._arrived(key, query, client, answered)
         self.memory.cap(answered.response)
         return answered
 
-    async def _ask_on(self, key: bytes, query: Query, client: Client, deferred: Deferred[Resolution]) -> Resolution:
-        return self._arrived(key, query, client, await deferred)
+    async def _ask_on(
+        self, key: bytes, query: Query, client: Client, deferred: Deferred[Resolution], below: Below
+    ) -> Resolution:
+        resolution = await self._asked_by_name(query, client, await deferred, below)
+        return self._arrived(key, query, client, resolution)
+
+    async def _asked_by_name(self, query: Query, client: Client, resolution: Resolution, below: Below) -> Resolution:
+        """The resolution, or, if it asks for the client, that of the query with its name, which is asked once."""
+        naming = self.naming
+        if naming is None or not naming.is_asked_for(resolution.response.rcode, resolution.response.ede):
+            return resolution
+        return await settled(below(naming.named(_with(query, Flag.AD), client), client))
 
     def _arrived(self, key: bytes, query: Query, client: Client, resolution: Resolution) -> Resolution:
         self.counts.misses += 1
-        self._learn(key, query, client, resolution)
+        place: bytes | None = key
+        if self.naming is not None:
+            place = self._place(self.naming, key, client, resolution)
+        if place is not None:
+            self._learn(place, query, client, resolution, _LONGEST_FOR_CLIENTS if place != key else None)
         return _for_asker(query, resolution)
 
-    def _learn(self, key: bytes, query: Query, client: Client, resolution: Resolution) -> CacheEntry | None:
+    def _place(self, naming: "PodNaming", question: bytes, client: Client, resolution: Resolution) -> bytes | None:
+        """The key for an answer to this client, by what its reply says; None if it may not be kept."""
+        place = naming.key_for(question, client, resolution.response)
+        if place != question:
+            self.memory.forget(question)  # an answer for all clients, from before the cluster DNS told them apart
+        return place
+
+    def _learn(
+        self, key: bytes, query: Query, client: Client, resolution: Resolution, longest: int | None = None
+    ) -> CacheEntry | None:
         """Cache the response if an upstream gave it and it does not depend on cluster state, else cap its TTLs.
 
-        Returns the new entry, None if nothing was cached.
+        `longest`: the most seconds, if they are limited. Returns the new entry, None if nothing was cached.
         """
         if resolution.upstream and not resolution.facts and resolution.selection is None:
             response = resolution.response
-            longest = None
-            if self.push is not None and response.rcode in _REFRESHING:
+            if longest is None and self.push is not None and response.rcode in _REFRESHING:
                 longest = self.push.longest_ttl(key, response.answer, response.additional)
             return self.memory.learn(key, query, response, client.address, longest)
         self.memory.cap(resolution.response)
@@ -203,7 +252,8 @@ class ResponseCache:
             ttl = entry.ttl if self._keepttl else entry.left(now)
             resolution = _given(entry, asked.query, ttl, hit, Scope.CLIENT)
         else:
-            resolution = _given(entry, asked.query, entry.left(now), hit, Scope.EVERYONE)
+            for_all = asked.key == asked.question
+            resolution = _given(entry, asked.query, entry.left(now), hit, Scope.EVERYONE if for_all else Scope.CLIENT)
             resolution.valid_until = entry.born + until
         if self.push is not None and not forwarded_options(asked.query.edns):  # a subscription has no options
             resolution.facts = self.push.served(asked.key, entry.owner is not None)
@@ -280,7 +330,9 @@ class ResponseCache:
         query = _with(asked.query, Flag.RD | Flag.AD)
         try:
             # As a query over TCP, as in CoreDNS: an answer truncated to a client's UDP size could not be cached.
-            resolution = await settled(asked.below(query, asked.client._replace(transport="tcp")))
+            client = asked.client._replace(transport="tcp")
+            resolution = await settled(asked.below(query, client))
+            resolution = await self._asked_by_name(query, client, resolution, asked.below)
             return self._refreshed(entry, asked, query, resolution)
         except Dropped:  # too many queries are in flight
             return None
@@ -292,7 +344,13 @@ class ResponseCache:
 
     def _refreshed(self, entry: CacheEntry, asked: _Asked, query: Query, resolution: Resolution) -> Resolution | None:
         now = self._timers.time()
-        learned = self._learn(asked.key, query, asked.client, resolution)
+        limit = _LONGEST_FOR_CLIENTS if asked.key != asked.question else None
+        if self.naming is not None:
+            place = self._place(self.naming, asked.question, asked.client, resolution)
+            if place != asked.key:  # an answer for other clients than those who wait for this one
+                self.memory.forget(asked.key)
+                return None
+        learned = self._learn(asked.key, query, asked.client, resolution, limit)
         if not self._replaces(entry, query, resolution.response):
             if entry.left(now) <= 0:
                 entry.history.retry_at = now + self._serve_stale.recheck

@@ -220,9 +220,21 @@ def _setup(settings: Cache, block: BlockSetup) -> Install:
     cache = block.provide(
         ResponseCache(settings=settings, timers=process.timers, counts=counts, room=room, upstreams_down=upstreams_down)
     )
+    if forwards and all(_sends_identity(forward) for forward in forwards):
+        # Imported here: only a node cache has it. With another upstream in the block, that one would learn the clients.
+        from topodns.plugins.cache.pod_naming import PodNaming
+
+        cache.naming = PodNaming(process.timers)
+        block.on_start(cache.naming.start)
+        block.on_close(cache.naming.close)
     if settings.push:
         _subscribe(cache, settings, block)
     return lambda listener: (ChainPart(around=counting_cache(block, listener.server)),)
+
+
+def _sends_identity(forward: Forwarding) -> bool:
+    """Whether the upstreams are the cluster DNS of a node cache."""
+    return any(code == Option.NODE_IDENTITY for code, _ in forward.outgoing.options)
 
 
 def _subscribe(cache: ResponseCache, settings: Cache, block: BlockSetup) -> None:

@@ -1,7 +1,7 @@
 """The clusters of `kubernetes` directives: state, feed and client locator of each. Nothing is started here."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
@@ -19,12 +19,14 @@ from topodns.kube.events import EventRecorder
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.lease import LEASE_NAMESPACE
 from topodns.kube.manifests.source import ManifestSource
+from topodns.plugins.kubernetes.client_pods import ClientPods
 from topodns.plugins.kubernetes.feed import Feed, FeedSettings, feed_settings
 from topodns.plugins.kubernetes.pod_wait import PodWait
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.plugins.view.settings import View
 from topodns.query.label_limiter import LabelLimiters
+from topodns.query.metadata import client_labels
 from topodns.topology.client_locator import ClientLocator, Method, missing_locators
 from topodns.topology.select import OnInvalid
 
@@ -46,6 +48,7 @@ class Cluster:
     feed: Feed
     locator: ClientLocator | None
     view: View | None = None  # of the server block, which answers only some queries from this cluster
+    client_pods: ClientPods | None = None  # None: no directive of the block reads something of its clients' Pods
     limiters: LabelLimiters = field(default_factory=LabelLimiters)  # the label limiter
 
     @property
@@ -84,17 +87,21 @@ class Cluster:
         return (f"{', '.join(self.state.unsynced)}: manifest files that cannot be read: {self.source.files_bad}",)
 
     def lacks(self) -> Iterator[str]:
-        """A line for each kind that `topology` needs and that was denied (403, 404) from the start.
+        """A line for each kind that `topology` or metadata of clients needs and that was denied (403, 404) from the
+        start.
 
         Each line has the kind's last failure; if that is a 403, or there is none at present, also the RBAC rule to add.
         """
-        if self.topology is None or not isinstance(self.source, ApiSource):
+        if not isinstance(self.source, ApiSource):
             return
+        placing = self.topology.placing_kinds if self.topology is not None else frozenset[Kind]()
+        read = {"Pod"} if self.client_pods is not None else set[Kind]()
         for progress in self.source.denied():
             resource = progress.resource
-            if resource.kind in self.topology.placing_kinds:
+            if resource.kind in placing or resource.kind in read:
                 refused = progress.trouble is None or progress.trouble.status == _FORBIDDEN
-                grant = f"; the ClusterRole needs {resource.rule}{_OR_ELSE.get(resource.kind, '')}" if refused else ""
+                instead = "" if resource.kind in read else _OR_ELSE.get(resource.kind, "")
+                grant = f"; the ClusterRole needs {resource.rule}{instead}" if refused else ""
                 yield f"{progress.describe()}{grant}"
 
     def missing_locators(self) -> str:
@@ -161,9 +168,14 @@ class ClusterMaker:
         topology: TopologySettings | None,
         view: View | None,
         spare: list[Feed],
+        labels: Collection[str] = (),
     ) -> Cluster:
-        """The cluster of these directives, with a feed of `choose_feed`: one of `spare`, or one with an empty state."""
-        settings = feed_settings(kubernetes, topology)
+        """The cluster of these directives, with a feed of `choose_feed`: one of `spare`, or one with an empty state.
+
+        `labels`: of metadata, that directives of the block read.
+        """
+        read = client_labels(labels)
+        settings = feed_settings(kubernetes, topology, read)
         feed = self._choose_feed(settings, spare)
         locator = None
         if topology is not None:
@@ -175,7 +187,13 @@ class ClusterMaker:
                 own_addresses=self._own_addresses,
             )
         return Cluster(
-            kubernetes=kubernetes, topology=topology, feed=feed, locator=locator, view=view, limiters=self._limiters
+            kubernetes=kubernetes,
+            topology=topology,
+            feed=feed,
+            locator=locator,
+            view=view,
+            client_pods=ClientPods(feed.state, feed.pod_wait, locator.claims if locator else None) if read else None,
+            limiters=self._limiters,
         )
 
     def _spare_or_new(self, settings: FeedSettings, spare: list[Feed]) -> Feed:

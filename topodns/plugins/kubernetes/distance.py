@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
-from topodns.cluster.endpoints import label_of
+from topodns.cluster.label_values import label_of
 from topodns.cluster.model import ZONE_LABEL, Endpoint, Node, ObjectKey
 from topodns.dns.addresses import unmapped
 from topodns.dns.message import Query

@@ -6,7 +6,7 @@ all the time. All other clusters are read anew.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
 from dataclasses import dataclass
 from random import Random
 
@@ -27,6 +27,7 @@ from topodns.plugins.kubernetes.pod_wait import PodWait
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.watched_kinds import needed_kinds, resources
 from topodns.plugins.topology.settings import TopologySettings
+from topodns.query.metadata import CLIENT_LABEL
 from topodns.topology.keys import DefaultKeys, key_reader
 
 
@@ -43,6 +44,7 @@ class FeedSettings:
     default_keys: tuple[DefaultKeys, ...]
     terminating_fallback: bool
     pod_names: bool
+    pod_labels: frozenset[str]  # keys of the labels that Pods keep
     writes_events: bool
     cluster_id: str
 
@@ -52,18 +54,26 @@ class FeedSettings:
         return self.api, self.manifests
 
 
-def feed_settings(kubernetes: KubernetesSettings, topology: TopologySettings | None) -> FeedSettings:
-    """The settings of the feed that these two directives need."""
+def feed_settings(
+    kubernetes: KubernetesSettings, topology: TopologySettings | None, client_labels: Collection[str] = ()
+) -> FeedSettings:
+    """The settings of the feed that these two directives need.
+
+    `client_labels`: the labels of metadata that are read of clients' Pods.
+    """
     return FeedSettings(
         api=kubernetes.api,
         manifests=kubernetes.manifests,
         labels=kubernetes.labels,
-        needed=needed_kinds(kubernetes, topology),
-        resources=resources(kubernetes, topology),
+        needed=needed_kinds(kubernetes, topology, bool(client_labels)),
+        resources=resources(kubernetes, topology, bool(client_labels)),
         key_sources=topology.keys if topology is not None else (),
         default_keys=topology.defaults if topology is not None else (),
         terminating_fallback=topology is not None and topology.terminating_fallback,
         pod_names=kubernetes.endpoint_pod_names,
+        pod_labels=frozenset(
+            label.removeprefix(CLIENT_LABEL) for label in client_labels if label.startswith(CLIENT_LABEL)
+        ),
         writes_events=kubernetes.api is not None and topology is not None,
         cluster_id=kubernetes.cluster_id,
     )
@@ -98,9 +108,11 @@ class Feed:
         self.event_recorder = event_recorder  # None without an API server
         self.source: ManifestSource | ApiSource
         if connecting is None:
-            self.source = ManifestSource(settings.manifests, self.published.take_steps, settings.labels)
+            self.source = ManifestSource(
+                settings.manifests, self.published.take_steps, settings.labels, settings.pod_labels
+            )
         else:
-            self.source = ApiSource(settings.resources, self.published, connecting, rng)
+            self.source = ApiSource(settings.resources, self.published, connecting, rng, settings.pod_labels)
 
     @property
     def arrives_late(self) -> bool:

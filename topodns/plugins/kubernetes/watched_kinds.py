@@ -29,13 +29,20 @@ def _locator(kind: Kind, plural: str) -> Resource:
 _LOCATORS: Final = (_locator("NodeLocator", "nodelocators"), _locator("PodLocator", "podlocators"))
 
 
-def needed_kinds(kubernetes: KubernetesSettings, topology: TopologySettings | None) -> frozenset[Kind]:
+def needed_kinds(
+    kubernetes: KubernetesSettings, topology: TopologySettings | None, client_pods: bool = False
+) -> frozenset[Kind]:
     """The kinds that answers depend on."""
-    return frozenset(resource.kind for resource in resources(kubernetes, topology))
+    return frozenset(resource.kind for resource in resources(kubernetes, topology, client_pods))
 
 
-def resources(kubernetes: KubernetesSettings, topology: TopologySettings | None) -> tuple[Resource, ...]:
-    """The resources that answers need, and no others. StatefulSets, needed only for warnings, are not watched."""
+def resources(
+    kubernetes: KubernetesSettings, topology: TopologySettings | None, client_pods: bool = False
+) -> tuple[Resource, ...]:
+    """The resources that answers need, and no others. StatefulSets, needed only for warnings, are not watched.
+
+    `client_pods`: whether metadata of clients' Pods is read.
+    """
     labels = kubernetes.labels.text if kubernetes.labels is not None else ""
     labelled = {"labelSelector": labels} if labels else {}
     wanted = [
@@ -53,7 +60,7 @@ def resources(kubernetes: KubernetesSettings, topology: TopologySettings | None)
     if "Node" in placing:
         wanted.append(Resource("Node", "nodes", ("/api/v1/nodes",), optional=True))
     wanted += [resource for resource in _LOCATORS if resource.kind in placing]
-    if kubernetes.pods is PodMode.VERIFIED or "Pod" in placing:
+    if client_pods or kubernetes.pods is PodMode.VERIFIED or "Pod" in placing:
         selectors = {**labelled, "fieldSelector": _LIVE_PODS}
         wanted.append(Resource("Pod", "pods", ("/api/v1/pods",), selectors, optional=True))
     if kubernetes.multicluster:

@@ -32,6 +32,7 @@ from topodns.plugins.rewrite.settings import (
     ClassRule,
     CnameRule,
     Comparison,
+    MetadataVariable,
     NameMatch,
     NameRule,
     OptionAction,
@@ -45,6 +46,7 @@ from topodns.plugins.rewrite.settings import (
     TypeRule,
 )
 from topodns.query.cname import Chase, owned
+from topodns.query.metadata import ReaderOf, no_value, without_metadata
 from topodns.query.plugin import Answered, Below, Client, Dropped, ForwardedOption, Resolution, Scope, settled
 from topodns.query.regex import compile_pattern
 
@@ -99,8 +101,14 @@ class Rewriter:
     over UDP.
     """
 
-    def __init__(self, rules: Iterable[RewriteRule], chase: Chase | None = None, server_address: bytes = b"") -> None:
-        self._rules = [(build_rule(rule.change, chase, server_address), rule.continues) for rule in rules]
+    def __init__(
+        self,
+        rules: Iterable[RewriteRule],
+        chase: Chase | None = None,
+        server_address: bytes = b"",
+        reader_of: ReaderOf = without_metadata,
+    ) -> None:
+        self._rules = [(build_rule(rule.change, chase, server_address, reader_of), rule.continues) for rule in rules]
 
     def __call__(self, query: Query, client: Client, below: Below) -> Answered:
         """The resolution of the rewritten query, made one of the client's own query.
@@ -130,7 +138,7 @@ class Rewriter:
                 break
 
 
-def build_rule(change: Change, chase: Chase | None, server_address: bytes) -> Rule:
+def build_rule(change: Change, chase: Chase | None, server_address: bytes, reader_of: ReaderOf) -> Rule:
     match change:
         case NameRule():
             return NameChange(change)
@@ -145,7 +153,7 @@ def build_rule(change: Change, chase: Chase | None, server_address: bytes) -> Ru
         case CnameRule():
             return TargetChange(change, chase)
         case OptionRule():
-            return OptionChange(change, server_address)
+            return OptionChange(change, server_address, reader_of)
         case _:
             assert_never(change)
 
@@ -376,9 +384,14 @@ _Options = tuple[tuple[int, bytes], ...]
 class OptionChange:
     """An `edns0` rule. `server_address`: the packed address of the socket, b"" if it is not bound to a single one."""
 
-    def __init__(self, rule: OptionRule, server_address: bytes) -> None:
+    def __init__(self, rule: OptionRule, server_address: bytes, reader_of: ReaderOf = without_metadata) -> None:
         self._rule = rule
         self._server_address = server_address
+        self._read = reader_of(rule.data.label) if isinstance(rule.data, MetadataVariable) else no_value
+        # A variable of metadata narrows the answers of the whole block: see `BlockSetup.vary_by_labels`.
+        self._client_dependent = isinstance(rule.data, Subnet) or (
+            isinstance(rule.data, OptionVariable) and rule.data not in _SAME_FOR_ALL
+        )
 
     def __call__(self, rewritten: RewrittenQuery) -> bool:
         """Apply the rule, and return whether it matched.
@@ -387,7 +400,7 @@ class OptionChange:
         no value.
         """
         rule, query, reverter = self._rule, rewritten.query, rewritten.reverter
-        data = self._data(query, rewritten.client)
+        data = self._data(query, rewritten)
         if data is None:
             return False
         edns = query.edns or Edns(_UDP_PAYLOAD_SIZE, 0, False)
@@ -397,18 +410,20 @@ class OptionChange:
             return True
         reverter.subnet_forwarded |= rule.code == Option.CLIENT_SUBNET
         if matched:
-            reverter.client_dependent |= not isinstance(rule.data, bytes) and rule.data not in _SAME_FOR_ALL
+            reverter.client_dependent |= self._client_dependent
             if rule.revert:
                 reverter.amendments.append(OptionReverting(rule.code, edns.option(rule.code)))
         return matched
 
-    def _data(self, query: Query, client: Client) -> bytes | None:
-        """The option's data; None if the rule's variable has no value."""
-        data = self._rule.data
+    def _data(self, query: Query, rewritten: RewrittenQuery) -> bytes | None:
+        """The option's data; None if the rule's variable has no value. Metadata is that of the client's own query."""
+        data, client = self._rule.data, rewritten.client
         if isinstance(data, bytes):
             return data
         if isinstance(data, Subnet):
             return subnet_data(client.address, data)
+        if isinstance(data, MetadataVariable):
+            return (self._read(rewritten.own, client) or "").encode() or None
         if data is OptionVariable.SERVER_IP:
             return self._server_address or None
         return variable_data(data, query, client)

@@ -118,6 +118,13 @@ class OptionVariable(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataVariable:
+    """The value of a label of metadata, as text."""
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
 class Subnet:
     """An EDNS Client Subnet (RFC 7871 section 6): the client's address truncated to this number of bits."""
 
@@ -131,7 +138,7 @@ class OptionRule:
 
     action: OptionAction
     code: int
-    data: bytes | OptionVariable | Subnet = b""
+    data: bytes | OptionVariable | MetadataVariable | Subnet = b""
     revert: bool = False
 
 

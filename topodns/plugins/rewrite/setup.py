@@ -23,6 +23,7 @@ from topodns.plugins.rewrite.settings import (
     ClassRule,
     CnameRule,
     Comparison,
+    MetadataVariable,
     NameMatch,
     NameRule,
     OptionAction,
@@ -35,7 +36,8 @@ from topodns.plugins.rewrite.settings import (
     TtlRule,
     TypeRule,
 )
-from topodns.plugins.setup import BlockSetup, Install
+from topodns.plugins.setup import BlockListener, BlockSetup, Install
+from topodns.query.metadata import is_label
 from topodns.query.plugin import ChainPart
 from topodns.query.regex import BadPattern, compile_pattern
 
@@ -188,7 +190,6 @@ _CODE: Final = re.compile(r"0[xX][0-9A-Fa-f]{1,4}|0|[1-9][0-9]{0,4}")
 _MAX_CODE: Final = 65_535
 _MAX_DATA: Final = 512  # octets: more might not fit beside a long name (`plugins.forward.handler.PAYLOAD_SIZE`)
 _BITS: Final = re.compile(r"[0-9]{1,3}")
-_METADATA: Final = re.compile(r"\{[^/{}]+/[^{}]+\}")
 _ACTIONS: Final = {action.value: action for action in OptionAction}
 _VARIABLES: Final = {variable.value: variable for variable in OptionVariable}
 
@@ -237,7 +238,7 @@ def _take_code(words: ArgumentReader) -> int:
     raise words.error(f"the option's code is {words.shown(text)}, expected 0 to {_MAX_CODE}, or 0x0 to 0xffff")
 
 
-def _take_data(words: ArgumentReader) -> bytes | OptionVariable:
+def _take_data(words: ArgumentReader) -> bytes | OptionVariable | MetadataVariable:
     text = words.take("the data of the option")
     if text.startswith("{") and text.endswith("}"):
         return _variable(words, text)
@@ -250,13 +251,11 @@ def _take_data(words: ArgumentReader) -> bytes | OptionVariable:
     return data
 
 
-def _variable(words: ArgumentReader, text: str) -> OptionVariable:
+def _variable(words: ArgumentReader, text: str) -> OptionVariable | MetadataVariable:
     if text in _VARIABLES:
         return _VARIABLES[text]
-    if _METADATA.fullmatch(text):
-        raise words.error(
-            f"CoreDNS takes {words.shown(text)} from its metadata, topodns has none; expected {listed(_VARIABLES)}"
-        )
+    if is_label(text[1:-1]):
+        return MetadataVariable(text[1:-1])
     raise words.error(f"unknown variable {words.shown(text)}{hint(text, _VARIABLES)}")
 
 
@@ -408,8 +407,20 @@ _FIELDS: Final[Mapping[str, Callable[[ArgumentReader], Change]]] = {
 }
 
 
+def labels(settings: tuple[RewriteRule, ...]) -> frozenset[str]:
+    """The labels of metadata that are variables of rules."""
+    changes = (rule.change.data for rule in settings if isinstance(rule.change, OptionRule))
+    return frozenset(data.label for data in changes if isinstance(data, MetadataVariable))
+
+
 def _setup(settings: tuple[RewriteRule, ...], block: BlockSetup) -> Install:
-    return lambda listener: (ChainPart(around=Rewriter(settings, listener.chase, listener.bound)),)
+    scope = block.vary_by_labels(labels(settings))
+
+    def install(listener: BlockListener) -> tuple[ChainPart]:
+        rewriter = Rewriter(settings, listener.chase, listener.bound, block.reader_of)
+        return (ChainPart(around=rewriter, scope=scope),)
+
+    return install
 
 
 def _reads(settings: tuple[RewriteRule, ...]) -> Reads:
@@ -440,12 +451,13 @@ PLUGIN: Final = Plugin(
     coredns=differs(
         Effect.ANSWER,
         "the question in a response is always the client's own, upstreams get those EDNS options of a client that "
-        "`append` names, variables from metadata are refused, and the option 0xffee is topodns's node identity",
+        "`append` names, and the option 0xffee is topodns's node identity",
     ),
     parse=parse_rewrite,
     zones=_zones,
     setup=_setup,
     adds_up=True,
     reads=_reads,
+    labels=labels,
     classes=_classes,
 )

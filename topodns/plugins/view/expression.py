@@ -19,6 +19,7 @@ from topodns.plugins.view.parser import (
     Value,
     parse_expression,
 )
+from topodns.query.metadata import ReaderOf, is_label, without_metadata
 from topodns.query.regex import BadPattern, compile_pattern
 
 Run = Callable[[ViewQuery], Any]
@@ -32,10 +33,12 @@ class Expression(NamedTuple):
     """A compiled condition, evaluated by `holds`.
 
     `of_client`: whether it calls client_ip(), port() or id(), so that it may differ between otherwise equal messages.
+    `labels`: those of metadata that it reads.
     """
 
     run: Run
     of_client: bool
+    labels: frozenset[str] = frozenset()
 
     def holds(self, question: ViewQuery) -> bool:
         """Whether the condition is true for the query; false if it cannot be computed, as in CoreDNS."""
@@ -45,13 +48,13 @@ class Expression(NamedTuple):
             return False
 
 
-def compile_expression(text: str) -> Expression:
+def compile_expression(text: str, reader_of: ReaderOf = without_metadata) -> Expression:
     """Compile a condition. Raises BadExpression, also for an expression that is not boolean."""
-    compiler = _Compiler()
+    compiler = _Compiler(reader_of)
     kind, run = compiler.compile(parse_expression(text))
     if kind is not ValueType.BOOLEAN:
         raise BadExpression(f"found {kind.value}, expected a condition: something that is true or false")
-    return Expression(run, any(FUNCTIONS[name].of_client for name in compiler.asked))
+    return Expression(run, any(FUNCTIONS[name].of_client for name in compiler.asked), frozenset(compiler.labels))
 
 
 class _Compiled(NamedTuple):
@@ -60,8 +63,10 @@ class _Compiled(NamedTuple):
 
 
 class _Compiler:
-    def __init__(self) -> None:
-        self.asked: set[str] = set()  # names of the functions called, without `incidr`
+    def __init__(self, reader_of: ReaderOf) -> None:
+        self.asked: set[str] = set()  # names of the functions called, without `incidr` and `metadata`
+        self.labels: set[str] = set()
+        self._reader_of = reader_of
         self._depth = 0
 
     def compile(self, node: Node) -> _Compiled:
@@ -95,14 +100,26 @@ class _Compiler:
         if node.name == _INCIDR:
             return self._incidr(node)
         if node.name == _METADATA:
-            raise BadExpression(f"found 'metadata'{_at(node)}, but topodns publishes no metadata")
+            return self._metadata(node)
         function = FUNCTIONS.get(node.name)
         if function is None:
-            known = ", ".join(sorted({*FUNCTIONS, _INCIDR}))
+            known = ", ".join(sorted({*FUNCTIONS, _INCIDR, _METADATA}))
             raise BadExpression(f"unknown function {node.name!r}{_at(node)}, expected one of {known}")
         _check_count(node, 0)
         self.asked.add(node.name)
         return _Compiled(function.result, function.call)
+
+    def _metadata(self, node: Call) -> _Compiled:
+        """The value of a label, "" without one. It is named here, as only labels that are read are kept of Pods."""
+        _check_count(node, 1)
+        (argument,) = node.arguments
+        label = argument.value if isinstance(argument, Literal) else None
+        if not isinstance(label, str) or not is_label(label):
+            expected = "a label in quotes such as 'kubernetes/client-namespace'"
+            raise BadExpression(f"'metadata'{_at(node)} has no label, expected {expected}")
+        self.labels.add(label)
+        read = self._reader_of(label)
+        return _Compiled(ValueType.STRING, lambda question: read(question.query, question.client) or "")
 
     def _incidr(self, node: Call) -> _Compiled:
         _check_count(node, 2)

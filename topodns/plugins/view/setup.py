@@ -15,7 +15,10 @@ from topodns.plugins.view.expression import compile_expression
 from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.parser import BadExpression
 from topodns.plugins.view.settings import View
+from topodns.query.metadata import MetadataSource
 from topodns.query.plugin import ChainPart
+
+_NAME: Final = "view/name"  # CoreDNS's label
 
 
 def parse_view(directive: Directive, context: Context) -> View:
@@ -36,17 +39,25 @@ def _expr(option: Directive, settings: View) -> View:
     return replace(settings, expressions=(*settings.expressions, text))
 
 
+def labels(settings: View) -> frozenset[str]:
+    """The labels of metadata that the view reads."""
+    return frozenset[str]().union(*(compile_expression(text).labels for text in settings.expressions))
+
+
 def _setup(settings: View, block: BlockSetup) -> Install:
-    return lambda listener: (ChainPart(selects=ViewFilter(settings, listener.host)),)
+    block.provide(MetadataSource({_NAME: lambda query, client: settings.name}.get))
+    scope = block.vary_by_labels(labels(settings))
+    return lambda listener: (ChainPart(selects=ViewFilter(settings, listener.host, block.reader_of, scope)),)
 
 
 PLUGIN: Final = Plugin(
     name="view",
     coredns=differs(
-        Effect.ANSWER, "expressions are on one query and its client: no metadata(), variables or predicates"
+        Effect.ANSWER, "expressions are on one query and its client: no variables, predicates or computed labels"
     ),
     parse=parse_view,
     setup=_setup,
+    labels=labels,
     unanswered=Rcode.SERVFAIL,
     reads=Reads.EVERYTHING,  # a view may read the size of a message
 )

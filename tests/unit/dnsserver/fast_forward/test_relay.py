@@ -360,6 +360,10 @@ def test_a_query_that_is_not_plain_takes_the_chain(data: bytes) -> None:
     assert fast.ask(data) == chain.ask(data)
     fast_route = Resolver(True, WWW)
     relay = Relay(
-        fast_route.blocks.fast_routes, fast_route.socket_counters, fast_route.timers.time, lambda crossing, answer: b""
+        fast_route.blocks.fast_routes,
+        fast_route.socket_counters,
+        fast_route.timers.time,
+        slowly=lambda crossing, answer: b"",
+        again=lambda crossing: None,
     )
     assert relay(data, CLIENT, PORT, 0.0) is None

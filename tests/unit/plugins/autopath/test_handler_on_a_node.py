@@ -6,6 +6,7 @@ Two server blocks of one listener, as on a node: the cluster's, with `autopath @
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from ipaddress import ip_network
+from typing import Any
 
 import pytest
 
@@ -261,10 +262,10 @@ def test_acl_is_asked_about_each_name_that_is_tried() -> None:
 
 
 @pytest.mark.parametrize("late", [False, True], ids=["at once", "after a wait"])
-@pytest.mark.parametrize("trait", ["client_dependent", "rotate"])
-def test_an_answer_of_a_block_that_differs_by_client_is_not_cached(trait: str, late: bool) -> None:
+@pytest.mark.parametrize("trait", [{"scope": Scope.NAMESPACE}, {"rotate": True}])
+def test_an_answer_of_a_block_that_differs_by_client_is_not_cached(trait: dict[str, Any], late: bool) -> None:
     node = Node(late=late)
-    node.table = BlockTable([node.blocks["cluster.local."], replace(node.blocks["."], **{trait: True})])  # type: ignore[arg-type]
+    node.table = BlockTable([node.blocks["cluster.local."], replace(node.blocks["."], **trait)])
     assert node.resolve(f"{SEARCHED} A").scope is Scope.CLIENT
 
 

@@ -244,6 +244,20 @@ def test_subscriptions_have_the_node_s_name_where_queries_have_it(address: str, 
     assert cache.push.additional == sent
 
 
+@pytest.mark.parametrize(
+    ("forwards", "names"),
+    [
+        ("forward . 192.0.2.1", True),
+        ("forward . 192.0.2.2", False),
+        ("forward a.example 192.0.2.2\nforward . 192.0.2.1", False),  # the other upstream would learn the clients
+    ],
+)
+def test_clients_are_named_to_the_cluster_dns_alone(forwards: str, names: bool) -> None:
+    running = replace(process(), identity=Identity("node-a", frozenset({"192.0.2.1"})))
+    (cache,) = set_up(only_block(f"cache\n{forwards}"), running).provided(ResponseCache)
+    assert (cache.naming is not None) is names
+
+
 LOCAL = """
 cache 30
 hosts {

@@ -198,7 +198,12 @@ def problem(expression: str) -> str:
     [
         ("client() == ''", "unknown function 'client' at character 1, expected one of bufsize, class, client_ip, do,"),
         ("len(name()) > 3", "unknown function 'len' at character 1, expected one of"),
-        ("metadata('kubernetes/client-namespace') == 'default'", "found 'metadata' at character 1, but topodns pub"),
+        (
+            "metadata('namespace') == 'default'",
+            "'metadata' at character 1 has no label, expected a label in quotes",
+        ),
+        ("metadata(name()) == 'default'", "'metadata' at character 1 has no label, expected a label in quotes such as"),
+        ("metadata() == 'default'", "'metadata' at character 1 has 0 arguments, expected 1"),
         ("do(1)", "'do' at character 1 has 1 arguments, expected none"),
         ("incidr(client_ip())", "'incidr' at character 1 has 1 arguments, expected 2"),
         ("incidr(id(), '10.0.0.0/8')", "'incidr' at character 1 has an integer, expected an address and a network"),

@@ -12,7 +12,7 @@ from topodns.dns.wire_reader import read_query
 from topodns.dnsserver.handler import Handler
 from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.settings import View
-from topodns.query.plugin import Client
+from topodns.query.plugin import Client, Scope
 
 CLIENT = Client(packed("10.244.1.7"), 40212, "udp")
 
@@ -47,9 +47,9 @@ def test_the_servers_address_is_the_one_it_is_bound_to(listens_on: str, server_i
 
 
 def test_a_view_rests_on_the_client_where_one_expression_does() -> None:
-    assert ViewFilter(View("v", ("type() == 'A'", "port() == '1'")), "").of_client
-    assert not ViewFilter(View("v", ("type() == 'A'",)), "").of_client
-    assert not ViewFilter(View("v"), "").of_client
+    assert ViewFilter(View("v", ("type() == 'A'", "port() == '1'")), "").scope is Scope.CLIENT
+    assert ViewFilter(View("v", ("type() == 'A'",)), "").scope is Scope.EVERYONE
+    assert ViewFilter(View("v"), "").scope is Scope.EVERYONE
 
 
 def split(expression: str) -> Handler:

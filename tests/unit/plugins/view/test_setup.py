@@ -40,11 +40,6 @@ def test_a_view_may_have_no_body() -> None:
             "Corefile:3: 'name() == example.com.' is no expression: found 'example' at character 11, expected a "
             "function such as name(), or a text in single quotes: double ones are the Corefile's own",
         ),
-        (
-            "view a {\nexpr metadata('kubernetes/client-namespace') == 'default'\n}",
-            "Corefile:3: \"metadata('kubernetes/client-namespace') == 'default'\" is no expression: "
-            "found 'metadata' at character 1, but topodns publishes no metadata",
-        ),
     ],
 )
 def test_values_without_a_meaning_are_refused(lines: str, expected: str) -> None:
