@@ -73,7 +73,8 @@ def coverage_steps(
 
     `with_alone`: look for `FamilyAnswer.alone`, which takes a fifth of the time.
 
-    Time and memory grow with the endpoints and with the distinct values of labels, not with their product.
+    Time and memory grow with the endpoints and with the distinct values of labels, not with their product; under
+    `max-load` and `max-endpoints` also with the Nodes, and below MAX_HASHED with Nodes times endpoints.
     """
     labels = frozenset(service.policy.labels if isinstance(service.policy, Policy) else ())
     yield from nodes.grouping_steps(labels)
@@ -216,7 +217,7 @@ def _each_steps(tally: _Tally, rule: _Rule, members: NodeGroup, without: frozens
             yield
     for answers, some in alike.values():
         tally.add(NodeGroup(tuple(some), members.topology_zone), frozenset(), answers)
-    yield
+        yield
 
 
 def _has_spare(

@@ -266,7 +266,7 @@ def test_nodes_of_zones_within_their_load_are_selected_for_once() -> None:
     steps = [
         list(coverage_steps(loaded((Z,), factor), NodeGroups(thirty(*"abc")), TopologySettings())) for factor in "19"
     ]
-    assert len(steps[0]) - len(steps[1]) == 10 + 1, "a step for each Node of zone a, and one for all"
+    assert len(steps[0]) - len(steps[1]) == 10 + 2, "a step for each Node of zone a, and for each of their two answers"
 
 
 def test_a_bounded_answer_loads_the_endpoints_that_each_node_gets() -> None:
