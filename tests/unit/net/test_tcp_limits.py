@@ -201,6 +201,14 @@ def test_each_event_sets_the_seconds_that_are_left(event: Callable[[ConnectionDe
     assert left(deadline, timers) == seconds
 
 
+def test_a_tls_handshake_has_the_time_of_a_message_and_is_followed_by_idle_time() -> None:
+    deadline, timers = accepted()
+    deadline.handshake_begins()
+    assert left(deadline, timers) == 3.0
+    deadline.handshake_ended()
+    assert left(deadline, timers) == 10.0
+
+
 def test_a_session_has_an_idle_time_of_its_own_from_its_start_on() -> None:
     deadline, timers = accepted()
     deadline.hold_open(30.0)
