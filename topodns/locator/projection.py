@@ -25,9 +25,9 @@ from topodns.cluster.decode.locators import (
 )
 from topodns.cluster.decode.objects import decode_object
 from topodns.cluster.decode.structs import Source
-from topodns.cluster.model import KeySource, LabelPairs, Node, ObjectKey, Pod, Policy, Service
+from topodns.cluster.model import LabelPairs, Node, ObjectKey, Pod, Policy, Service
 from topodns.locator.objects import LocatorContent, LocatorKind, ordered
-from topodns.topology.keys import policy_of
+from topodns.topology.keys import NAMED_SOURCES, policy_of
 
 LABELS: Final = ("kubernetes.io/hostname", "topology.kubernetes.io/region", "topology.kubernetes.io/zone")
 MAX_NAMED: Final = 100  # labels that the keys of one namespace's Services name; further ones do not count
@@ -83,7 +83,7 @@ def named_labels(source: Source) -> frozenset[str]:
     service = next(iter(decode_object("Service", source)), None)
     if not isinstance(service, Service):
         return frozenset()
-    policies = (policy_of(service, (each,)) for each in KeySource)
+    policies = (policy_of(service, (each,)) for each in NAMED_SOURCES)
     return frozenset(label for policy in policies if isinstance(policy, Policy) for label in policy.labels)
 
 

@@ -281,7 +281,7 @@ def _allowed(source: MetricsSource) -> Counter[tuple[str, ...]]:
     """Queries that `acl` let through, by (server, view): all queries of blocks with `acl` but those that it stopped."""
     blocks = [prepared.block for prepared in source.blocks()]
     guarded = {
-        (server_label((host, key.port)), name_text(key.origin), block.view_name)
+        (server_label(key.at(host)), name_text(key.origin), block.view_name)
         for block in blocks
         if PLUGIN.settings_of(block)
         for host in block.bound_hosts

@@ -17,7 +17,7 @@ from tests.support.model_builders import (
 )
 from topodns.cluster.model import ClusterObject, Deleted, Kind, ObjectKey, PodLocator, Upserted
 from topodns.cluster.state import ClusterState
-from topodns.dependency import node_fact, service_fact
+from topodns.dependency import label_fact, node_fact, service_fact
 
 KINDS: tuple[Kind, ...] = ("NodeLocator", "PodLocator")
 ZONE = "topology.kubernetes.io/zone"
@@ -97,7 +97,7 @@ def test_a_change_touches_answers_only_where_other_labels_count() -> None:
         return frozenset(state.apply(Upserted(value), 1))
 
     assert touched(of_pod("r", "b")) == frozenset()
-    assert touched(of_pod("q", "b")) == {node_fact("n1"), service_fact("default", "s")}
+    assert touched(of_pod("q", "b")) == {node_fact("n1"), service_fact("default", "s"), label_fact(ZONE)}
     assert touched(of_pod("p", "")) == frozenset()
     assert touched(of_pod("x", "b")) == frozenset()
 

@@ -182,6 +182,7 @@ OPTIONS: Final = {
         "fallthrough": "",
         "ignore": "empty_service",
         "multicluster": ".",
+        "cluster_id": "east",
         "zonal": "",
         "startup_timeout": "1s",
         "manifests": __file__,
@@ -219,6 +220,7 @@ OPTIONS: Final = {
     "timeouts": {"read": "1s", "write": "1s", "idle": "1s", "maxtcpqueries": "1"},
     "topology": {
         "keys": "annotation",
+        "default": "zone",
         "locate": "nodes",
         "trust": "10.0.0.0/8",
         "unknown_client": "strict",
@@ -241,6 +243,11 @@ def heads() -> Iterator[tuple[str, str]]:
             yield name, f"{name} {arguments}"
 
 
+def at_any_path(text: str) -> str:
+    """The name of a case, without the directory of a certificate, which is another one in each process."""
+    return re.sub(r"/\S*/", "", text)
+
+
 def options_of(head: str) -> set[str]:
     """The options listed by the error about an unknown one; none if there are no options at all."""
     listed = re.search(r", expected (?:an address and its names, or an option: )?(.*)", unknown_option(head))
@@ -256,7 +263,7 @@ def last_problem(lines: str) -> str:
     return block_problem(lines).splitlines()[-1]
 
 
-@pytest.mark.parametrize("head", [head for _, head in heads()])
+@pytest.mark.parametrize("head", [head for _, head in heads()], ids=at_any_path)
 def test_an_unknown_line_in_the_body_of_a_directive_is_refused(head: str) -> None:
     assert re.match(rf"Corefile:3: (found|unknown \w+) '{UNKNOWN}'", unknown_option(head))
 
@@ -269,6 +276,7 @@ def test_all_options_of_all_directives_are_in_the_table() -> None:
 @pytest.mark.parametrize(
     ("head", "option"),
     [(head, option) for name, head in heads() for option in OPTIONS.get(name, {}) if option in options_of(head)],
+    ids=at_any_path,
 )
 def test_a_body_of_an_option_is_refused(head: str, option: str) -> None:
     line = f"{option} {OPTIONS[head.split()[0]][option]}"

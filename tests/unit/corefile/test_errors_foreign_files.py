@@ -241,7 +241,7 @@ def test_arguments_that_may_be_secrets_are_not_shown_of_an_imported_file(
     [
         ("cache 99999999999", "'99999999999'"),
         ("reload 1x", "'1x'"),
-        ("forward . dns.example.net", "'dns.example.net'"),
+        ("forward . dns..example.net", "'dns..example.net'"),
         ("bind 10.0.0.300", "'10.0.0.300'"),
         ("prometheus 9153", "':9153'"),
     ],

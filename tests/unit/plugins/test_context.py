@@ -10,7 +10,7 @@ from tests.support.corefile_settings import problem
 CASES = [
     (
         "forward . {$UNSET}",
-        "2: 'forward' has an empty word, expected HOST[:PORT], tls://HOST[:PORT] or a file like ",
+        "2: 'forward' has an empty word, expected HOST[:PORT], tls://HOST[:PORT], https://HOST[:PORT] or a file like ",
     ),
     ("forward . tls://{$UNSET}", "2: 'forward' has 'tls://', expected HOST[:PORT]"),
     ("forward . 192.0.2.1 {\n tls {$UNSET}\n}", "3: 'tls' has an empty word, expected a path"),

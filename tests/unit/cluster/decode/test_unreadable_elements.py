@@ -113,7 +113,9 @@ FIELDS = (
     ListField("Node", ("spec", "podCIDRs"), ("10.0.010.0/024", "fd00::/64"), ("10.0.0.0/33", "x", *NOT_A_TEXT)),
     addresses("NodeLocator", "spec", "podIPs"),
     addresses("NodeLocator", "spec", "addresses"),
-    ListField("PodLocator", ("spec", "ips"), ("10.0.0.01", "fd00::1"), NOT_A_TEXT, around={"spec": {"nodeName": "n1"}}),
+    ListField(
+        "PodLocator", ("spec", "addresses"), ("10.0.0.01", "fd00::1"), NOT_A_TEXT, around={"spec": {"nodeName": "n1"}}
+    ),
 )
 
 
