@@ -83,7 +83,7 @@ def test_dig_is_answered_and_counted(tmp_path: Path, certificates: Certificates)
             check=True,
         )
         assert asked.stdout.split() == ["www.example.org.", "3600", "IN", "A", "192.0.2.80"] * 2
-        label = f"tls://{server.address}:{server.port}"
+        label = f"tls://{server.address}:0"  # as the Corefile has it
         assert server.metric("coredns_dns_requests_total", server=label, proto="tcp", type="A") == 2
         assert server.metric("coredns_plugin_enabled", server=label, name="hosts") == 1
         assert '"A IN www.example.org. tcp ' in server.wait_for_line("www.example.org")

@@ -68,7 +68,7 @@ def test_a_mark_of_nothing_is_an_error(text: str) -> None:
 
 
 def test_the_two_commands_of_the_readme_are_there_and_lead_to_the_server_and_the_tests() -> None:
-    said = block("README.md", "two-commands").run({"MAKEFLAGS": "--dry-run"})
+    said = block("README.md", "two-commands").run({"MAKEFLAGS": "--dry-run --no-print-directory"})
     assert "/topodns -conf config/demo/Corefile -dns.port 5300\n" in said
     assert "-m tests.support.suites tests/unit beside " in said
     assert said.endswith(" tests/stories\n")
