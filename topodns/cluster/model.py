@@ -199,6 +199,7 @@ class InvalidPolicy:
 
     source: KeySource
     problem: str  # the rule, and the value found
+    near_only: bool = False  # as of a Policy
 
 
 class Notice(NamedTuple):

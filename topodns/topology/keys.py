@@ -200,8 +200,10 @@ def policy_of(service: Service, sources: Sequence[KeySource]) -> Policy | Invali
     Only headless Services have a policy: traffic to a ClusterIP is routed by kube-proxy.
     """
     policy = _of_first_source(service.topology, sources) if service.headless else None
-    if not isinstance(policy, Policy):
-        return policy
+    if isinstance(policy, InvalidPolicy):
+        return replace(policy, near_only=guards_of(service).near_only)
+    if policy is None:
+        return None
     return None if policy.is_empty else _completed(policy, service)
 
 

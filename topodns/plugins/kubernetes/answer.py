@@ -30,7 +30,7 @@ from topodns.plugins.kubernetes.endpoints import (
     offers_of,
     service_wire,
 )
-from topodns.plugins.kubernetes.headless import answer_headless, answer_named
+from topodns.plugins.kubernetes.headless import answer_headless, answer_named, rule_of
 from topodns.plugins.kubernetes.question import (
     ALL,
     LEFT_OUT,
@@ -290,21 +290,27 @@ def _answer_cluster_ips(
 def _answer_zonal(kubernetes: KubernetesZone, name: ZonalName, service: Service, question: ZoneQuestion) -> Answer:
     """The ready endpoints of a headless Service in this topology zone, which is a field of an endpoint in its slice.
 
-    If there are none of either address family, and no alias: NODATA (`pin`) or all ready endpoints (`prefer`).
+    If there are none of either address family, and no alias: NODATA (`pin`) or all ready endpoints (`prefer`). No keys
+    filter them, but max-endpoints bounds them.
     """
     backends, ttl = backends_of(kubernetes, service), kubernetes.settings.ttl
+    rule = rule_of(kubernetes, None if service.imported else service.key, question, ALL)
     missed = not any(backends.pools[family].by_topology_zone(name.topology_zone).endpoints for family in FAMILIES)
     missed = missed and not aliases.is_in_zone(backends, name.topology_zone)
-    pick = _everyone if missed and name.prefer else lambda pool: pool.by_topology_zone(name.topology_zone)
+
+    def pick(pool: Pool) -> Group:
+        group = pool.everyone if missed and name.prefer else pool.by_topology_zone(name.topology_zone)
+        return rule.bounded(group)
+
+    family = FAMILY_OF_TYPE.get(question.qtype)
     if question.qtype == RRType.SRV:
         offers = offers_of((backends, service_wire(service, question)), backends.ports, pick)
-        return srv_answer(endpoint_srv_records(offers, kubernetes.labels, ttl, question.limit), ttl)
-    family = FAMILY_OF_TYPE.get(question.qtype)
-    return NO_DATA if family is None else Answer(rdatas=pick(backends.pools[family]).addresses, ttl=ttl)
-
-
-def _everyone(pool: Pool) -> Group:
-    return pool.everyone
+        answer = srv_answer(endpoint_srv_records(offers, kubernetes.labels, ttl, question.limit), ttl)
+    elif family is not None:
+        answer = Answer(rdatas=pick(backends.pools[family]).addresses, ttl=ttl)
+    else:
+        return NO_DATA
+    return answer._replace(location=rule.location, claimed=rule.for_one_client) if rule.location is not None else answer
 
 
 def parse(labels: Name, multicluster: bool = False, zonal: bool = False, views: bool = False) -> SchemaName | None:

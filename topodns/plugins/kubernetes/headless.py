@@ -104,7 +104,16 @@ class Rule(NamedTuple):
     def selection(self, pool: Pool) -> Selection:
         """The endpoints of a pool of the Service for the client."""
         found = selection_of(self.kubernetes, self.policy, pool, self.location)
-        return found if self.bound is None else found._replace(group=self.bound.group(found.group))
+        return found if self.bound is None else found._replace(group=self.bounded(found.group))
+
+    def bounded(self, group: Group) -> Group:
+        """The endpoints of a group that max-endpoints leaves the client."""
+        return group if self.bound is None else self.bound.group(group)
+
+    @property
+    def for_one_client(self) -> bool:
+        """Whether the choice is for this query's client alone, not for all on its Node."""
+        return self.claimed or (self.bound is not None and not self.bound.by_node)
 
     def group(self, pool: Pool) -> Group:
         """The endpoints of a pool of the Service for the client."""
@@ -144,7 +153,7 @@ class Rule(NamedTuple):
         elif ranking is not None:
             selection = rank_all(selection, pool, ranking, location or _UNKNOWN)
         facts = _load_facts(policy) if isinstance(policy, Policy) and policy.max_load is not None else ()
-        own = claimed or (bound is not None and not bound.by_node)
+        own = claimed if bound is None else self.for_one_client
         return _new(Answer, (_NOERROR, rdatas, ttl, additional, (), selection, location, own, ede, None, facts))
 
 
@@ -329,7 +338,7 @@ def policy_of_name(state: ClusterState, key: ObjectKey, view: str) -> AnyPolicy:
     policy = state.policies.get(key)
     if view:
         return _NEAR if policy is None else policy
-    return None if isinstance(policy, Policy) and policy.near_only else policy
+    return None if policy is not None and policy.near_only else policy
 
 
 def _load_facts(policy: Policy) -> Facts:

@@ -11,6 +11,7 @@ from topodns.cluster.model import (
     ZONE_LABEL,
     ClusterObject,
     Deleted,
+    Endpoint,
     ObjectKey,
     TopologyInputs,
     Upserted,
@@ -19,7 +20,7 @@ from topodns.dependency import label_fact
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.query.plugin import Scope
-from topodns.topology.select import UnknownClient
+from topodns.topology.select import OnInvalid, UnknownClient
 
 H, Z = HOSTNAME_LABEL, ZONE_LABEL
 N1, N2, N3, NOWHERE = "10.0.0.1", "10.0.0.2", "10.0.0.3", "192.0.2.1"
@@ -28,8 +29,12 @@ ALL = ["172.0.0.1", "172.0.0.2", "172.0.0.3"]
 
 def headless(name: str, **topology: str | None) -> list[ClusterObject]:
     """A Service with an endpoint on each of n1, n2 (zone a) and n3 (zone b), and a port of its own for each family."""
-    members = [endpoint(f"172.0.0.{at}", node=f"n{at}", hostname=f"e{at}", pod=f"e{at}") for at in (1, 2, 3)]
-    second = [endpoint(f"fd00::{at}", node=f"n{at}", hostname=f"e{at}", pod=f"e{at}") for at in (1, 2, 3)]
+
+    def on(at: int, prefix: str) -> Endpoint:
+        zone = "b" if at == 3 else "a"
+        return endpoint(f"{prefix}{at}", node=f"n{at}", hostname=f"e{at}", pod=f"e{at}", topology_zone=zone)
+
+    members, second = ([on(at, prefix) for at in (1, 2, 3)] for prefix in ("172.0.0.", "fd00::"))
     return [
         replace(service(name, "shop"), topology=TopologyInputs(**topology)),  # type: ignore[arg-type]  # texts alone
         endpoint_slice(name, *members, namespace="shop", ports=["http:80", "metrics:9000"]),
@@ -45,6 +50,7 @@ def cluster() -> list[ClusterObject]:
         *headless("plain"),
         *headless("zone", annotation=Z),
         *headless("near", annotation=Z, apply_to="near"),
+        *headless("wrong", annotation="a b", apply_to="near"),
         *headless("one", max_endpoints="1"),
         *headless("two", annotation=f"{Z},*", max_endpoints="2"),
         *headless("pair", annotation=f"{Z},*", min_endpoints="2"),
@@ -155,6 +161,24 @@ def test_the_name_of_an_endpoint_is_not_bounded() -> None:
     filtering = server(TopologySettings(filter_hostnames=True))
     for at in (1, 2, 3):
         assert addresses(filtering, f"e{at}.one", N1) == [f"172.0.0.{at}"]
+
+
+def test_zonal_names_are_bounded_for_each_node() -> None:
+    zonal = server(kubernetes=settings(zonal=True))
+    whole = {each for at in (1, 2) for each in addresses(zonal, "a.pin._zone.one", f"10.0.0.{at}")}
+    assert whole <= {"172.0.0.1", "172.0.0.2"}
+    for name in ("a.pin._zone.one", "nowhere.prefer._zone.one"):
+        (ipv4,) = addresses(zonal, name, N1)
+        assert addresses(zonal, name, N1, "SRV") == [f"e{ipv4[-1]}"]
+        assert zonal.resolve(f"{name}.shop.svc.cluster.local. A", N1).scope is Scope.NODE
+        assert zonal.resolve(f"{name}.shop.svc.cluster.local. A", NOWHERE).scope is Scope.CLIENT
+    assert zonal.resolve("a.pin._zone.plain.shop.svc.cluster.local. A", N1).scope is Scope.EVERYONE
+
+
+def test_invalid_keys_for_near_alone_are_denied_there_alone() -> None:
+    denying = server(TopologySettings(on_invalid=OnInvalid.DENY))
+    assert addresses(denying, "wrong", N1) == ALL
+    assert addresses(denying, "_near.wrong", N1) == []
 
 
 def test_srv_priorities_are_those_of_the_bounded_endpoints() -> None:
