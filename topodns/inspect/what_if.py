@@ -24,8 +24,7 @@ from topodns.cluster.model import (
 from topodns.cluster.state import ClusterState
 from topodns.inspect.errors import Refused
 from topodns.inspect.model import FAMILIES, PodKey, ServiceView, Steps, parse_service, pod_key
-from topodns.topology.guards import Guards
-from topodns.topology.keys import parse_list
+from topodns.topology.keys import guarded, parse_list
 
 MAX_CHANGES: Final = 64  # of one what-if
 STEP: Final = 1000  # Services or Nodes looked at in one step
@@ -158,10 +157,10 @@ class Scenario:
             service = yield from _scaled_down_steps(service, by)
         default = _last_default(self.changes)
         if default is not None and service.key in self.defaulted:
-            service = replace(service, policy=_guarded(default.policy, service.guards))
+            service = replace(service, policy=guarded(default.policy, service.guards))
         for change in named:
             if isinstance(change, Rekeyed):
-                service = replace(service, policy=_guarded(change.policy, service.guards))
+                service = replace(service, policy=change.policy and guarded(change.policy, service.guards))
         return service
 
     def _is_lost(self, endpoint: Endpoint) -> bool:
@@ -169,13 +168,6 @@ class Scenario:
         if endpoint.node_name in self.all_nodes:
             return endpoint.node_name in self.down
         return endpoint.topology_zone in self.zones
-
-
-def _guarded(policy: Policy | None, guards: Guards) -> Policy | None:
-    """The policy of other keys with the other annotations of the Service, which stay."""
-    if policy is None:
-        return None
-    return replace(policy, min_endpoints=guards.min_endpoints, max_load=guards.max_load, near_only=guards.near_only)
 
 
 def _last_default(changes: Sequence[WhatIf]) -> Defaulted | None:

@@ -12,6 +12,7 @@ from typing import Final
 
 from topodns.cluster.annotations import (
     APPLY_TO,
+    MAX_ENDPOINTS,
     MAX_LOAD,
     MIN_ENDPOINTS,
     OWN,
@@ -176,6 +177,8 @@ def _unused_annotations(
             f"annotation {name!r} has no effect on hints" for name, value in guards_of_keys if value is not None
         )
     if not service.headless:
+        if inputs.max_endpoints is not None and not service.imported:
+            yield f"annotation {MAX_ENDPOINTS!r} has no effect: the Service is not headless"
         return
     for source, name, value in (
         (KeySource.ANNOTATION, TOPOLOGY_KEYS, inputs.annotation),
@@ -209,7 +212,7 @@ def policy_of(service: Service, sources: Sequence[KeySource]) -> Policy | Invali
 
 def _completed(policy: Policy, service: Service) -> Policy:
     """The policy with the TTL and the guards of a Service."""
-    return _guarded(_with_ttl(policy, service.topology.ttl), guards_of(service))
+    return guarded(_with_ttl(policy, service.topology.ttl), guards_of(service))
 
 
 def misplaced(service: Service, sources: Sequence[KeySource]) -> str | None:
@@ -425,7 +428,8 @@ def _with_ttl(policy: Policy, text: str | None) -> Policy:
     return replace(policy, ttl=ttl, warnings=(*policy.warnings, f"{expected}, taken as {ttl}"))
 
 
-def _guarded(policy: Policy, guards: Guards) -> Policy:
+def guarded(policy: Policy, guards: Guards) -> Policy:
+    """The policy with the guards of a Service."""
     if guards == _UNGUARDED:
         return policy
     return replace(policy, min_endpoints=guards.min_endpoints, max_load=guards.max_load, near_only=guards.near_only)

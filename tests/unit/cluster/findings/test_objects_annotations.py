@@ -63,6 +63,11 @@ def test_an_annotation_that_has_no_effect_is_reported_with_the_one_that_is_meant
     [
         (service("db", ttl="30"), SOURCES, "annotation 'topodns.io/ttl' has no effect without topology keys"),
         (
+            service("db", cluster_ips=["10.96.0.1"], max_endpoints="2"),
+            SOURCES,
+            "annotation 'topodns.io/max-endpoints' has no effect: the Service is not headless",
+        ),
+        (
             service("db", min_endpoints="2"),
             SOURCES,
             "annotation 'topodns.io/min-endpoints' has no effect without topology keys",
