@@ -18,6 +18,22 @@ needs_openssl = pytest.mark.skipif(
 )
 
 
+# Self-signed for CN=example, until 2126, in base64 of DER.
+_CERTIFICATE: Final = """\
+MIIBezCCASGgAwIBAgIULcoVhow7BFqKAI8SFP1pKCt/9pAwCgYIKoZIzj0EAwIw
+EjEQMA4GA1UEAwwHZXhhbXBsZTAgFw0yNjExMjcxOTQ1MDRaGA8yMTI2MTEwMzE5
+NDUwNFowEjEQMA4GA1UEAwwHZXhhbXBsZTBZMBMGByqGSM49AgEGCCqGSM49AwEH
+A0IABBmxTpzvZMwnhKVEwKst+aTltp4T10eONfxubBNTbApqAdMfb2fjQ9Sw2A58
+cBIm728MFEURUvdACWZ5qcAdFWqjUzBRMB0GA1UdDgQWBBRF3LTz0k8X7ihvIUyO
+P1EPwfCokDAfBgNVHSMEGDAWgBRF3LTz0k8X7ihvIUyOP1EPwfCokDAPBgNVHRMB
+Af8EBTADAQH/MAoGCCqGSM49BAMCA0gAMEUCIEO83yjww+ItFOZJBrfy2qqOY5DL
+XmNHRqWLUHZXi045AiEAuxVuRMMeX6BM30TB/wUg13Mykg4n8sbpK45R4XMj0Uk="""
+_KEY: Final = """\
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg0CNq+V1dELP6p5v0
+ICdVByyxS2ZQ4ExjgSmL91iXTeihRANCAAQZsU6c72TMJ4SlRMCrLfmk5baeE9dH
+jjX8bmwTU2wKagHTH29n40PUsNgOfHASJu9vDBRFEVL3QAlmeanAHRVq"""
+
+
 @dataclass(frozen=True, slots=True)
 class Pair:
     """The files of a certificate and its key, in PEM."""
@@ -47,11 +63,16 @@ def make_certificates(directory: Path) -> Certificates:
 
 @cache
 def self_signed() -> str:
-    """The files of a certificate and its key, as the arguments of `tls`; they are deleted when this process ends."""
+    """The files of a certificate and its key, as the arguments of `tls`; they are deleted when this process ends.
+
+    They are written without openssl, since tables of cases have them. No client trusts them, and none connects.
+    """
     directory = mkdtemp(prefix="topodns-tls-")
     atexit.register(shutil.rmtree, directory)
-    made = _make(Path(directory), "self-signed")
-    return f"{made.certificate} {made.key}"
+    certificate, key = Path(directory) / "self-signed.crt", Path(directory) / "self-signed.key"
+    for file, what, octets in ((certificate, "CERTIFICATE", _CERTIFICATE), (key, "PRIVATE KEY", _KEY)):
+        file.write_text(f"-----BEGIN {what}-----\n{octets}\n-----END {what}-----\n")
+    return f"{certificate} {key}"
 
 
 def web_config() -> str:
