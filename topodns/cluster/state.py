@@ -421,8 +421,8 @@ class ClusterState:
         if key in self.policies:
             self._unbuilt.add(key)
 
-    def _take_namespace(self, key: ObjectKey, _: Namespace | None, new: Namespace | None) -> Collection[Fact]:
-        changed = tuple(self._policies.take_namespace(key, new))
+    def _take_namespace(self, key: ObjectKey, old: Namespace | None, new: Namespace | None) -> Collection[Fact]:
+        changed = tuple(self._policies.take_namespace(key, old, new))
         self._unbuilt.update(changed)
         return {namespace_fact(key.name), *(service_fact(*service) for service in changed)}
 
