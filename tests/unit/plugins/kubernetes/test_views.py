@@ -129,6 +129,7 @@ NAMES = {
     "no ready endpoint": ("_near.empty", "A", "NODATA"),
     "all of none": ("_all.empty", "AAAA", "NODATA"),
     "a ClusterIP": ("_near.web", "A", "NXDOMAIN"),
+    "a protocol below a ClusterIP": ("_tcp._near.web", "A", "NXDOMAIN"),
     "an ExternalName": ("_all.out", "A", "NXDOMAIN"),
     "no such Service": ("_near.nothing", "A", "NXDOMAIN"),
     "an endpoint below": ("e1._near.plain", "A", "NXDOMAIN"),
