@@ -155,8 +155,9 @@ class Group:
     endpoints: tuple[Endpoint, ...]
     distinct: bool = field(default=False, compare=False)  # whether the addresses are known to be distinct
     _addresses: tuple[bytes, ...] | None = field(default=None, init=False, repr=False, compare=False)
-    # By (number of endpoints at most, client), for `topology.guards.bounded`.
+    # For `topology.guards.bounded`: by (number of endpoints at most, client), and what identifies each endpoint.
     subsets: "dict[tuple[int, str], Group] | None" = field(default=None, init=False, repr=False, compare=False)
+    members: tuple[bytes, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def addresses(self) -> tuple[bytes, ...]:
