@@ -6,7 +6,7 @@ except those that share an address with another slice (`cluster.slice_members`).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, islice
 from operator import attrgetter
 from typing import Final, TypeVar
@@ -96,16 +96,18 @@ class Backends:
         kept: Mapping[str, SliceMembers] | None = None,
         sharers: Sharers | None = None,
         cluster_set: ClusterSet | None = None,
+        on_index: Callable[[], object] | None = None,
     ) -> None:
         """`kept`: members of earlier Backends of this Service, by name of the slice (see `members_of_slices`).
 
-        `cluster_set`: only of a ServiceImport.
+        `cluster_set` and `on_index` are those of its pools.
         """
         self._slices = tuple(slices)
         self.partial = any([each.left_out for each in self._slices])
         self._node_of = node
         self._pod_names = pod_names
         self._cluster_set = cluster_set
+        self._on_index = on_index
         self.members = members_of_slices(self._slices, kept, sharers)
         self._distinct = not any([one.shares_address for one in self.members])  # whether no address occurs twice
         self._counts: Callable[[Endpoint], bool] = _ready
@@ -266,7 +268,7 @@ class Backends:
         return whole if len(segments) == len(whole.segments) else self._pool(segments)
 
     def _pool(self, segments: Sequence[Segment], distinct: bool = True) -> Pool:
-        return Pool(segments, self._node_of, distinct=distinct, cluster_set=self._cluster_set)
+        return Pool(segments, self._node_of, distinct=distinct, cluster_set=self._cluster_set, on_index=self._on_index)
 
 
 class BackendsTable:
@@ -286,13 +288,14 @@ class BackendsTable:
         cluster_set: ClusterSet | None = None,
     ) -> None:
         self.built: dict[ObjectKey, dict[_Part, Backends]] = {}
+        self.indexed: set[ObjectKey] = set()  # Services whose Backends or kept members have read labels of Nodes
         self._kept: dict[ObjectKey, dict[str, SliceMembers]] = {}  # by Service, which is not in `built`, and slice
         self._slices = slices
         self._node = node
         self._terminating_fallback = terminating_fallback
         self._pod_names = pod_names
         self._cluster_set = cluster_set
-        self._none = self._build((), None)
+        self._none = self._build((), None, None)
 
     def get(self, owner: SliceOwner, cluster_id: str = "") -> Backends:
         """The Backends of a Service or ServiceImport; with `cluster_id`, of that cluster's slices only (KEP-1645).
@@ -310,7 +313,8 @@ class BackendsTable:
         if not slices:
             return self._none
         kept = self._kept.pop(owner.key, None) if part == WHOLE else None
-        built = self._build(slices, self._cluster_set if owner.imported else None, kept)
+        on_index = partial(self.indexed.add, owner.key)
+        built = self._build(slices, self._cluster_set if owner.imported else None, on_index, kept)
         self.built.setdefault(owner.key, {})[part] = built
         return built
 
@@ -318,6 +322,7 @@ class BackendsTable:
         """The Service, its policy, or the labels of its endpoints' Nodes changed: discard its Backends and members."""
         self.built.pop(key, None)
         self._kept.pop(key, None)
+        self.indexed.discard(key)
 
     def invalidate_slice(self, key: ObjectKey, slice_name: str) -> None:
         """A slice of the Service was added, changed or removed: discard all but the members of its other slices."""
@@ -329,6 +334,8 @@ class BackendsTable:
             kept.pop(slice_name, None)
             if not kept:
                 del self._kept[key]
+        if not kept:
+            self.indexed.discard(key)
 
     def discard_kept(self) -> None:
         """The labels of a Node changed: discard the kept members of all Services; built Backends stay."""
@@ -338,10 +345,11 @@ class BackendsTable:
         self,
         slices: Sequence[EndpointSlice],
         cluster_set: ClusterSet | None,
+        on_index: Callable[[], object] | None,
         kept: dict[str, SliceMembers] | None = None,
     ) -> Backends:
         fallback, sharers = self._terminating_fallback, self._slices.sharers
-        return Backends(slices, self._node, fallback, self._pod_names, kept, sharers, cluster_set)
+        return Backends(slices, self._node, fallback, self._pod_names, kept, sharers, cluster_set, on_index)
 
 
 _EMPTY_POOL: Final = Pool((), lambda _name: None)

@@ -155,8 +155,9 @@ class Group:
     endpoints: tuple[Endpoint, ...]
     distinct: bool = field(default=False, compare=False)  # whether the addresses are known to be distinct
     _addresses: tuple[bytes, ...] | None = field(default=None, init=False, repr=False, compare=False)
-    # By (number of endpoints at most, client), for `topology.guards.bounded`.
+    # For `topology.guards.bounded`: by (number of endpoints at most, client), and what identifies each endpoint.
     subsets: "dict[tuple[int, str], Group] | None" = field(default=None, init=False, repr=False, compare=False)
+    members: tuple[bytes, ...] | None = field(default=None, init=False, repr=False, compare=False)
 
     @property
     def addresses(self) -> tuple[bytes, ...]:
@@ -282,12 +283,15 @@ class Pool:
         everyone: Group | None = None,
         distinct: bool = True,
         cluster_set: ClusterSet | None = None,
+        on_index: Callable[[], object] | None = None,
     ) -> None:
         """No endpoint is in two segments. `everyone`: the group of all of them, if the caller has it.
 
-        `distinct`: whether no address is in two segments either. `cluster_set`: only of a ServiceImport.
+        `distinct`: whether no address is in two segments either. `cluster_set`: only of a ServiceImport. `on_index` is
+        called before an index of labels of Nodes is built.
         """
         self.cluster_set = cluster_set
+        self._on_index = on_index
         self.everyone = everyone if everyone is not None else _everyone(segments, distinct)
         self.segments = segments
         self._node_of = node_of
@@ -373,7 +377,9 @@ class Pool:
 
     def part(self, group: Group) -> "Pool":
         """A pool of the endpoints of this group of the pool alone."""
-        return Pool((Segment(group.endpoints),), self._node_of, group, cluster_set=self.cluster_set)
+        return Pool(
+            (Segment(group.endpoints),), self._node_of, group, cluster_set=self.cluster_set, on_index=self._on_index
+        )
 
     def hinted_for_node(self, node_name: str) -> Group | None:
         """The endpoints hinted for this Node; None if there are none, or if not every endpoint has a hint for Nodes."""
@@ -405,6 +411,8 @@ class Pool:
             self._indexed_by_label(key)
 
     def _indexed_by_label(self, key: str) -> _Index:
+        if self._on_index is not None:
+            self._on_index()
         index = self._by_label[key] = self._index(key, self._pairs_of(key))
         return index
 

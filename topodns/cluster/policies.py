@@ -69,8 +69,11 @@ class Policies:
         _put(self.notices, key, keys.notices or None)
         _put(self.max_endpoints, key, keys.max_endpoints)
 
-    def take_namespace(self, key: ObjectKey, new: Namespace | None) -> Iterator[ObjectKey]:
+    def take_namespace(self, key: ObjectKey, old: Namespace | None, new: Namespace | None) -> Iterator[ObjectKey]:
         """The Services whose policy changes with their Namespace."""
+        before, after = (each.topology_keys if each is not None else None for each in (old, new))
+        if before == after:
+            return iter(())  # a Namespace may have 20,000 Services
         problem = self._reader.problem_of(new) if self._reader is not None and new is not None else ""
         _put(self.namespace_problems, key.name, problem or None)
         return self._read_again(tuple(self._without_keys.get(key.name, ())))

@@ -156,8 +156,8 @@ class ClusterState:
         Empty if nothing differs, or if the change is older (by `version`) than the held object. A Replaced is atomic
         and touches only what differs. EVERYTHING is returned alone and includes all others: for the first Replaced of a
         needed kind, and for a change of any pod CIDR or of `nodes.pod_cidrs_verified`, since clients may be located
-        elsewhere then. A change of a Node's labels also touches the Services with a policy and endpoints on that Node,
-        if their Backends are built.
+        elsewhere then. A change of a Node's labels also touches the Services with endpoints on that Node, if their
+        Backends have read labels.
         """
         if isinstance(change, Replaced):
             facts = frozenset[Fact]().union(*(step.facts for step in self.replace_steps(change, wall_seconds)))
@@ -397,14 +397,14 @@ class ClusterState:
         return facts
 
     def _moved_services(self, node_name: str, before: Node | None, after: Node | None) -> Iterable[Fact]:
-        """The dependencies on Services and ServiceImports with a policy and endpoints on this Node; drops their
-        Backends, which have read its labels.
+        """The dependencies on Services and ServiceImports with endpoints on this Node; drops their Backends, which have
+        read its labels.
 
-        Backends not built since the last change are in no answer yet; without a policy, labels are in no answer.
+        Backends without an index of labels have read none. Those of a Service without a policy may have one: of its
+        view `_near`, or of a policy that its Namespace or its slices gave it before, and may give it again.
         """
         self._backends.discard_kept()
-        keyed = [key for key, policy in self.policies.items() if isinstance(policy, Policy) and key in self._built]
-        moved = [key for key in keyed if self._is_built_on(key, node_name)]
+        moved = [key for key in self._backends.indexed if self._is_built_on(key, node_name)]
         return self._touch((*moved, *self.cluster_set.take_node(before, after, self._is_built_on)))
 
     def _is_built_on(self, key: ObjectKey, node_name: str) -> bool:
@@ -421,8 +421,8 @@ class ClusterState:
         if key in self.policies:
             self._unbuilt.add(key)
 
-    def _take_namespace(self, key: ObjectKey, _: Namespace | None, new: Namespace | None) -> Collection[Fact]:
-        changed = tuple(self._policies.take_namespace(key, new))
+    def _take_namespace(self, key: ObjectKey, old: Namespace | None, new: Namespace | None) -> Collection[Fact]:
+        changed = tuple(self._policies.take_namespace(key, old, new))
         self._unbuilt.update(changed)
         return {namespace_fact(key.name), *(service_fact(*service) for service in changed)}
 

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 from topodns.cluster.annotations import (
@@ -55,6 +56,7 @@ _WELL_KNOWN: Final = (HOSTNAME_LABEL, ZONE_LABEL, "topology.kubernetes.io/region
 _ANY_LABELS: Final = Selector()
 _WITH_OTHERS: Final = frozenset({KeySource.ANNOTATION, KeySource.NAMESPACE, KeySource.DEFAULT})
 _UNGUARDED: Final = Guards()
+_MAX_PARSED: Final = 64  # lists of Namespaces: each is read again for each of the Namespace's Services
 _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 
 
@@ -112,13 +114,20 @@ def _default(
     policy = _of_namespace(namespace, sources) if namespace is not None else None
     if not isinstance(policy, Policy):
         return next((each.policy for each in defaults if each.holds_for(service)), None)
-    return None if policy.is_empty else replace(policy, warnings=())
+    if policy.is_empty:
+        return None
+    return replace(policy, warnings=()) if policy.warnings else policy
 
 
 def _of_namespace(namespace: Namespace, sources: Sequence[KeySource]) -> Policy | InvalidPolicy | None:
     if KeySource.ANNOTATION not in sources:
         return None
-    return parse_list(namespace.topology_keys, KeySource.NAMESPACE)
+    return _namespace_keys(namespace.topology_keys)
+
+
+@lru_cache(_MAX_PARSED)
+def _namespace_keys(text: str | None) -> Policy | InvalidPolicy | None:
+    return parse_list(text, KeySource.NAMESPACE)
 
 
 def _is_switched_off(service: Service, sources: Sequence[KeySource]) -> bool:

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.model_builders import endpoint, endpoint_slice, namespace, service
+from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, service
 from topodns.cluster.findings.objects import annotation_findings
 from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import (
@@ -15,9 +16,11 @@ from topodns.cluster.model import (
     Deleted,
     InvalidPolicy,
     KeySource,
+    Namespace,
     ObjectKey,
     Policy,
     Service,
+    ServiceKeys,
     Upserted,
 )
 from topodns.cluster.state import ClusterState
@@ -164,3 +167,29 @@ def test_a_list_of_a_namespace_that_breaks_a_rule_is_named_once(keys: str, probl
     assert findings(state) == [f"all Services: namespace 'shop': annotation 'topodns.io/topology-keys': {problem}"]
     state.apply(Upserted(of_namespace(Z)), 1)
     assert findings(state) == []
+
+
+def test_keys_that_come_back_meet_the_labels_that_nodes_have_by_then() -> None:
+    on = endpoint_slice("db", endpoint("10.0.0.1", "n1"), namespace="shop")
+    state = state_of(of_namespace(Z), node("n1", {Z: "a"}), service("db", "shop"), on)
+    assert state.backends(DB).pools[4].matching(Z, "a").endpoints == on.endpoints
+    for change in (of_namespace(None), node("n1", {Z: "b"}), of_namespace(Z)):
+        state.apply(Upserted(change), 0)
+    assert state.backends(DB).pools[4].matching(Z, "a").endpoints == ()
+
+
+def test_another_label_of_a_namespace_reads_none_of_its_services_again() -> None:
+    reader, read = key_reader(SOURCES), list[str]()
+
+    def noted(one: Service, *others: Any) -> ServiceKeys:
+        read.append(one.name)
+        return reader.read(one, *others)
+
+    state = ClusterState(frozenset(), reader._replace(read=noted))
+    for each in (of_namespace(Z), service("db", "shop")):
+        state.apply(Upserted(each), 0)
+    state.apply(Upserted(Namespace("shop", {"team": "a"}, Z)), 0)
+    assert read == ["db"]
+    state.apply(Upserted(Namespace("shop", {"team": "a"}, H)), 0)
+    assert read == ["db", "db"]
+    assert keys_of(state) == f"namespace {H}"

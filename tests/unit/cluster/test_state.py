@@ -231,8 +231,7 @@ def test_a_change_touches_exactly_these_facts(held: list[ClusterObject], change:
 RELABELLED = Upserted(node("n1", {RACK: "8"}))
 AFTER_RELABELLING = {
     "a policy and an endpoint on the node": ([DB_BY_RACK, DB_SLICE], {service_fact("default", "db")}),
-    "an endpoint on the node, no policy": ([DB_HEADLESS, DB_SLICE], set()),
-    "an endpoint on the node, an invalid policy": ([service("db", annotation="a b"), DB_SLICE], set()),
+    "no policy, as at _near": ([DB_HEADLESS, DB_SLICE], {service_fact("default", "db")}),
     "a policy, endpoints elsewhere": ([DB_BY_RACK, endpoint_slice("db", endpoint("10.0.0.2", node="n2"))], set()),
 }
 
@@ -242,6 +241,12 @@ def test_a_nodes_labels_touch_the_services_that_they_place(held: list[ClusterObj
     state = state_of(node("n1", {RACK: "7"}), *held)
     state.backends(DB).pools[4].matching(RACK, "7")
     assert state.apply(RELABELLED, 1) == {node_fact("n1"), label_fact(RACK)} | services
+
+
+def test_a_nodes_labels_touch_no_service_of_which_no_label_was_read() -> None:
+    state = state_of(node("n1", {RACK: "7"}), DB_HEADLESS, DB_SLICE)
+    state.backends(DB)
+    assert state.apply(RELABELLED, 1) == {node_fact("n1"), label_fact(RACK)}
 
 
 @pytest.mark.parametrize("change", [RELABELLED, Deleted("Node", ObjectKey("", "n1"))])

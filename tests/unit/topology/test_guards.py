@@ -243,3 +243,11 @@ def test_the_subset_is_that_of_the_rule_written_out() -> None:
     expected = sorted(group.addresses, key=rank)[-7:]
     assert set(bounded(group, 7, DB, "n1").addresses) == set(expected)
     assert list(bounded(group, 7, DB, "n1").addresses) == [each for each in group.addresses if each in expected]
+
+
+def test_subsets_for_any_number_of_clients_take_bounded_memory() -> None:
+    group = Group(pods(1001))
+    for client in range(70):
+        bounded(group, 1000, DB, f"192.0.2.{client}")
+    assert group.subsets is not None
+    assert 0 < sum(len(each.endpoints) for each in group.subsets.values()) <= 1 << 16

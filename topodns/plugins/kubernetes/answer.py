@@ -235,7 +235,7 @@ def _is_above_others(
     These are a protocol (`_tcp.web`, above `_http._tcp.web`), a cluster of an imported Service, and the labels
     between a Service and its topology zones (`_zone.db`, `pin._zone.db`).
     """
-    if isinstance(name, ZonalName) or service.external_name is not None:
+    if isinstance(name, ZonalName) or service.external_name is not None or (name.view and not service.headless):
         return False
     labels = question.labels
     zonal_names = kubernetes.settings.zonal and service.headless and not service.imported

@@ -102,6 +102,23 @@ def test_a_service_has_a_near_and_a_whole_view(dig: ClusterDig, name: str, sourc
     assert of_port == [f"e{each[-1]}" for each in got]
 
 
+def test_near_without_keys_follows_the_labels_of_the_endpoints_nodes() -> None:
+    dig = ClusterDig(
+        [
+            namespace("shop"),
+            *(node(f"n{at}", {H: f"n{at}", Z: "a"}, addresses=[f"10.0.0.{at}"]) for at in (1, 2, 3)),
+            service("plain", "shop"),
+            endpoint_slice("plain", endpoint("172.0.0.2", "n2"), endpoint("172.0.0.3", "n3"), namespace="shop"),
+        ],
+        settings(),
+        TopologySettings(),
+    )
+    assert addresses(dig, "_near.plain", N1) == ["172.0.0.2", "172.0.0.3"]
+    facts = dig.state.apply(Upserted(node("n3", {H: "n3", Z: "b"}, addresses=[N3])), 0)
+    assert set(dig.resolve("_near.plain.shop.svc.cluster.local. A", N1).facts) & facts
+    assert addresses(dig, "_near.plain", N1) == ["172.0.0.2"]
+
+
 def test_targets_of_a_view_are_the_usual_names(dig: ClusterDig) -> None:
     (line,) = [each for each in dig("_near.near.shop.svc.cluster.local. SRV", N3).splitlines() if " 80 " in each][:1]
     assert line.endswith(" e3.near.shop.svc.cluster.local.")
@@ -112,6 +129,7 @@ NAMES = {
     "no ready endpoint": ("_near.empty", "A", "NODATA"),
     "all of none": ("_all.empty", "AAAA", "NODATA"),
     "a ClusterIP": ("_near.web", "A", "NXDOMAIN"),
+    "a protocol below a ClusterIP": ("_tcp._near.web", "A", "NXDOMAIN"),
     "an ExternalName": ("_all.out", "A", "NXDOMAIN"),
     "no such Service": ("_near.nothing", "A", "NXDOMAIN"),
     "an endpoint below": ("e1._near.plain", "A", "NXDOMAIN"),
