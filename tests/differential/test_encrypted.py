@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.certificates import SERVER_NAME, Certificates, make_certificates
+from tests.support.certificates import SERVER_NAME, Certificates, make_certificates, needs_openssl
 from tests.support.coredns import running_coredns
 from tests.support.dns_messages import Reply, query
 from tests.support.event_loops import PATIENCE
 from tests.support.server_process import Server, receive_framed, send_framed, serving
+
+pytestmark = needs_openssl
 
 TLS, HTTPS = 8853, 8443
 
