@@ -11,7 +11,7 @@ class NodeLabels:
 
     def __init__(self) -> None:
         self.nodes = 0
-        self.revision = 0  # grows with every change of a label, and with every Node that comes or goes
+        self.revisions: Counter[str] = Counter()  # by label: grows with each Node that gets, changes or loses it
         self._counts: Counter[str] = Counter()  # no zeros
         self._names: tuple[str, ...] | None = None
 
@@ -21,14 +21,15 @@ class NodeLabels:
         before, after = (each.labels if each is not None else {} for each in (old, new))
         if before == after and old is not None and new is not None:
             return set()
-        self.revision += 1
         self._counts.update(after.keys())
         self._counts.subtract(before.keys())
         for label in before.keys() - after.keys():
             if not self._counts[label]:
                 del self._counts[label]
         self._names = None
-        return {label_fact(label) for label in before.keys() | after.keys() if before.get(label) != after.get(label)}
+        changed = [label for label in before.keys() | after.keys() if before.get(label) != after.get(label)]
+        self.revisions.update(changed)
+        return set(map(label_fact, changed))
 
     def with_label(self, label: str) -> int:
         """The number of Nodes that have this label."""

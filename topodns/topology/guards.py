@@ -95,14 +95,13 @@ class Load(NamedTuple):
 class Domains:
     """The Nodes of a cluster by the value of a label, in the order in which `max-load` admits them.
 
-    `nodes`: all Nodes by name, which is read again when `labels` has changed.
+    `nodes`: all Nodes by name, which is read again for a label whose revision in `labels` has changed.
     """
 
     def __init__(self, nodes: Callable[[], Mapping[str, Node]], labels: NodeLabels) -> None:
         self._nodes, self._labels = nodes, labels
-        self._revision = labels.revision
-        self._by_label: dict[str, dict[str, list[str]]] = {}
-        self._order: dict[tuple[ObjectKey, str, str], array[int]] = {}
+        self._by_label: dict[str, tuple[int, dict[str, list[str]]]] = {}  # with the revision of the label
+        self._order: dict[tuple[ObjectKey, str, str], tuple[int, array[int]]] = {}  # likewise
         self._ranked = 0
 
     def load(self, pool: Pool, label: str, value: str, factor: Fraction) -> Load:
@@ -128,27 +127,28 @@ class Domains:
         return before < load.capacity
 
     def _values(self, label: str) -> Mapping[str, list[str]]:
-        if self._revision != self._labels.revision:
-            self._revision = self._labels.revision
-            self._by_label, self._order, self._ranked = {}, {}, 0
+        revision = self._labels.revisions[label]
         found = self._by_label.get(label)
-        if found is None:
-            found = self._by_label[label] = {}
+        if found is None or found[0] != revision:
+            found = self._by_label[label] = revision, {}
             for node in self._nodes().values():
                 if (value := node.labels.get(label)) is not None:
-                    found.setdefault(value, []).append(node.name)
-        return found
+                    found[1].setdefault(value, []).append(node.name)
+        return found[1]
 
     def _ordered(self, service: ObjectKey, label: str, value: str) -> "array[int]":
         """The hashes of the Nodes with this value, in order."""
-        place = service, label, value
-        order = self._order.get(place)
-        if order is None:
-            order = array("Q", sorted(_rank(service, name) for name in self._values(label).get(value, ())))
-            if self._ranked + len(order) > _MAX_RANKED:
-                self._order, self._ranked = {}, 0
-            self._order[place] = order
-            self._ranked += len(order)
+        place, revision = (service, label, value), self._labels.revisions[label]
+        known = self._order.get(place)
+        if known is not None and known[0] == revision:
+            return known[1]
+        order = array("Q", sorted(_rank(service, name) for name in self._values(label).get(value, ())))
+        if self._ranked + len(order) > _MAX_RANKED:
+            self._order, self._ranked = {}, 0
+        elif known is not None:
+            self._ranked -= len(known[1])
+        self._order[place] = revision, order
+        self._ranked += len(order)
         return order
 
 

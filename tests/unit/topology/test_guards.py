@@ -120,6 +120,29 @@ def test_a_zone_serves_at_most_its_share_of_the_nodes_times_the_factor(
     assert all(each.reason is (Reason.MATCHED if each.key == Z else Reason.ANY) for each in asked)
 
 
+def test_a_node_counts_where_its_label_says_and_other_labels_have_no_nodes_read_again() -> None:
+    cluster, read = Cluster({"a": 10, "b": 10}, {"a": 2, "b": 8}), list[int]()
+
+    def nodes() -> Mapping[str, Node]:
+        read.append(len(cluster.nodes))
+        return cluster.nodes
+
+    def relabel(labels: Mapping[str, str]) -> None:
+        old, new = cluster.nodes["a0"], node("a0", {H: "a0", **labels})
+        cluster.labels.move(old, new)
+        cluster.nodes["a0"] = new
+
+    cluster.domains = Domains(nodes, cluster.labels)
+    before = [cluster.ask(f"a{at}", "1").key for at in range(1, 10)]
+    relabel({Z: "a", "rack": "7"})
+    assert [cluster.ask(f"a{at}", "1").key for at in range(1, 10)] == before
+    assert len(read) == 1
+    relabel({Z: "b"})
+    assert [cluster.domains.load(cluster.pool, Z, each, Fraction(1)).nodes for each in "ab"] == [9, 11]
+    assert sum(cluster.ask(f"a{at}", "1").key == Z for at in range(1, 10)) == 4
+    assert len(read) == 2
+
+
 def test_a_hostname_and_other_domains_have_no_load() -> None:
     cluster = Cluster({"a": 10, "b": 10}, {"a": 1, "b": 10})
     assert cluster.ask("a0", "1", [H, Z]).key == H
