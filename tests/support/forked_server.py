@@ -70,6 +70,14 @@ class ForkedProcess:
         return int(self._words.recv(_LONGEST))
 
 
+_NETWORK: Final = os.readlink("/proc/self/ns/net")
+
+
+def is_at_home() -> bool:
+    """Whether the calling thread is in the network namespace of forks, that in which the tests began."""
+    return os.readlink("/proc/thread-self/ns/net") == _NETWORK
+
+
 def environment() -> dict[str, str]:
     """The variables of a process: as few as in a container, and the tree under test."""
     return {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(Path(__file__).parents[2])}

@@ -19,7 +19,7 @@ from typing import Final
 
 from tests.support.dns_messages import Opt, Reply, query
 from tests.support.event_loops import PATIENCE
-from tests.support.forked_server import ForkedProcess
+from tests.support.forked_server import ForkedProcess, is_at_home
 from tests.support.forked_server import environment as variables
 from tests.support.scraped_metrics import Scrape, fresh
 
@@ -167,20 +167,21 @@ def launched(
 ) -> Iterator[Server]:
     """A process that may or may not get as far as serving; killed at the end if it is still there.
 
-    `command`: how it starts, () as a fork (`tests.support.forked_server`). `environment`: variables beside those that
-    each process gets. `output`: the descriptor of its stdout and stderr, in place of files. A fork has neither.
+    `command`: how it starts, () as a fork (`tests.support.forked_server`), but in another network namespace by COMMAND.
+    `environment`: variables beside those that each process gets. `output`: the descriptor of its stdout and stderr, in
+    place of files. A fork has neither.
     """
     given = directory / "stdin"
     given.write_text(stdin)
     process: subprocess.Popen[bytes] | ForkedProcess
     with open(given, "rb") as source, open(directory / "stdout", "wb") as out, open(directory / "stderr", "wb") as err:
-        if not command:
+        if not command and is_at_home():
             assert environment is None
             assert output is None
             process = ForkedProcess(arguments, directory, (source, out, err))
         else:
             process = subprocess.Popen(
-                [*command, *arguments],
+                [*(command or COMMAND), *arguments],
                 stdin=source,
                 stdout=out if output is None else output,
                 stderr=err if output is None else output,

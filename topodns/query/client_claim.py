@@ -4,8 +4,6 @@ Reads the claims, echoes the subnet, and says to a node cache for which clients 
 which claims count.
 """
 
-from collections.abc import Sequence
-from enum import IntEnum
 from typing import Final
 
 from topodns.cluster.api_names import MAX_SUBDOMAIN, is_subdomain
@@ -18,17 +16,6 @@ NO_CLAIM: Final = Claim()
 MAX_NODE_NAME: Final = MAX_SUBDOMAIN
 
 _ADDRESS_SIZES: Final = frozenset({4, 16})  # octets of a packed address
-_MAX_NAMESPACE: Final = 63  # octets (RFC 1123 label)
-
-
-class ClientScope(IntEnum):
-    """The clients for which an answer to a node cache is: the first octet of the option CLIENT_POD of the reply."""
-
-    NODE = 0  # all of the Node
-    NAMESPACE = 1  # those whose Pods are in the namespace, whose name follows
-    CLIENT = 2  # the one that the query names
-
-
 _ADDRESS_BITS: Final = {1: 32, 2: 128}  # by FAMILY, the IANA address family number
 _NO_FAMILY: Final = 0  # with no address: `dig +subnet=0` sends it to disclose no subnet
 _HEADER_SIZE: Final = 4  # octets of FAMILY, SOURCE PREFIX-LENGTH and SCOPE PREFIX-LENGTH
@@ -79,25 +66,6 @@ def _client(edns: Edns) -> bytes | None:
     named = {data for code, data in edns.options if code == Option.CLIENT_POD}
     address = named.pop() if len(named) == 1 else b""
     return address if len(address) in _ADDRESS_SIZES else None
-
-
-def client_scope(scope: ClientScope, namespace: str = "") -> tuple[int, bytes]:
-    """The option CLIENT_POD of a reply. `namespace`: for the scope NAMESPACE."""
-    return Option.CLIENT_POD, bytes((scope,)) + namespace.encode()
-
-
-def read_client_scope(found: Sequence[bytes]) -> tuple[ClientScope | None, bytes]:
-    """(The scope, the namespace) of the data of a reply's options CLIENT_POD; None if they are not as `client_scope`
-    writes one.
-    """
-    data = found[0] if len(found) == 1 else b""
-    if data in (bytes((ClientScope.NODE,)), bytes((ClientScope.CLIENT,))):
-        return ClientScope(data[0]), b""
-    namespace = data[1:].decode("latin-1")
-    is_name = len(namespace) <= _MAX_NAMESPACE and is_subdomain(namespace) and "." not in namespace
-    if data[:1] == bytes((ClientScope.NAMESPACE,)) and is_name:
-        return ClientScope.NAMESPACE, data[1:]
-    return None, b""
 
 
 def _subnet(data: bytes) -> tuple[bytes, int] | None:

@@ -18,7 +18,7 @@ from topodns.dns.message import Ede, EdeCode, Edns, Option, Query, Response
 from topodns.dns.rrtype import Rcode
 from topodns.dns.wire_format import pack_option_head
 from topodns.memory.bounded import TTLCache
-from topodns.query.client_claim import ClientScope, read_client_scope
+from topodns.query.client_scope import ClientScope, read_client_scope
 from topodns.query.deferred import Timer, Timers
 from topodns.query.plugin import Client, ForwardedOption
 

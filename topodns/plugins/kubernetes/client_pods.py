@@ -19,7 +19,8 @@ from topodns.plugins.kubernetes.answer import parse
 from topodns.plugins.kubernetes.question import Fixed, NamespaceNode, PodName, SchemaName, ServiceName, ZonalName
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import Origins
-from topodns.query.client_claim import ClientScope, client_scope, read_claim
+from topodns.query.client_claim import read_claim
+from topodns.query.client_scope import ClientScope, client_scope
 from topodns.query.deferred import Outcome
 from topodns.query.metadata import CLIENT_LABEL, CLIENT_NAMESPACE, CLIENT_POD_NAME, ReadLabel
 from topodns.query.plugin import Client, Resolution, Scope

@@ -13,7 +13,7 @@ from topodns.dns.rrtype import RCODE_NAMES, Rcode
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.pod_naming import KNOWN, MAX_CLIENTS, WANTED, PodNaming
 from topodns.plugins.cache.settings import Cache, Prefetch, ServeStale
-from topodns.query.client_claim import ClientScope, client_scope
+from topodns.query.client_scope import ClientScope, client_scope
 from topodns.query.plugin import Client, Resolution, Scope, forwarded_options
 
 NODE, NAMESPACE, CLIENT = ClientScope.NODE, ClientScope.NAMESPACE, ClientScope.CLIENT
