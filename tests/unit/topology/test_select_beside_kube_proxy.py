@@ -341,8 +341,8 @@ def test_the_first_source_with_a_value_decides_alone(
     )
     expected = cluster.seen(False)
     for source in sources:
-        if source is KeySource.ANNOTATION and annotation is not None:
-            keys = [] if annotation in ("none", "") else annotation.split(",")
+        if source is KeySource.ANNOTATION and annotation:
+            keys = [] if annotation == "none" else annotation.split(",")
             expected = cluster.filtered(client, keys)
             break
         if source is KeySource.FIELD and field is not None:
