@@ -144,6 +144,14 @@ def test_only_headless_services_are_looked_at(admission: Place) -> None:
     assert tried(admission, headless("cache")).ok
 
 
+@pytest.mark.parametrize(("keys", "problem"), [("zone,*", ""), ("zone,,*", "found nothing (a comma too many)")])
+def test_the_keys_of_a_namespace_are_read_likewise(cluster: Cluster, admission: Place, keys: str, problem: str) -> None:
+    annotation = f"topodns.io/topology-keys={keys}"
+    run = cluster.kubectl("annotate", "--dry-run=server", "namespace", admission.name, annotation)
+    assert (run.returncode == 0) == (problem == "")
+    assert problem in run.stderr
+
+
 def test_an_object_that_exists_before_the_install_stays_until_its_value_changes(
     cluster: Cluster, admission: Place
 ) -> None:
