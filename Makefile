@@ -17,7 +17,7 @@ run: install ## serve the example cluster of config/demo on 127.0.0.1:5300, and 
 	@sed -n 's/^# *\(dig .*[^ ]\)  *#  */  \1   # /p' config/demo/Corefile
 	@$(BIN)/topodns -conf config/demo/Corefile -dns.port 5300
 
-test: $(VENV)/.dev ## run the unit tests and, beside them, the stories (no root, no cluster, no Go; 5 minutes on two quiet cores, up to 15 on busy ones)
+test: $(VENV)/.dev ## run the unit tests and, beside them, the stories (no root, no cluster, no Go; 5 minutes on two quiet cores, longer beside other work)
 	@$(SUITES) tests/unit beside -n 4 --dist loadfile tests/stories
 
 test-unit: $(VENV)/.dev ## run the pure tests only

@@ -44,8 +44,8 @@ def test_processes_of_multisocket_have_them_too(upstream: Server, tmp_path: Path
 
 
 def test_the_next_resolver_is_asked_where_one_does_not_answer(upstream: Server, tmp_path: Path) -> None:
-    nobody = f"{own_address()}:53"
-    with serving(tmp_path, corefile(upstream, resolvers=f"{nobody} {upstream.address}:{upstream.port}")) as server:
+    silent = f"{own_address()}:53"
+    with serving(tmp_path, corefile(upstream, resolvers=f"{silent} {upstream.address}:{upstream.port}")) as server:
         assert server.ask("www.example.org A").data == ["192.0.2.80"]
 
 

@@ -73,8 +73,12 @@ def test_a_new_key_and_a_changed_label_are_in_all_locators_within_10_s_and_each_
         await run.until_true(lambda: run.writes() >= 2 * number + of_node)
         run.api.put(service("s"), service("t", keys="absent,*"))
         run.api.put(service("s", keys=f"{RACK},*"))
-        await asyncio.sleep(2 * WINDOW)
-        assert run.writes() == 2 * number + of_node
+        nodes[1]["metadata"]["labels"][ZONE] = "c"  # behind what those could have brought
+        run.api.put(nodes[1])
+        of_other = sum(name.endswith(".2") for name in run.locators().values()) if kind == "podlocator" else 1
+        await run.until_true(lambda: [labels[ZONE] for labels in run.labels()].count("c") == of_other)
+        await run.until_true(lambda: run.writes() >= 2 * number + of_node + of_other)
+        assert run.writes() == 2 * number + of_node + of_other
         assert "unused" not in set().union(*run.labels())
 
     play(tmp_path, story, *nodes, *pods, kind=kind)

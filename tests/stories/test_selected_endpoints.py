@@ -12,7 +12,7 @@ from tests.support.server_process import ROOT, Server, serving, until
 
 DEMO = ROOT / "config" / "demo"
 METRIC = "topodns_selected_endpoints_total"
-A1, B2, C1, NOBODY = "127.10.1.100", "127.10.5.100", "127.10.7.100", "127.99.0.1"
+A1, B2, C1, UNLOCATED = "127.10.1.100", "127.10.5.100", "127.10.7.100", "127.99.0.1"
 FEW = 5  # queries from each client: so few that the sample has all
 
 
@@ -37,7 +37,7 @@ def test_few_queries_are_counted_exactly_by_distance_and_service(demo: Server) -
     ask_few(demo, "cache.shop.svc.cluster.local A", A1)  # on its own node
     ask_few(demo, "cache.shop.svc.cluster.local A", B2)  # in its zone
     ask_few(demo, "cache.shop.svc.cluster.local A", C1)  # all three, which are in other zones of its region
-    ask_few(demo, "db.data.svc.cluster.local A", NOBODY)
+    ask_few(demo, "db.data.svc.cluster.local A", UNLOCATED)
     ask_few(demo, "web.shop.svc.cluster.local A", A1)  # not headless
     ask_few(demo, "none.shop.svc.cluster.local A", A1)  # NXDOMAIN
     for _ in range(2):
@@ -48,7 +48,7 @@ def test_few_queries_are_counted_exactly_by_distance_and_service(demo: Server) -
         assert scrape.sum(METRIC, namespace="data", service="db") == pytest.approx(FEW)
 
 
-@pytest.mark.skipif(shutil.which("dig") is None, reason="dig is not installed")
+@pytest.mark.skipif(shutil.which("dig") is None, reason="no program dig here: queries of dig are not counted")
 def test_a_query_of_dig_is_one_answer(demo: Server) -> None:
     port = str(demo.port)
     for _ in range(FEW):

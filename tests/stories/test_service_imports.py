@@ -9,7 +9,7 @@ from tests.support.program_with_fake_api import scene
 
 DB: Final = "db.default.svc.clusterset.local A"
 EAST, WEST = ["10.61.8.1", "10.61.8.2"], ["10.61.9.1", "10.61.9.2"]
-NOBODY: Final = "127.61.0.9"  # on no node
+UNLOCATED: Final = "127.61.0.9"  # on no node
 ORIGINS, MULTICLUSTER = "cluster.local clusterset.local", "multicluster clusterset.local"
 FAILING: Final = "topodns_watch_failing"
 
@@ -42,7 +42,7 @@ def test_a_client_gets_its_own_node_then_its_own_cluster_then_any(tmp_path: Path
     there = [*imported("kubernetes.io/hostname,cluster,*"), cluster_property("east")]
     with scene(tmp_path, *there, origins=ORIGINS, options=MULTICLUSTER) as story:
         assert story.data(DB) == EAST[:1]
-        assert story.data(DB, NOBODY) == EAST
+        assert story.data(DB, UNLOCATED) == EAST
         story.api.delete(slice_of("east", EAST))
         story.comes(DB, *WEST)
 
@@ -64,5 +64,5 @@ def test_without_the_definition_the_id_is_unknown_until_it_comes(tmp_path: Path)
 
 def test_the_id_of_the_corefile_needs_no_property_and_asks_for_none(tmp_path: Path) -> None:
     with scene(tmp_path, *imported("cluster"), origins=ORIGINS, options=f"{MULTICLUSTER}\ncluster_id west") as story:
-        assert story.data(DB, NOBODY) == WEST
+        assert story.data(DB, UNLOCATED) == WEST
         assert story.api.requests.count("clusterproperties") == 0

@@ -174,7 +174,7 @@ async def test_a_connection_without_a_question_is_closed_when_it_is_idle(
 
 
 async def test_handshakes_that_are_open_make_room_for_new_clients(loop_name: str, certificates: Certificates) -> None:
-    """However many there are, they keep nobody out."""
+    """However many there are, they keep no client out."""
     limits = TcpLimits(connections=20)
     async with serving(limits, tls=of_server(certificates)) as server, contextlib.AsyncExitStack() as silent:
         for number in range(60):
@@ -211,8 +211,8 @@ async def test_a_client_needs_a_certificate_where_it_is_required(loop_name: str,
     required = of_server(certificates, ClientAuth.REQUIRED)
     async with serving(tls=required) as server:
         with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
-            async with client_of(server, tls=of_client(certificates)) as nobody:
-                await nobody.ask(b"ab")
+            async with client_of(server, tls=of_client(certificates)) as client:
+                await client.ask(b"ab")
         assert server.listener.counts.no_tls == 1
         known = of_client(certificates)
         known.load_cert_chain(certificates.client.certificate, certificates.client.key)
@@ -224,8 +224,8 @@ async def test_a_certificate_that_is_given_must_be_of_the_authority(loop_name: s
     pair = certificates.server
     other = server_context(str(pair.certificate), str(pair.key), str(certificates.other_ca), ClientAuth.IF_GIVEN)
     async with serving(tls=other) as server:
-        async with client_of(server, tls=of_client(certificates)) as nobody:
-            assert await nobody.ask(b"ab") == [b"ba"]
+        async with client_of(server, tls=of_client(certificates)) as client:
+            assert await client.ask(b"ab") == [b"ba"]
         known = of_client(certificates)
         known.load_cert_chain(certificates.client.certificate, certificates.client.key)
         with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
@@ -238,8 +238,8 @@ async def test_a_new_context_is_for_new_connections(loop_name: str, certificates
         server.listener.swap(server.seen.answer, tls=of_server(certificates, ClientAuth.REQUIRED))
         assert await client.ask(b"ab") == [b"ba"]
         with pytest.raises((ssl.SSLError, ConnectionError, asyncio.IncompleteReadError)):
-            async with client_of(server, tls=of_client(certificates)) as nobody:
-                await nobody.ask(b"ab")
+            async with client_of(server, tls=of_client(certificates)) as later:
+                await later.ask(b"ab")
 
 
 async def test_closing_answers_the_queries_that_have_arrived(loop_name: str, certificates: Certificates) -> None:
@@ -277,7 +277,7 @@ async def test_a_reset_in_the_middle_disturbs_no_other_connection(loop_name: str
             await eventually(lambda: len(server.seen.awaited) == 1)
             reset_on_close(gone.writer.get_extra_info("socket"))
         await eventually(lambda: len(server.listener.clients.connections) == 1)
-        server.seen.awaited[0].settle(b"for nobody")
+        server.seen.awaited[0].settle(b"for a client that has gone")
         assert await client.ask(b"ab") == [b"ba"]
 
 

@@ -54,7 +54,7 @@ def objects() -> list[dict[str, Any]]:
 
 
 class PodServer:
-    """The listener of a Corefile, in which `CLUSTER` stands for a `kubernetes` with the objects."""
+    """The listener of a Corefile, in which `CLUSTER` is a `kubernetes` with the objects."""
 
     def __init__(self, directory: Path, corefile: str) -> None:
         (directory / "cluster.yaml").write_text(yaml.safe_dump_all(objects()))

@@ -235,6 +235,8 @@ class KeyReader(NamedTuple):
     problem_of: Callable[[Namespace], str]
     """What is wrong with the keys of a Namespace; "" for nothing."""
 
+    has_defaults: bool = False  # whether a Service may have keys that neither it nor its Namespace has
+
 
 MAX_PORTS: Final = 1000  # distinct ports served of one Service's endpoints
 

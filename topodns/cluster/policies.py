@@ -79,8 +79,14 @@ class Policies:
         return self._read_again(tuple(self._without_keys.get(key.name, ())))
 
     def take_slices(self, key: ObjectKey) -> None:
-        """Read the policy of this Service again: with its slices it may govern a StatefulSet now, or no more."""
-        if key in self._without_keys.get(key.namespace, ()):
+        """Read the policy of this Service again: with its slices it may govern a StatefulSet now, or no more.
+
+        That matters only where a default gives it keys.
+        """
+        reader, namespace = self._reader, self._namespaces.get(("", key.namespace))
+        has_default = reader is not None and reader.has_defaults
+        has_default = has_default or (namespace is not None and namespace.topology_keys is not None)
+        if has_default and key in self._without_keys.get(key.namespace, ()):
             deque(self._read_again((key,)), maxlen=0)
 
     def without_keys(self) -> Iterator[ObjectKey]:
@@ -119,12 +125,13 @@ class Policies:
         namespace = self._namespaces.get(("", key.namespace))
         return self._reader.read(service, namespace, partial(self._has_members, key))
 
-    def _read_again(self, keys: Iterable[ObjectKey]) -> Iterator[ObjectKey]:
+    def _read_again(self, services: Iterable[ObjectKey]) -> Iterator[ObjectKey]:
         """The Services of these whose policy changes."""
-        for key in keys:
-            policy = self._read(key, self._services[key]).policy
-            if policy != self.policies.get(key):
-                _put(self.policies, key, policy)
+        for key in services:
+            keys = self._read(key, self._services[key])
+            _put(self.notices, key, keys.notices or None)  # a TTL, say, is without effect only without keys
+            if keys.policy != self.policies.get(key):
+                _put(self.policies, key, keys.policy)
                 yield key
 
 

@@ -16,7 +16,7 @@ from topodns.cluster.state import ClusterState
 from topodns.dns.addresses import packed_address
 from topodns.dns.dnslib_text import record_lines
 from topodns.dns.message import Edns, Query
-from topodns.dns.name import ROOT, BadName, Name, is_subdomain, name_text, name_wire, parse_name
+from topodns.dns.name import BadName, Name, is_subdomain, name_text, name_wire, parse_name
 from topodns.dns.rrtype import Rcode, RRClass, parse_qtype, rcode_text, type_text
 from topodns.dns.wire_format import MAX_MESSAGE
 from topodns.inspect.documents import VERSION, ExplainDocument, TriedKeyObject
@@ -32,14 +32,9 @@ from topodns.inspect.reasons import (
 )
 from topodns.inspect.text import explanation_text, named
 from topodns.inspect.verdicts import Candidates, Verdicts, candidates_of, tried_keys, verdict_steps
-from topodns.plugins.kubernetes.client_pods import KubernetesLabels
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.zone import KubernetesZone
-from topodns.plugins.view.handler import ViewFilter
-from topodns.plugins.view.settings import View
-from topodns.plugins.view.setup import labels
-from topodns.query.metadata import Metadata, MetadataSource, scope_of
 from topodns.query.plugin import Client, Resolution, Scope
 from topodns.topology.claims import Claim
 from topodns.topology.client_locator import ClientLocator
@@ -279,14 +274,15 @@ def _cluster_of(clusters: Collection[Cluster], query: Query, client: Client | No
         raise Refused(f"{name} is in no zone of a kubernetes directive (there are: {served}); {offer}")
     matching.sort(key=lambda match: -len(match[0]))
     for _, cluster in matching:
-        if cluster.view is None or _takes(cluster.view, cluster, query, client):
+        if _takes(cluster, query, client):
             return cluster
     raise Refused(f"no view with a kubernetes directive takes this client's question for {name}")
 
 
-def _takes(view: View, cluster: Cluster, query: Query, client: Client | None) -> bool:
-    metadata = Metadata((ROOT,), [MetadataSource(KubernetesLabels(cluster.kubernetes, cluster.client_pods).find)])
-    view_filter = ViewFilter(view, "", metadata.reader, scope_of(labels(view)))
+def _takes(cluster: Cluster, query: Query, client: Client | None) -> bool:
+    view_filter = cluster.view_filter()
+    if cluster.view is None or view_filter is None:
+        return True
     if client is None and view_filter.scope is not Scope.EVERYONE:
-        raise Refused(f"the view {view.name!r} goes by the client's address: name a client, not a node")
+        raise Refused(f"the view {cluster.view.name!r} goes by the client's address: name a client, not a node")
     return view_filter(query, client or _ANY_CLIENT)

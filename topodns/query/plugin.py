@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Scope(IntEnum):
     """The clients that get the same answer, for which the packet cache may keep it; each narrower than the one before.
 
-    Clients of the middle three share an answer only where no `BlockSetup.vary_by` tells them apart.
+    Clients of the middle three share an answer only where no `BlockSetup.vary_by` distinguishes them.
     """
 
     EVERYONE = 0

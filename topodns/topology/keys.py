@@ -84,7 +84,7 @@ def key_reader(sources: Sequence[KeySource], defaults: Sequence[DefaultKeys] = (
         if service.imported:
             return _read_import(service, sources)
         own, guards = policy_of(service, sources), guards_of(service)
-        without_own = service.headless and own is None and not _is_switched_off(service, sources)
+        without_own = service.headless and _of_first_source(service.topology, sources) is None
         policy = own
         if without_own and (default := _default(service, namespace, sources, defaults)) and not governs():
             policy = _completed(default, service)
@@ -104,7 +104,7 @@ def key_reader(sources: Sequence[KeySource], defaults: Sequence[DefaultKeys] = (
             return f"{policy.problem}; it has no effect"
         return "; ".join(policy.warnings) if policy is not None else ""
 
-    return KeyReader(read, problem_of)
+    return KeyReader(read, problem_of, bool(defaults))
 
 
 def _default(
@@ -128,12 +128,6 @@ def _of_namespace(namespace: Namespace, sources: Sequence[KeySource]) -> Policy 
 @lru_cache(_MAX_PARSED)
 def _namespace_keys(text: str | None) -> Policy | InvalidPolicy | None:
     return parse_list(text, KeySource.NAMESPACE)
-
-
-def _is_switched_off(service: Service, sources: Sequence[KeySource]) -> bool:
-    """Whether the Service itself says that it has no keys (`[]`, `none`)."""
-    policy = _of_first_source(service.topology, sources)
-    return isinstance(policy, Policy) and policy.is_empty
 
 
 def _read_import(service: Service, sources: Sequence[KeySource]) -> ServiceKeys:

@@ -1,6 +1,6 @@
 """Topology keys of administrators (semantics 10.1): of a Namespace, and of the Corefile's `default`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -193,3 +193,31 @@ def test_another_label_of_a_namespace_reads_none_of_its_services_again() -> None
     state.apply(Upserted(Namespace("shop", {"team": "a"}, H)), 0)
     assert read == ["db", "db"]
     assert keys_of(state) == f"namespace {H}"
+
+
+def test_a_ttl_is_without_effect_as_long_as_no_keys_come_from_the_namespace() -> None:
+    state = state_of(of_namespace(None), db(ttl="9"))
+    text = "Service shop/db: annotation 'topodns.io/ttl' has no effect without topology keys"
+    assert findings(state) == [text]
+    state.apply(Upserted(of_namespace(Z)), 1)
+    assert findings(state) == []
+    state.apply(Upserted(MEMBER), 2)
+    assert findings(state) == [text]
+
+
+@pytest.mark.parametrize(("keys", "defaults", "reads"), [(None, (), 0), (Z, (), 1), (None, (default(Z),), 1)])
+def test_a_change_of_slices_reads_a_service_again_only_where_a_default_gives_it_keys(
+    keys: str | None, defaults: Sequence[DefaultKeys], reads: int
+) -> None:
+    reader, read = key_reader(SOURCES, defaults), list[Service]()
+
+    def counted(service: Service, namespace: Namespace | None, governs: Callable[[], bool]) -> ServiceKeys:
+        read.append(service)
+        return reader.read(service, namespace, governs)
+
+    state = ClusterState(frozenset(), reader._replace(read=counted))
+    for each in (of_namespace(keys), db()):
+        state.apply(Upserted(each), 0)
+    read.clear()
+    state.apply(Upserted(CLIENT), 1)
+    assert len(read) == reads

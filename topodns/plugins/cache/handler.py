@@ -225,7 +225,7 @@ class ResponseCache:
         """The key for an answer to this client, by what its reply says; None if it may not be kept."""
         place = naming.key_for(question, client, resolution.response)
         if place != question:
-            self.memory.forget(question)  # an answer for all clients, from before the cluster DNS told them apart
+            self.memory.forget(question)  # an answer for all clients, from before the cluster DNS distinguished them
         return place
 
     def _learn(

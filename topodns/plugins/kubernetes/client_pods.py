@@ -118,7 +118,9 @@ def _value(pod: Pod, label: str) -> str | None:
 class KubernetesLabels:
     """The labels `kubernetes/...` of one server block."""
 
-    def __init__(self, kubernetes: KubernetesSettings, pods: ClientPods | None) -> None:
+    def __init__(self, kubernetes: KubernetesSettings, pods: ClientPods | None, views: bool) -> None:
+        """`views`: whether Services have the names `_near.SERVICE` and `_all.SERVICE`."""
+        self._views = views
         self._origins = Origins(kubernetes.origins, kubernetes.multicluster)
         self._zonal = kubernetes.zonal
         self._pods = pods
@@ -141,7 +143,7 @@ class KubernetesLabels:
         labels = query.qname[: len(query.qname) - len(origin.name)]
         if origin.reverse and labels:
             return _UNPARSED.get(word)
-        name = parse(labels, origin.multicluster, self._zonal)
+        name = parse(labels, origin.multicluster, self._zonal, self._views)
         parts = _parts(name, labels)
         if parts is _UNPARSED:
             return _UNPARSED.get(word)

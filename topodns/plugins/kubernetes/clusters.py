@@ -12,6 +12,7 @@ from topodns.cluster.findings.objects import left_out_findings, policy_findings
 from topodns.cluster.model import Kind
 from topodns.cluster.state import ClusterState
 from topodns.dns.addresses import NetworkList
+from topodns.dns.name import ROOT
 from topodns.kube.client import connect
 from topodns.kube.client.contract import RequestCounters
 from topodns.kube.client.credentials import OURS
@@ -19,14 +20,16 @@ from topodns.kube.events import EventRecorder
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.lease import LEASE_NAMESPACE
 from topodns.kube.manifests.source import ManifestSource
-from topodns.plugins.kubernetes.client_pods import ClientPods
+from topodns.plugins.kubernetes.client_pods import ClientPods, KubernetesLabels
 from topodns.plugins.kubernetes.feed import Feed, FeedSettings, feed_settings
 from topodns.plugins.kubernetes.pod_wait import PodWait
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.topology.settings import TopologySettings
+from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.settings import View
+from topodns.plugins.view.setup import labels
 from topodns.query.label_limiter import LabelLimiters
-from topodns.query.metadata import client_labels
+from topodns.query.metadata import Metadata, MetadataSource, client_labels, scope_of
 from topodns.topology.client_locator import ClientLocator, Method, missing_locators
 from topodns.topology.select import OnInvalid
 
@@ -58,6 +61,18 @@ class Cluster:
     @property
     def source(self) -> ManifestSource | ApiSource:
         return self.feed.source
+
+    @property
+    def metadata(self) -> MetadataSource:
+        """The labels `kubernetes/...` of the server block."""
+        return MetadataSource(KubernetesLabels(self.kubernetes, self.client_pods, self.topology is not None).find)
+
+    def view_filter(self) -> ViewFilter | None:
+        """The filter of the server block by its view, whichever address a query came to; None without a view."""
+        if self.view is None:
+            return None
+        reader = Metadata((ROOT,), [self.metadata]).reader
+        return ViewFilter(self.view, "", reader, scope_of(labels(self.view)))
 
     @property
     def pod_wait(self) -> PodWait | None:

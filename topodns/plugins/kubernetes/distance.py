@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from topodns.cluster.label_values import label_of
-from topodns.cluster.model import ZONE_LABEL, Endpoint, Node, ObjectKey
+from topodns.cluster.model import REGION_LABEL, ZONE_LABEL, Endpoint, Node, ObjectKey
 from topodns.dns.addresses import unmapped
 from topodns.dns.message import Query
 from topodns.dns.rrtype import Rcode, RRType
@@ -30,7 +30,6 @@ from topodns.topology.select import Location
 MAX_NAMED: Final = 50  # Services with labels of their own
 MAX_ENDPOINTS: Final = 100  # of one family or port in an answer: of more, so many at equal intervals stand for all
 MAX_POOLS: Final = 64  # families and ports of one answer; further ones are left out
-REGION_LABEL: Final = "topology.kubernetes.io/region"
 
 _TYPES: Final = frozenset({*FAMILY_OF_TYPE, RRType.SRV})
 _BY_LABEL: Final = (("zone", ZONE_LABEL), ("region", REGION_LABEL))
@@ -103,7 +102,7 @@ class EndpointDistances:
         return self._served[1]
 
     def _query_steps(self, served: Sequence[_Served], query: Query, sampled: SampledQuery) -> Job[None]:
-        """Count one query: 1 for each query that it stands for, split evenly over the endpoints of the answer."""
+        """Count one query: 1 for each query that it counts for, split evenly over the endpoints of the answer."""
         client = Client(unmapped(sampled.address), 0, "udp")
         found = _zone_of(served, query, client)
         if found is None:
@@ -125,7 +124,7 @@ class EndpointDistances:
 
 def _served(cluster: Cluster) -> _Served:
     kubernetes = KubernetesZone(cluster.kubernetes, cluster.topology, cluster.state, cluster.locator)
-    return _Served(kubernetes, ViewFilter(cluster.view, "") if cluster.view is not None else None)
+    return _Served(kubernetes, cluster.view_filter())
 
 
 def _zone_of(served: Sequence[_Served], query: Query, client: Client) -> tuple[KubernetesZone, Origin] | None:

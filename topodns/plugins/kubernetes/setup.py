@@ -32,14 +32,12 @@ from topodns.dns.rrtype import ADDRESS_TYPES, RRType
 from topodns.kube.client.contract import ApiSettings
 from topodns.plugins.compatibility import OURS, Effect, differs
 from topodns.plugins.context import Context
-from topodns.plugins.kubernetes.client_pods import KubernetesLabels
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.plugin import FastPath, Plugin, origins
 from topodns.plugins.setup import BlockListener, BlockSetup, Install
 from topodns.query.label_limiter import LabelLimiters
-from topodns.query.metadata import MetadataSource
 from topodns.query.plugin import ChainPart
 from topodns.topology.client_locator import ClientLocator
 
@@ -254,7 +252,7 @@ def _setup(settings: KubernetesSettings, block: BlockSetup) -> Install | None:
     cluster = block.cluster
     if cluster is None:
         return None
-    block.provide(MetadataSource(KubernetesLabels(cluster.kubernetes, cluster.client_pods).find))
+    block.provide(cluster.metadata)
     if cluster.locator is not None:
         block.vary_by(partial(_view, cluster.locator, cluster.limiters))
 

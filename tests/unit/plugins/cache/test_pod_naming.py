@@ -185,7 +185,7 @@ def test_clients_are_named_no_longer_when_nothing_is_read_of_them(node: NodeCach
         b"1", bytes(600),
     ],
 )  # fmt: skip
-def test_an_answer_with_a_scope_that_cannot_be_read_is_kept_for_nobody(node: NodeCache, option: bytes) -> None:
+def test_an_answer_with_a_scope_that_cannot_be_read_is_not_kept(node: NodeCache, option: bytes) -> None:
     node.dns.option = option
     for who in (SHOP, BANK, SHOP):
         assert node.ask("client.example. A", who).startswith("10.2.")

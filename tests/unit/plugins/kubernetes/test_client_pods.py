@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.support.client_pods_scene import ADDRESSES, LABELS, STRANGER, PodServer, pod_object
+from tests.support.cluster_dig import query_of
 from tests.support.corefile_settings import block_problem, settings
 from tests.support.dns_messages import Opt
 from tests.support.model_builders import listed_state, node, pod
@@ -14,10 +15,11 @@ from tests.support.query_builders import ask, client
 from tests.support.virtual_timers import VirtualTimers
 from topodns.cluster.model import Upserted
 from topodns.dns.addresses import packed_address
-from topodns.dns.name import ROOT
+from topodns.dns.name import ROOT, parse_name
 from topodns.plugins.acl import AccessControl, Acl, AclAction, AclRule
-from topodns.plugins.kubernetes.client_pods import ClientPods
+from topodns.plugins.kubernetes.client_pods import ClientPods, KubernetesLabels
 from topodns.plugins.kubernetes.pod_wait import PodWait
+from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.metadata import labels_read
 from topodns.query.deferred import pursue
 from topodns.query.plugin import Scope
@@ -372,3 +374,10 @@ def test_the_labels_that_a_block_reads_are_those_of_its_directives() -> None:
         "kubernetes/client-label/b",
         "kubernetes/client-label/d",
     }
+
+
+@pytest.mark.parametrize(("views", "service"), [(True, "web"), (False, None)])
+def test_the_service_of_a_view_is_a_label_where_there_are_views(views: bool, service: str | None) -> None:
+    read = KubernetesLabels(KubernetesSettings((parse_name("cluster.local"),)), None, views).find("kubernetes/service")
+    assert read is not None
+    assert read(query_of("_http._tcp._near.web.shop.svc.cluster.local. SRV"), client("10.1.0.1")) == service

@@ -21,7 +21,7 @@ from topodns.query.query_sample import QuerySample
 from topodns.time_slices import do_at_once
 from topodns.topology.select import Location
 
-A1, A2, B1, C1, BARE, NOBODY = "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5", "203.0.113.9"
+A1, A2, B1, C1, BARE, UNLOCATED = "10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4", "10.0.0.5", "203.0.113.9"
 EACH_ONCE: Final = {"10.1.0.1": "a1", "10.1.0.2": "a2", "10.1.0.3": "b1", "10.1.0.4": "c1"}
 ALL: Final = "all.shop.svc.cluster.local"
 _COREFILE: Final = """cluster.local clusterset.local {
@@ -154,7 +154,7 @@ def test_a_sampled_query_counts_for_those_that_were_passed_over(counted: Counted
         (f"_http._tcp._near.{ALL} SRV", A2, {"node": 1.0}),
         (f"{ALL.upper()} A", C1, {"node": 0.25, "farther": 0.75}),
         (f"{ALL} A", BARE, {"farther": 1.0}),
-        (f"{ALL} A", NOBODY, {"unknown": 1.0}),
+        (f"{ALL} A", UNLOCATED, {"unknown": 1.0}),
         (f"{ALL} AAAA", A1, {}),
         (f"{ALL} TXT", A1, {}),
         (f"_dns._udp.{ALL} SRV", A1, {}),
@@ -174,7 +174,7 @@ def test_a_name_counts_by_the_endpoints_that_it_has_for_the_client(
 def test_the_endpoints_are_those_that_the_keys_leave(tmp_path: Path) -> None:
     near = (service("near", "shop", keys="topology.kubernetes.io/zone"), endpoint_slice("near", EACH_ONCE, "shop"))
     counted = Counted(tmp_path, near)
-    for source in (A1, B1, NOBODY, BARE):  # the last two get NODATA
+    for source in (A1, B1, UNLOCATED, BARE):  # the last two get NODATA
         counted.receive("near.shop.svc.cluster.local A", source)
     assert counted.by_labels() == {("node", "shop", "near"): 1.5, ("zone", "shop", "near"): 0.5}
 
@@ -306,5 +306,14 @@ def test_a_block_with_a_view_counts_only_the_queries_that_the_view_takes(tmp_pat
     corefile = f"cluster.local {{\n view some {{\n expr incidr(client_ip(), '{C1}/32')\n }}\n {block} {_TOPOLOGY}\n}}\n"
     counted.clusters = manifest_clusters(settings(corefile + f"cluster.local {{\n {block}\n}}\n"))
     counted.receive(f"{ALL} A", C1)
-    counted.receive(f"{ALL} A", A1)  # of the second block, which locates nobody
+    counted.receive(f"{ALL} A", A1)  # of the second block, which locates no client
     assert counted.by_distance() == {"node": 0.25, "farther": 0.75, "unknown": 1.0}
+
+
+def test_a_view_may_go_by_metadata(tmp_path: Path) -> None:
+    counted = Counted(tmp_path)
+    block = f"metadata\n kubernetes cluster.local {{\n manifests {tmp_path}/cluster.json\n }}\n"
+    view = "view some {\n expr metadata('kubernetes/namespace') == 'shop'\n }\n"
+    counted.clusters = manifest_clusters(settings(f"cluster.local {{\n {view} {block} {_TOPOLOGY}\n}}\n"))
+    counted.receive(f"{ALL} A", A1)
+    assert sum(counted.by_distance().values()) == 1
