@@ -43,6 +43,8 @@ from topodns.dns.wire_format import (
     pack_pointer_record_head,
 )
 from topodns.dnsserver.packet_cache.table import PacketCache
+from topodns.net.udp import UdpListener
+from topodns.net.upstream.udp_transport import UdpCarrier
 from topodns.plugins.block import Settings
 
 PACKAGE: Final = str(Path(topodns.__file__).parent) + os.sep
@@ -57,6 +59,9 @@ OTHER_QUESTION: Final = Question(socket.inet_aton(CLIENT), "other.default.svc.cl
 BEFORE: Final = {"10.61.1.1": "n1", "10.61.2.1": "n2"}
 AFTER: Final = {"10.61.1.2": "n1", "10.61.2.1": "n2"}
 FORGET: Final = PacketCache.forget.__qualname__
+SERVE_BATCH: Final = UdpListener._serve_batch.__qualname__
+OF_A_QUERY: Final = (SERVE_BATCH, UdpListener._send_deferred.__qualname__, UdpCarrier._receive.__qualname__)
+SAMPLE: Final = "query/query_sample.py"
 KEYS: Final = "kubernetes.io/hostname,topology.kubernetes.io/zone"
 
 CLUSTER: Final[tuple[Object, ...]] = (
@@ -225,9 +230,20 @@ def _resolve(sock: socket.socket) -> None:
 
 
 def of_query(calls: list[Call]) -> list[Call]:
-    """The calls from the packet cache's first lookup to the reply: those of one batch of the UDP listener."""
-    starts = [at for at, call in enumerate(calls) if call.function.endswith("_serve_batch")]
-    return calls[starts[0] : starts[1] if len(starts) > 1 else None]
+    """The calls from the packet cache's first lookup to the reply: those of one batch of the UDP listener.
+
+    Without timers and watches that run meanwhile, and without the sample of queries, which takes one of many.
+    """
+    found: list[Call] = []
+    of_it = False
+    for call in calls:
+        if not call.caller:  # called by the event loop
+            if found and call.function == SERVE_BATCH:
+                break
+            of_it = call.function in OF_A_QUERY
+        if of_it and call.file != SAMPLE:
+            found.append(call)
+    return found
 
 
 def of_event(calls: list[Call]) -> list[Call]:
