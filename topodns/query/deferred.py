@@ -97,18 +97,28 @@ def pursue(deferred: Deferred[T], then: Callable[[T], object]) -> None:
     `then` may be called before this returns. An exception of the coroutine is a bug: it is logged, and `then` is never
     called, so the outermost coroutine has to catch all exceptions.
     """
+    _Pursuit(deferred, then)(None)
 
-    def go_on(_: object = None) -> None:
+
+class _Pursuit(Generic[T]):
+    """A deferred answer that runs: a callback of outcomes. No closure, which would refer to itself: what is left of a
+    query must not wait for a garbage collection.
+    """
+
+    __slots__ = ("_deferred", "_then")
+
+    def __init__(self, deferred: Deferred[T], then: Callable[[T], object]) -> None:
+        self._deferred, self._then = deferred, then
+
+    def __call__(self, _: object) -> None:
         try:
-            waits_for = deferred.send(None)
+            waits_for = self._deferred.send(None)
         except StopIteration as end:
-            then(end.value)
+            self._then(end.value)
         except Exception:
             log.exception("bug: a deferred answer raised")
         else:
-            waits_for.then(go_on)
-
-    go_on()
+            waits_for.then(self)
 
 
 def outcome_of(deferred: Deferred[T]) -> Outcome[T]:

@@ -1,6 +1,8 @@
 """Coroutines of steps that wait for a result from elsewhere, without an event loop."""
 
+import gc
 import logging
+import weakref
 
 import pytest
 
@@ -19,6 +21,21 @@ def test_a_course_goes_on_in_the_turn_in_which_its_outcome_is_settled() -> None:
     assert results == []
     first.settle(1)
     assert results == [3]
+
+
+def test_what_a_course_leaves_is_freed_without_a_garbage_collection() -> None:
+    outcome, results = Outcome[int](), list[int]()
+    gc.disable()
+    try:
+        course = _sum_of(outcome)
+        ended = weakref.ref(course)
+        pursue(course, results.append)
+        del course
+        outcome.settle(1)
+        assert results == [1]
+        assert ended() is None
+    finally:
+        gc.enable()
 
 
 def test_a_course_that_waits_for_nothing_ends_at_once() -> None:
