@@ -232,6 +232,7 @@ def test_a_cluster_whose_schemas_know_no_ip_addresses_is_refused_the_locators() 
 
 def test_zones_that_views_share_are_none_too_many() -> None:
     view = {"name": "view", "parameters": "pods", "configBlock": "expr incidr(client_ip(), '10.0.0.0/8')"}
+    assert rendered({"servers": [block(".", 53, view), block(".")]})
     assert rendered({"servers": [block("."), block(".", 53, view)]})
 
 

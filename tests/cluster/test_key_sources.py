@@ -1,5 +1,6 @@
-"""Sources of topology keys other than the annotation, and SRV priorities, on headless Services of a real API server:
-`trafficDistribution`, the hints that Kubernetes derives from it, and those that an administrator writes.
+"""Sources of topology keys other than the Service's annotation, and SRV priorities, on headless Services of a real API
+server: an administrator's defaults, `trafficDistribution`, and hints, those that Kubernetes derives from it and those
+that an administrator writes.
 """
 
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.expected_nearest import Answers, of_keys
 from tests.support.kube.objects import (
     HOSTNAME,
+    TOPOLOGY_KEYS,
     ZONE,
     Object,
     headless,
@@ -24,10 +26,16 @@ from tests.support.kube.objects import (
 )
 from tests.support.kube.server_pods import Server
 from tests.support.kube.topology_key_services import lab_labels
-from tests.support.kube.waiting import becomes
+from tests.support.kube.waiting import becomes, eventually
 
-PORTS: Final = {"keys annotation traffic-distribution": 1053, "keys annotation hints": 1054, "srv_priority": 1055}
-BY_DISTRIBUTION, BY_HINTS, WITH_PRIORITIES = PORTS.values()
+BAZAAR: Final = "bazaar"  # the namespace of the line `default`
+PORTS: Final = {
+    "keys annotation traffic-distribution": 1053,
+    "keys annotation hints": 1054,
+    "srv_priority": 1055,
+    f"default {ZONE},* namespaces {BAZAAR} labels tier=front": 1056,
+}
+BY_DISTRIBUTION, BY_HINTS, WITH_PRIORITIES, BY_DEFAULT = PORTS.values()
 AS_USUAL: Final = 53
 REPLICAS: Final = 4  # one on each node
 IN_A, ALSO_IN_A, IN_B, IN_C = "node1", "node2", "node3", "node4"  # by topology zone
@@ -62,6 +70,29 @@ def shop(cluster: Cluster) -> Iterator[Place]:
         yield place
 
 
+@pytest.fixture(scope="module")
+def bazaar(cluster: Cluster) -> Iterator[Place]:
+    """Pods `web` on each node and the StatefulSet `db`, behind headless Services, all but `web-back` with the label
+    `tier=front`. `db` governs the StatefulSet; keys of `web-apart` count at `_near` alone.
+    """
+    keys = {"web": None, "web-apart": None, "web-own": HOSTNAME, "web-free": "*", "db": None, "db-clients": None}
+    services = {name: headless(name, its, app=name.partition("-")[0]) for name, its in keys.items()}
+    for service in services.values():
+        service["metadata"]["labels"]["tier"] = "front"
+    services["web-apart"]["metadata"]["annotations"]["topodns.io/apply-to"] = "near"
+    db = pod_spec(pause_container(), **spread("db", ZONE))
+    with cluster.namespace(BAZAAR) as place:
+        place.create(
+            *services.values(),
+            headless("web-back", app="web"),
+            workload("Deployment", "web", {"replicas": REPLICAS}, pod_spec(pause_container(), **spread("web"))),
+            workload("StatefulSet", "db", {"replicas": 2, "serviceName": "db"}, db),
+        )
+        place.pods_once_ready("web", REPLICAS)
+        place.pods_once_ready("db", 2)
+        yield place
+
+
 def got(askers: Askers, server: Server, name: str, port: int, qtype: str = "A") -> Answers:
     return {node: asker.addresses(name, qtype, server.pod.ip, port) for node, asker in askers.items()}
 
@@ -85,6 +116,47 @@ def test_without_an_endpoint_in_their_zone_clients_get_those_of_other_zones(
     near = {"198.51.100.1", "198.51.100.2"}
     expected = {IN_A: near, ALSO_IN_A: near, IN_B: {"198.51.100.3"}, IN_C: set(ENDPOINTS)}
     becomes(lambda: got(askers, server, place.fqdn("web"), BY_DISTRIBUTION), expected)
+
+
+def by_default(bazaar: Place, front: tuple[str, ...] = (), back: tuple[str, ...] = ()) -> dict[str, Answers]:
+    """The answers, by name, where an administrator gives Services labelled `tier=front` and others these keys."""
+    keys = {"web": front, "db-clients": front, "web-back": back}  # without keys of their own
+    keys |= {"web-apart": (), "_near.web-apart": front or (HOSTNAME, ZONE, "*")}
+    keys |= {"web-own": (HOSTNAME,), "web-free": ("*",), "db": ()}
+    pods = {app: bazaar.ready_pods(app) for app in ("web", "db")}
+    labels = lab_labels(bazaar.cluster)
+    return {name: of_keys(its, pods["db" if name.startswith("db") else "web"], labels) for name, its in keys.items()}
+
+
+def got_in(bazaar: Place, askers: Askers, server: Server, port: int) -> dict[str, Answers]:
+    return {name: got(askers, server, bazaar.fqdn(name), port) for name in by_default(bazaar)}
+
+
+def test_a_default_of_the_corefile_is_for_services_without_keys_that_it_selects_and_that_govern_no_stateful_set(
+    server: Server, bazaar: Place, askers: Askers
+) -> None:
+    becomes(lambda: got_in(bazaar, askers, server, BY_DEFAULT), by_default(bazaar, front=(ZONE, "*")))
+    becomes(lambda: got_in(bazaar, askers, server, AS_USUAL), by_default(bazaar))
+
+
+def test_keys_of_a_namespace_come_before_the_default_and_invalid_ones_have_no_effect_and_are_named(
+    server: Server, bazaar: Place, askers: Askers
+) -> None:
+    def annotate(keys: str | None) -> None:
+        change = {"metadata": {"annotations": {TOPOLOGY_KEYS: keys}}}
+        bazaar.cluster.patch("Namespace", "", BAZAAR, change)
+
+    annotate(HOSTNAME)
+    by_namespace = by_default(bazaar, (HOSTNAME,), (HOSTNAME,))
+    for port in (BY_DEFAULT, AS_USUAL):
+        becomes(lambda port=port: got_in(bazaar, askers, server, port), by_namespace)  # type: ignore[misc]
+    annotate(f"{ZONE},,*")
+    becomes(lambda: got_in(bazaar, askers, server, BY_DEFAULT), by_default(bazaar, front=(ZONE, "*")))
+    becomes(lambda: got_in(bazaar, askers, server, AS_USUAL), by_default(bazaar))
+    said = f"namespace '{BAZAAR}': annotation '{TOPOLOGY_KEYS}': "
+    eventually(lambda: said in server.logs(), said)
+    annotate(None)
+    becomes(lambda: got_in(bazaar, askers, server, BY_DEFAULT), by_default(bazaar, front=(ZONE, "*")))
 
 
 def hints(place: Place, service: str) -> dict[str, set[str]]:

@@ -238,6 +238,56 @@ DIRECTIVES: Final[Mapping[str, Corefile]] = {
 }
 """
     ),
+    "metadata": Corefile(  # of the Pod that asks, and of the name; test_metadata.py has several Pods
+        """\
+. {
+    view own {
+        expr metadata('kubernetes/client-namespace') == metadata('kubernetes/namespace')
+    }
+    BLOCK
+    metadata
+    kubernetes ALL {
+        endpoint API
+        pods verified
+        ttl 7
+    }
+}
+. {
+    view port {
+        expr metadata('kubernetes/client-pod-name') == 'asker' && metadata('kubernetes/port-name') == 'http'
+    }
+    bind HERE
+    metadata
+    header {
+        response set ra
+    }
+    kubernetes ALL {
+        endpoint API
+        pods verified
+    }
+}
+. {
+    view others {
+        expr metadata('kubernetes/endpoint') != '' || metadata('kubernetes/kind') == 'pod'
+    }
+    bind HERE
+    metadata
+    kubernetes ALL {
+        endpoint API
+        pods verified
+        ttl 9
+    }
+}
+. {
+    bind HERE
+    kubernetes ALL {
+        endpoint API
+        pods verified
+    }
+}
+""",
+        each=("services", "ports", "endpoints", "pods"),
+    ),
     "file": Corefile(
         """\
 . {

@@ -40,6 +40,7 @@ SCENARIOS: Final = (
     "test_locator",
     "test_node_cache",
     "test_node_cache_push",
+    "test_client_pods",
     "test_from_nodelocaldns",
     "test_permissions",
     "test_api_server",

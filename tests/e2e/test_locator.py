@@ -15,6 +15,7 @@ import pytest
 from release.image import TOOLS, assemble
 from release.sbom import LOCK
 from tests.support.kube.background_clients import asked_all_the_time
+from tests.support.kube.chart_servers import topology_options
 from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.dnstools import DNSTOOLS_IMAGE
@@ -31,7 +32,6 @@ from tests.support.kube.objects import (
     workload,
 )
 from tests.support.kube.operator_commands import Operator
-from tests.support.kube.topology_options import topology_options
 from tests.support.kube.waiting import becomes, eventually
 
 pytestmark = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)

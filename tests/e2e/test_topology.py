@@ -1,5 +1,5 @@
 """A Deployment and a StatefulSet spread over zones, behind headless Services with every sort of topology keys: clients
-on each node get exactly their own, whatever becomes of pods and nodes.
+on each node get exactly their own, whatever becomes of pods and nodes, also by the views `_near` and `_all`.
 
 Placement, scaling, labels and the loss of a topodns pod are tried with kube-proxy in both modes. What takes long, and
 does not depend on kube-proxy, is tried in nftables mode only: processes on the nodes' own network, pods killed and
@@ -157,9 +157,8 @@ def test_processes_on_a_nodes_network_get_their_own_also_from_a_server_on_that_n
 @pytest.mark.parametrize("node", ["node1", "node2", ALONE])
 def test_a_pod_behind_no_service_gets_its_own_at_its_first_question(shop: Place, askers: Askers, node: str) -> None:
     settle(shop, askers)
-    services = keys_by_service("web")
     right = {name: got[node] or {NOTHING} for name, got in expected(shop, "web").items()}
-    assert logged_at_start(shop, node, services) == right
+    assert logged_at_start(shop, node, right) == right
 
 
 def scale(operator: Operator, place: Place, what: str, replicas: int) -> None:

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import pytest
 
+from tests.support.kube.chart_servers import topology_options
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.objects import ZONE, headless, manual_slice
 from tests.support.kube.operator_commands import Operator
 from tests.support.kube.server_pods import NAMESPACE
-from tests.support.kube.topology_options import topology_options
 from tests.support.kube.waiting import becomes
 from tests.support.runnable_blocks import block
 

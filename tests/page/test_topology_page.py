@@ -23,13 +23,14 @@ COREFILE = """
         manifests cluster
     }
     topology {
+        default topology.kubernetes.io/region,* namespaces monitoring
         page HERE:8182
     }
 }
 """
 LIVE = (
     "document.getElementById('live').textContent.startsWith('live') && "
-    "document.querySelectorAll('#body tr').length >= 6 && document.querySelectorAll('#flows path').length"
+    "document.querySelectorAll('#body tr').length >= 7 && document.querySelectorAll('#flows path').length"
 )
 CACHE, NEAR = "#body tr[data-service='shop/cache']", "#body tr[data-service='data/db-near']"
 CACHE_IN_C = f"{CACHE} td[data-zone='eu-1c'] button"
@@ -95,7 +96,7 @@ def test_a_user_sees_services_by_zone_and_nothing_is_loaded_from_elsewhere(brows
         )
         assert (
             await tab.text("#summary")
-            == "✕ On some nodes clients of 4 of 6 Services with topology keys get no endpoint; 9 nodes."
+            == "✕ On some nodes clients of 4 of 7 Services with topology keys get no endpoint; 9 nodes."
         )
         assert {path.partition(str(PAGE))[2].partition("?")[0] for path in tab.requests if "://" in path} == {
             "/topology",
@@ -150,6 +151,29 @@ def test_the_details_have_guards_and_the_names_to_which_keys_apply_in_words(brow
     use(browser, server, user)
 
 
+BY_DEFAULT = """
+apiVersion: v1
+kind: Service
+metadata: {namespace: monitoring, name: collector}
+spec: {clusterIP: None, ports: [{port: 80}]}
+"""
+
+
+def test_the_details_say_that_keys_are_those_of_the_namespace_or_a_default(
+    browser: int, server: Server, tmp_path: Path
+) -> None:
+    async def user(tab: Tab) -> None:
+        (tmp_path / "cluster/by-default.yaml").write_text(BY_DEFAULT)
+        for name, source in {"data/db-near": "namespace", "monitoring/collector": "default"}.items():
+            row = f"#body tr[data-service='{name}'] th button"
+            await tab.until(f'document.querySelector("{row}")')
+            await tab.click(row)
+            await tab.until(f"page.detail && page.detail.id === '{name}'")
+            assert re.search(rf"Where from\s+{source}\s", await tab.text("#details-facts"))
+
+    use(browser, server, user)
+
+
 def test_a_node_is_clicked_away_and_put_back(browser: int, server: Server) -> None:
     async def user(tab: Tab) -> None:
         before = await tab.text("#body")
@@ -157,7 +181,7 @@ def test_a_node_is_clicked_away_and_put_back(browser: int, server: Server) -> No
         await tab.until("document.querySelectorAll('td.changed').length")
         await tab.until("document.getElementById('what-if-result').textContent.startsWith('8 nodes left')")
         assert await tab.text("#what-if-result") == (
-            "8 nodes left. 4 of 27 endpoints are lost. Clients of 3 Services lose:"
+            "8 nodes left. 4 of 31 endpoints are lost. Clients of 3 Services lose:"
         )
         at_once = await tab.js("suppose(); document.getElementById('what-if-result').textContent")
         assert at_once == "Being worked out."
@@ -301,8 +325,8 @@ def test_without_any_node_everything_is_lost(browser: int, server: Server) -> No
             await tab.click(f"#nodes button[aria-label='zone {zone}: as if down']")
             await tab.until(f"document.getElementById('what-if-result').textContent.startsWith('{result}')")
             await tab.until(f"document.querySelectorAll('#nodes .shares:not(.faint)').length === {asking}")
-        assert await tab.text("#what-if-result") == "No node is left: everything is lost. 27 of 27 endpoints are lost."
-        assert len((await tab.text("#what-if-worse")).splitlines()) == 6
+        assert await tab.text("#what-if-result") == "No node is left: everything is lost. 31 of 31 endpoints are lost."
+        assert len((await tab.text("#what-if-worse")).splitlines()) == 7
         await tab.until("document.getElementById('picture-shares').textContent === 'No node is left.'")
         assert await tab.js("document.querySelectorAll('#nodes [aria-pressed=true]').length") == 3
 
@@ -365,11 +389,11 @@ def test_the_keyboard_alone_reaches_everything(browser: int, server: Server) -> 
                 break
         assert await tab.js(focus) == "shop/kiosk"  # the worst is first
         assert await tab.js("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-        for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight", "End"):
+        for key in (*["ArrowDown"] * 5, "ArrowRight", "End"):
             await tab.press(key)
         assert "shop/cache in eu-1c" in await tab.js(focus)
         await tab.press("ArrowUp")
-        assert "monitoring/agent in eu-1c" in await tab.js(focus)
+        assert "data/queue in eu-1c" in await tab.js(focus)
         await tab.press("ArrowDown")
         await tab.press("Enter")
         await tab.until("document.getElementById('explanation').textContent.includes('answer')")
@@ -400,7 +424,7 @@ def test_a_change_of_the_cluster_appears_and_what_has_the_focus_keeps_it(
         await tab.until(f"document.querySelector(\"{CACHE} .keys\").textContent === 'topology.kubernetes.io/zone, *'")
         assert "shop/cache in eu-1c" in await tab.js("document.activeElement.innerText")
         (tmp_path / "cluster/shop.yaml").unlink()
-        await tab.until("document.querySelectorAll('#body tr').length === 2")
+        await tab.until("document.querySelectorAll('#body tr').length === 3")
         assert (await tab.text("#live")).startswith("● live, changed at ".removeprefix("● "))
 
     use(browser, server, user)
@@ -497,7 +521,7 @@ def test_zones_and_nodes_may_have_any_name(browser: int, server: Server, tmp_pat
     async def user(tab: Tab) -> None:
         rename_oddly(tmp_path / "cluster")
         await tab.until("document.getElementById('head').textContent.includes('constructor')")
-        await tab.until("document.querySelectorAll('#body tr').length === 6")
+        await tab.until("document.querySelectorAll('#body tr').length === 7")
         heads = (await tab.text("#head")).split("\t")
         assert heads[1:5] == ["no zone", "<b>zone</b>", "__proto__", "constructor"]
         await tab.click(ODD_CACHE)
@@ -536,7 +560,7 @@ def test_what_is_not_known_is_shown_until_it_is(browser: int, tmp_path: Path) ->
 
     async def story(server: Server) -> None:
         async with opened(browser, f"http://{server.address}:{PAGE}/topology") as tab:
-            await tab.until("document.querySelectorAll('#body tr').length === 6")
+            await tab.until("document.querySelectorAll('#body tr').length === 7")
             assert "manifest files that cannot be read: 1" in await tab.text("#unknown")
             bad.unlink()
             await tab.until("document.getElementById('unknown').hidden")
@@ -589,7 +613,7 @@ def test_of_very_many_zones_those_with_the_most_nodes_have_columns(
         clients = await tab.text("#clients")
         assert ("far-47" in clients, "far-59" in clients, "far-46" in clients) == (True, True, False)
         assert await tab.text("#summary") == (
-            "✕ On some nodes clients of 4 of 6 Services with topology keys get no endpoint; 69 nodes."
+            "✕ On some nodes clients of 4 of 7 Services with topology keys get no endpoint; 69 nodes."
         )
 
     use(browser, server, user)
@@ -602,11 +626,11 @@ def test_of_very_many_services_few_are_drawn_at_once_and_all_are_counted(browser
             "for (let at = 0; at < 300; at++) page.rows.set(`z/${at}`, {...cache, id: `z/${at}`});"
             "page.summary.left_out = 7; renderAll()"
         )
-        assert " of 4 of 313 Services with topology keys get no endpoint; 9 nodes." in await tab.text("#summary")
+        assert " of 4 of 314 Services with topology keys get no endpoint; 9 nodes." in await tab.text("#summary")
         assert await tab.text("#left-out") == "7 Services with better coverage are not shown."
         assert await tab.js("document.querySelectorAll('#body tr').length") == 200
         await tab.click("#more")
-        assert await tab.js("document.querySelectorAll('#body tr').length") == 306
+        assert await tab.js("document.querySelectorAll('#body tr').length") == 307
         assert await tab.js("document.getElementById('more').hidden")
         await tab.js(
             "page.screens = 1; page.summary.zones = Array.from({length: 50}, (_, at) => `zone-${at}`); renderAll()"

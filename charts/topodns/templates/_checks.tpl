@@ -73,10 +73,12 @@
       {{- fail (printf "%s: expected the scheme dns:// or none, found %s: topodns has no encrypted listeners" $here .scheme) -}}
     {{- end -}}
     {{- $key := printf "%s:%d" (lower $zone | trimSuffix "." | default ".") $port -}}
-    {{- if and (hasKey $zones $key) (not $views) -}}
-      {{- fail (printf "%s: expected each zone once for a port, found %s on port %d in %s as well" $here $zone $port (get $zones $key)) -}}
+    {{- if not $views -}}
+      {{- with get $zones $key -}}
+        {{- fail (printf "%s: expected each zone once for a port, found %s on port %d in %s as well" $here $zone $port .) -}}
+      {{- end -}}
+      {{- $_ := set $zones $key $here -}}
     {{- end -}}
-    {{- $_ := set $zones $key $here -}}
   {{- end -}}
   {{- $_ := set $taken (toString $port) (printf "DNS of %s" $here) -}}
 {{- end -}}

@@ -19,9 +19,11 @@ for name in sys.argv[1:]:
 _OVER: Final = ("Succeeded", "Failed")
 
 
-def logged_at_start(place: Place, node: str, services: Collection[str]) -> dict[str, set[str]]:
-    """By Service, the first answer to a Pod that has just started on this node, without a second query."""
-    command = ["python3", "-c", _LOOK_UP, *(f"{place.fqdn(service)}." for service in services)]
+def logged_at_start(place: Place, node: str, names: Collection[str]) -> dict[str, set[str]]:
+    """By name of a Service or a view, the first answer to a Pod that has just started on this node, without a second
+    query.
+    """
+    command = ["python3", "-c", _LOOK_UP, *(f"{place.fqdn(each)}." for each in names)]
     name = f"first-{node}"
     container = {"name": "main", "image": PYTHON_IMAGE, "command": command}
     place.create(pod(name, name, container, node, restartPolicy="Never"))
@@ -33,4 +35,4 @@ def logged_at_start(place: Place, node: str, services: Collection[str]) -> dict[
     eventually(over, f"Pod {name} has asked")
     lines = [line.split(" ") for line in place.cluster.logs(place.name, name).splitlines()]
     place.delete("Pod", name, grace=0)
-    return {asked.partition(".")[0]: set(got) for asked, *got in lines}
+    return {asked.removesuffix(f"{place.fqdn('')}."): set(got) for asked, *got in lines}

@@ -46,6 +46,7 @@ def test_a_snapshot_has_all_services_with_keys_and_all_nodes() -> None:
             state = state_of(await Making(page).next())
             assert sorted(row["id"] for row in state["rows"]) == [
                 "data/db-near",
+                "data/queue",
                 "monitoring/agent",
                 "shop/cache",
                 "shop/kiosk",
@@ -136,7 +137,7 @@ def test_after_a_change_of_one_service_only_its_row_is_made_again(monkeypatch: p
         with demo_page() as page:
             making = Making(page)
             first = await making.next()
-            assert len(made) == 6
+            assert len(made) == 7
             del made[:]
             one = next(key for key in page.cluster.state._slices if key[1].startswith("cache"))
             page.apply(Deleted("EndpointSlice", ObjectKey(*one)))
@@ -173,7 +174,7 @@ def test_of_too_many_services_the_worst_are_shown(monkeypatch: pytest.MonkeyPatc
         with demo_page() as page:
             state = state_of(await Making(page).next())
             assert [row["id"] for row in state["rows"]] == ["data/db-near", "monitoring/agent"]
-            assert state["summary"]["left_out"] == 4
+            assert state["summary"]["left_out"] == 5
 
     asyncio.run(story())
 

@@ -41,14 +41,15 @@ def test_without_the_only_endpoint_of_a_zone_its_other_clients_lose(demo: Demo) 
 
 
 def test_lost_endpoints_count_also_where_all_clients_still_get_one(demo: Demo) -> None:
-    assert supposed(demo, "node=node-b1:down")["endpoints"] == [27, 23]
+    assert supposed(demo, "node=node-b1:down")["endpoints"] == [31, 27]
 
 
 def test_without_any_node_every_service_loses_its_endpoints(demo: Demo) -> None:
     found = supposed(demo, *(f"zone={zone}:down" for zone in ("eu-1a", "eu-1b", "eu-1c")))
-    assert (found["nodes"], found["endpoints"]) == (0, [27, 0])
+    assert (found["nodes"], found["endpoints"]) == (0, [31, 0])
     assert [(one["id"], one["endpoints"]) for one in found["worse"]] == [
         ("data/db-near", 0),
+        ("data/queue", 0),
         ("monitoring/agent", 0),
         *((f"shop/{name}", 0) for name in ("cache", "kiosk", "search", "sessions")),
     ]
@@ -81,10 +82,10 @@ def test_rows_of_the_last_snapshot_are_not_made_again(demo: Demo, monkeypatch: p
         await maker.latest()
         del made[:]
         with_rows = do_at_once(what_if_steps(maker, ["node=node-b1:down"]))
-        assert sorted(made) == ["agent", "cache", "db-near", "kiosk", "search", "sessions"]
+        assert sorted(made) == ["agent", "cache", "db-near", "kiosk", "queue", "search", "sessions"]
         maker.forget()
         assert do_at_once(what_if_steps(maker, ["node=node-b1:down"])) == with_rows
-        assert len(made) == 6 + 12
+        assert len(made) == 7 + 14
 
     asyncio.run(story())
 
@@ -110,4 +111,4 @@ def test_nonsense_is_refused_with_what_was_found(demo: Demo, changes: tuple[str,
 def test_the_rows_are_bounded(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_ROWS", 1)
     found = supposed(demo, "zone=eu-1a:down")
-    assert (len(found["rows"]), found["differ"]) == (1, 6)
+    assert (len(found["rows"]), found["differ"]) == (1, 7)
