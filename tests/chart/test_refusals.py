@@ -42,9 +42,9 @@ REFUSED: dict[str, tuple[Values, str]] = {
         {"servers": [{"zones": [{"zone": "."}, {}], "plugins": PROBES}]},
         "servers[0]: expected each zone once for a port, found . on port 53 in servers[0] as well",
     ),
-    "an encrypted listener": (
-        {"servers": [{"zones": [{"zone": ".", "scheme": "tls://"}], "plugins": PROBES}]},
-        "expected the scheme dns:// or none, found tls://: topodns has no encrypted listeners",
+    "a listener of gRPC": (
+        {"servers": [{"zones": [{"zone": ".", "scheme": "grpc://"}], "plugins": PROBES}]},
+        "servers[0]: expected the scheme dns://, tls:// or none, found grpc://",
     ),
     "DNS on the port of health": (
         {"servers": [block(".", 8080)]},

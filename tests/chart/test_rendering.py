@@ -261,7 +261,7 @@ def test_the_service_of_the_cluster_dns_is_the_one_of_kubeadm() -> None:
     ]
 
 
-def test_the_service_has_tcp_beside_udp_unless_tcp_is_off() -> None:
+def test_the_service_has_tcp_beside_udp_unless_tcp_is_off_and_alone_for_dns_over_tls() -> None:
     plugins = [{"name": "health"}, {"name": "ready"}]
 
     def ports(zone: Object) -> list[str]:
@@ -272,6 +272,7 @@ def test_the_service_has_tcp_beside_udp_unless_tcp_is_off() -> None:
     both = ["dns-5353 53 5353", "dns-tcp-5353 53 5353"]
     assert ports({"zone": "."}) == ports({"zone": ".", "use_tcp": True}) == both
     assert ports({"zone": ".", "use_tcp": False}) == both[:1]
+    assert ports({"zone": ".", "scheme": "tls://"}) == both[1:]
 
 
 def test_helm_leaves_the_address_of_the_cluster_dns_in_place_when_the_release_goes() -> None:

@@ -69,8 +69,8 @@
   {{- range .plugins -}}{{- if eq .name "view" -}}{{- $views = true -}}{{- end -}}{{- end -}}
   {{- range (default (list (dict)) .zones) -}}
     {{- $zone := default "." .zone -}}
-    {{- if not (has (default "" .scheme) (list "" "dns://")) -}}
-      {{- fail (printf "%s: expected the scheme dns:// or none, found %s: topodns has no encrypted listeners" $here .scheme) -}}
+    {{- if not (has (default "" .scheme) (list "" "dns://" "tls://")) -}}
+      {{- fail (printf "%s: expected the scheme dns://, tls:// or none, found %s" $here .scheme) -}}
     {{- end -}}
     {{- $key := printf "%s:%d" (lower $zone | trimSuffix "." | default ".") $port -}}
     {{- if not $views -}}

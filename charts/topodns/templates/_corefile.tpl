@@ -48,15 +48,18 @@
 {{- if and (kindIs "float64" .) (eq (toString .) (toString (floor .))) -}}{{- printf "%.0f" . -}}{{- else -}}{{- . -}}{{- end -}}
 {{- end -}}
 
-{{/* The ports that DNS is served on, as JSON, in the order of `servers`: [{port, servicePort, nodePort, hostPort, tcp}]. */}}
+{{/* The ports that DNS is served on, as JSON, in the order of `servers`: [{port, servicePort, nodePort, hostPort, udp, tcp}].
+DNS over TLS (tls://) needs TCP only. */}}
 {{- define "topodns.dnsPorts" -}}
 {{- $found := dict -}}
 {{- $order := list -}}
 {{- range .Values.servers -}}
   {{- $port := default 53 .port | int -}}
-  {{- $known := default (dict "port" $port "servicePort" $port "tcp" false) (get $found (toString $port)) -}}
+  {{- $known := default (dict "port" $port "servicePort" $port "udp" false "tcp" false) (get $found (toString $port)) -}}
   {{- range (default (list (dict)) .zones) -}}
-    {{- if ne (toString .use_tcp) "false" -}}{{- $_ := set $known "tcp" true -}}{{- end -}}
+    {{- $tls := eq (default "" .scheme) "tls://" -}}
+    {{- if not $tls -}}{{- $_ := set $known "udp" true -}}{{- end -}}
+    {{- if or $tls (ne (toString .use_tcp) "false") -}}{{- $_ := set $known "tcp" true -}}{{- end -}}
   {{- end -}}
   {{- with .servicePort -}}{{- $_ := set $known "servicePort" (int .) -}}{{- end -}}
   {{- with .nodePort -}}{{- $_ := set $known "nodePort" (int .) -}}{{- end -}}
