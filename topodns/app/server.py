@@ -27,6 +27,7 @@ from topodns.plugins.block import Settings
 from topodns.plugins.forward.host_names import look_up, with_addresses
 from topodns.plugins.forward.setup import PLUGIN as FORWARD
 from topodns.plugins.health import PLUGIN as HEALTH
+from topodns.plugins.health import stay_lame
 from topodns.plugins.loop import PLUGIN as LOOP
 from topodns.plugins.multisocket import process_count
 from topodns.plugins.plugin import AnyPlugin, Plugin, S
@@ -296,12 +297,8 @@ class Server(ServingProcess):
         self._admin.go_lame()
         await self._stop_hooks()
         generation = self._events.generation
-        lameduck = _lameduck(generation.settings) if generation is not None else 0.0
-        if lameduck and not self._at_once.is_set():
-            log.info("plugin/health: Going into lameduck mode for %gs", lameduck)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(lameduck):
-                    await self._at_once.wait()
+        if generation is not None:
+            await stay_lame(_all(generation.settings, HEALTH), self._at_once)
         if self._workers is not None:
             await self._workers.close()
         await self._end_tasks()
@@ -315,10 +312,6 @@ class Server(ServingProcess):
         if self._announcement.pid_file:
             with suppress(FileNotFoundError):
                 os.unlink(self._announcement.pid_file)
-
-
-def _lameduck(settings: Settings) -> float:
-    return max((health.lameduck for health in _all(settings, HEALTH)), default=0.0)
 
 
 def _all(settings: Settings, plugin: Plugin[S]) -> list[S]:

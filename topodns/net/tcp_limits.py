@@ -5,6 +5,7 @@
 | `Admission` | whether a new connection is admitted, and which open one is closed for it |
 | `ConnectionDeadline` | until when a connection stays open |
 | `TcpIntake` | which messages of a connection are taken |
+| `tcp_connection.TcpClients.bound_unread` | which clients are dropped that do not read their replies |
 
 `net.tcp_connection` and `net.tcp` act on it.
 """

@@ -1,4 +1,4 @@
-"""The `health` plugin, and its probe of this process's own /health every second, as in CoreDNS.
+"""The `health` plugin: lameduck mode, and the probe of this process's own /health every second, as in CoreDNS.
 
 A long duration of the probe shows that the event loop is too busy.
 """
@@ -6,6 +6,7 @@ A long duration of the probe shows that the event loop is too busy.
 import asyncio
 import logging
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -70,6 +71,20 @@ class HealthProbe:
         self.durations.observe(seconds)
         if seconds > SLOW:
             log.warning("plugin/health: Local health request took more than 1s: %.3fs", seconds)
+
+
+async def stay_lame(healths: Iterable[Health], ends: asyncio.Event) -> None:
+    """Return after the longest `lameduck` of these, or once `ends` is set; at once if there is none.
+
+    The server answers meanwhile, while /ready says that it is about to stop.
+    """
+    seconds = max((health.lameduck for health in healths), default=0.0)
+    if not seconds or ends.is_set():
+        return
+    log.info("plugin/health: Going into lameduck mode for %gs", seconds)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await ends.wait()
 
 
 async def _ask(host: str, port: int) -> None:
