@@ -106,8 +106,8 @@ def test_a_cluster_is_listed_once_and_is_then_known_whole(
     assert sorted(asked) == sorted(LISTS)
     assert (state.synced, state.knows_all_pods, state.denied) == (True, True, set())
     assert sorted(state.nodes.by_name) == ["n1", "n2"]
-    assert [str(key.name) for key in state.policies] == ["db"]
-    assert state.governs(ObjectKey("shop", "db"))
+    assert [str(key.name) for key in state.policies.all()] == ["db"]
+    assert state.policies.governs(ObjectKey("shop", "db"))
     assert state.backends(ObjectKey("shop", "db")).has_ready
     assert len(caplog.messages) == 1
     assert "odd" in caplog.messages[0]  # a Service that cannot be decoded
