@@ -391,7 +391,10 @@ class ClusterState:
         view `_near`, or of a policy that its Namespace or its slices gave it before, and may give it again.
         """
         self._backends.discard_kept()
-        moved = [key for key in self._backends.indexed if self._is_built_on(key, node_name)]
+        built, none = self._built, dict[Any, Backends]()
+        moved = {  # written for 10,000 Services
+            key for key in self._backends.indexed for part in built.get(key, none).values() if node_name in part.nodes
+        }
         return self._touch((*moved, *self.cluster_set.take_node(before, after, self._is_built_on)))
 
     def _is_built_on(self, key: ObjectKey, node_name: str) -> bool:
