@@ -96,7 +96,8 @@ def import_findings(state: ClusterState, key: ObjectKey) -> Iterator[Finding]:
         found.append((Severity.ERROR, f"invalid topology keys: {policy.problem}"))
     elif policy is not None:
         found += ((Severity.WARNING, warning) for warning in policy.warnings)
-    return (Finding(CLUSTER, "import", f"ServiceImport {key}: {text}", severity) for severity, text in found)
+    about = f"ServiceImport {key}: "
+    return (Finding(CLUSTER, "import", about + text, severity, imported=key) for severity, text in found)
 
 
 def pod_findings(state: ClusterState) -> Findings:
