@@ -236,7 +236,7 @@ def _invalid(clusters: Clusters) -> Rows:
     names = [
         (key.namespace, key.name)
         for cluster in clusters()
-        for key, policy in cluster.state.policies.all().items()
+        for key, policy in cluster.state.policies.own.items()  # those that are inherited are valid
         if isinstance(policy, InvalidPolicy)
     ]
     return [(name, 1.0) for name in sorted(names)[:MAX_NAMED]]
