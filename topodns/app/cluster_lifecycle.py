@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from topodns.app.generation import Generation
 from topodns.dependency import EVERYTHING, Fact
+from topodns.logs import MAX_PER_SECOND
 from topodns.memory.budget import cluster_octets, memory_limit
 from topodns.plugins.multisocket import process_count
 from topodns.time_slices import in_slices
@@ -264,13 +265,15 @@ def settle_memory() -> None:
     gc.freeze()
 
 
-CHECK_AFTER: Final = 0.5  # seconds: once for a burst of changes
+CHECK_AFTER: Final = 1.0  # seconds: once for a burst of changes, and as `logs.RateLimit` counts
+MOST_LINES: Final = MAX_PER_SECOND  # of one check; what is beyond is one line
 LASTS: Final = 60.0  # seconds; Pods of a deleted Node, with their endpoints, are deleted after 40 to 60 (PodGC)
 
 
 class ProblemLog:
     """Logs each problem of the clusters once, when it appears; a problem that was fixed and comes back is logged again.
 
+    Of the new ones of a check MOST_LINES have a line each, and one line has the number of the others.
     One that the watches of several kinds may bring about for a moment (`Finding.may_pass`) counts from LASTS on.
 
     `run` makes a first check of all objects, and another one soon after each `rouse`, in slices of time between
@@ -284,6 +287,7 @@ class ProblemLog:
         self._clock = clock
         self._due = asyncio.Event()
         self._checks = 0
+        self._fresh = 0  # problems that the last check was the first to find
         self._lines: dict[str, int] = {}  # of present problems -> the number of the last check that found it
         # As `_lines`, when each was first found, and whether it counted in the last check.
         self._may_pass: dict[str, tuple[int, float, bool]] = {}
@@ -313,6 +317,7 @@ class ProblemLog:
     def check(self) -> Iterator[None]:
         """Log the new problems of all clusters, and give all findings to the recorder of Events; in small steps."""
         self._checks += 1
+        self._fresh = 0
         for cluster in self.clusters:
             findings: list[Finding] = []
             for found in cluster.findings():
@@ -325,6 +330,9 @@ class ProblemLog:
                 yield
             if cluster.feed.event_recorder is not None:
                 cluster.feed.event_recorder.report(findings)
+        if self._fresh > MOST_LINES:
+            further = self._fresh - MOST_LINES
+            log.warning("plugin/topology: %d problems more, all of which `topodns audit` lists", further)
         yield from self._forget_the_fixed()
 
     def _counts(self, found: "Finding", cluster: "Cluster") -> bool:
@@ -339,7 +347,9 @@ class ProblemLog:
 
     def _note(self, line: str, level: int = logging.WARNING) -> None:
         if line not in self._lines:
-            log.log(level, "plugin/topology: %s", line)
+            self._fresh += 1
+            if self._fresh <= MOST_LINES:
+                log.log(level, "plugin/topology: %s", line)
         self._lines[line] = self._checks
 
     def _forget_the_fixed(self) -> Iterator[None]:
