@@ -15,6 +15,10 @@ settings.register_profile("untimed", deadline=None, max_examples=50)
 settings.load_profile("untimed")
 
 
+# Net allocations before a garbage collection: at Python's 700, collections take longer than parsing the package itself.
+gc.set_threshold(20_000, 20, 20)
+
+
 def pytest_collection_finish() -> None:
     """Take what has been collected, thousands of tests, out of the garbage collector's work."""
     gc.collect()

@@ -18,7 +18,7 @@ SOA = "cluster.local. 5 IN SOA ns.dns.cluster.local. hostmaster.cluster.local."
 
 SHELL_A1, SHELL_B2, SHELL_C1 = "127.10.1.100", "127.10.5.100", "127.10.7.100"
 NODE_B2, NODE_C3 = "127.10.0.5", "127.10.0.9"
-NOBODY = "127.99.0.1"
+UNLOCATED = "127.99.0.1"
 
 needs_dig = pytest.mark.skipif(shutil.which("dig") is None, reason="dig is not installed: the story of `dig -b` is not")
 
@@ -36,7 +36,7 @@ TOLD_BY_PLACE = [
     ("a Pod whose node has only an unready one: its zone's", SHELL_B2, "cache.shop", "A", ["127.10.4.30"]),
     ("a process on that node itself", NODE_B2, "cache.shop", "A", ["127.10.4.30"]),
     ("a zone without any: all, by *", SHELL_C1, "cache.shop", "A", ["127.10.1.30", "127.10.2.30", "127.10.4.30"]),
-    ("nobody knows the client: all, by *", NOBODY, "cache.shop", "A", ["127.10.1.30", "127.10.2.30", "127.10.4.30"]),
+    ("the client is unlocated: all, by *", UNLOCATED, "cache.shop", "A", ["127.10.1.30", "127.10.2.30", "127.10.4.30"]),
     ("a JSON list: the same rack", SHELL_A1, "search.shop", "A", ["127.10.1.40"]),
     ("AAAA by its own endpoints", SHELL_A1, "search.shop", "AAAA", ["fd00:10:1::40"]),
     ("no one in the rack: the zone", SHELL_B2, "search.shop", "A", ["127.10.6.40"]),
@@ -231,7 +231,7 @@ def test_a_missing_name_is_denied_with_the_soa(demo: Server, question: str, expe
     [
         (SHELL_C1, "db-near.data", "no endpoint matches topologyKeys topology.kubernetes.io/zone for node node-c1"),
         (NODE_C3, "agent.monitoring", "no endpoint matches topologyKeys kubernetes.io/hostname for node node-c3"),
-        (NOBODY, "db-near.data", "client location unknown"),
+        (UNLOCATED, "db-near.data", "client location unknown"),
     ],
 )
 def test_nothing_in_the_clients_place_is_nodata_and_says_why(demo: Server, source: str, service: str, why: str) -> None:

@@ -28,8 +28,8 @@ cluster.local {{
 }}
 """
 CACHE, WEB = "cache.shop.svc.cluster.local A", "web.shop.svc.cluster.local A"
-SHELL_A1, SHELL_B2, NOBODY = "127.10.1.100", "127.10.5.100", "127.99.0.1"
-NOBODY_BESIDE, NOBODY_ELSEWHERE = "127.99.0.2", "127.99.1.1"
+SHELL_A1, SHELL_B2, UNLOCATED = "127.10.1.100", "127.10.5.100", "127.99.0.1"
+UNLOCATED_BESIDE, UNLOCATED_ELSEWHERE = "127.99.0.2", "127.99.1.1"
 AGENT = "agent.monitoring.svc.cluster.local A"  # a Service whose only key is the client's own node
 
 
@@ -90,7 +90,7 @@ def test_sizes_are_counted_in_coredns_buckets(server: Server) -> None:
 
 
 def test_topology_decisions_are_counted_by_their_outcome(server: Server) -> None:
-    for source, times in ((SHELL_A1, 3), (SHELL_B2, 2), (NOBODY, 4)):
+    for source, times in ((SHELL_A1, 3), (SHELL_B2, 2), (UNLOCATED, 4)):
         for _ in range(times):
             server.ask(CACHE, source)
     name = "topodns_selections_total"
@@ -103,7 +103,7 @@ def test_topology_decisions_are_counted_by_their_outcome(server: Server) -> None
 
 def test_misses_and_unlocated_clients_are_counted_by_name_also_for_packet_cache_hits(server: Server) -> None:
     for _ in range(5):
-        for source in (NOBODY, NOBODY_BESIDE, NOBODY_ELSEWHERE):
+        for source in (UNLOCATED, UNLOCATED_BESIDE, UNLOCATED_ELSEWHERE):
             server.ask(AGENT, source)
     name, sources = "topodns_misses_total", "topodns_unlocated_sources_total"
     seen = server.scrape()

@@ -49,7 +49,7 @@ _COREFILE: Final = """
 }
 """
 _ROUNDS: Final = 4
-_SHELL_A1, _SHELL_B2, _NODE_C3, _NOBODY = "127.10.1.100", "127.10.5.100", "127.10.0.9", "127.99.0.1"
+_SHELL_A1, _SHELL_B2, _NODE_C3, _UNLOCATED = "127.10.1.100", "127.10.5.100", "127.10.0.9", "127.99.0.1"
 _REFUSED_FLAGS: Final = {b"fail": 0x8182, b"refuse": 0x8185, b"none": 0x8183}  # by the first label of a name
 _BROKEN: Final = (
     service("broken", "shop", keys="not a key!"),
@@ -67,7 +67,7 @@ def _upstream(asked: Asked) -> Sequence[Act]:
 
 def _ask_all(server: Server, number: int) -> None:
     """The queries of each kind of client, over both transports, some of them twice."""
-    for source in (_SHELL_A1, _SHELL_B2, _NODE_C3, _NOBODY):
+    for source in (_SHELL_A1, _SHELL_B2, _NODE_C3, _UNLOCATED):
         for tcp in (False, True):
             server.ask("cache.shop.svc.cluster.local A", source, tcp=tcp)
             server.ask("agent.monitoring.svc.cluster.local A", source, tcp=tcp)

@@ -16,7 +16,7 @@ from topodns.plugins.forward.waiting_limit import InFlight
 from topodns.query.deferred import pursue
 from topodns.query.plugin import Client, Resolution
 
-NOBODY = client()
+CLIENT = client()
 
 
 class Waiting:
@@ -93,7 +93,7 @@ class ForwardScene:
             may_hedge=may_hedge,
         )
 
-    def ask(self, query: Query, asker: Client = NOBODY) -> Waiting:
+    def ask(self, query: Query, asker: Client = CLIENT) -> Waiting:
         """The question is asked; no time passes. Raises Dropped."""
         waiting = Waiting(self.timers)
         stepped = self.forwarding(query, asker)
@@ -103,7 +103,7 @@ class ForwardScene:
             pursue(stepped, waiting.arrive)
         return waiting
 
-    def asked_and_answered(self, query: Query, asker: Client = NOBODY, within: float = 4.0) -> Waiting:
+    def asked_and_answered(self, query: Query, asker: Client = CLIENT, within: float = 4.0) -> Waiting:
         """Asked, and given so many seconds, after which there has to be an answer."""
         waiting = self.ask(query, asker)
         self.timers.advance(within)

@@ -23,7 +23,6 @@ from topodns.locator.projection import LABELS
 from topodns.locator.refusals import Refusals
 
 WINDOW = 0.3  # seconds
-LONG = 30.0  # seconds: a list is repeated after two, and another machine's work may be in between
 OWN = {"nodelocator": "nodelocators", "podlocator": "podlocators"}
 
 
@@ -52,16 +51,15 @@ class Run:
 
     async def until(self, **locators: str) -> float:
         """Wait until there are these; the seconds that it took."""
-        return await self.until_true(lambda: self.locators() == locators, lambda: self.locators())
-
-    async def until_true(self, condition: Callable[[], bool], shown: Callable[[], object] = lambda: "") -> float:
         began = time.monotonic()
-        while not condition():
-            if time.monotonic() > began + LONG:
-                pytest.fail(f"never came: {shown()}")
-            with suppress(TimeoutError):
-                await eventually(condition)
+        await self.until_true(lambda: self.locators() == locators, lambda: self.locators())
         return time.monotonic() - began
+
+    async def until_true(self, condition: Callable[[], bool], shown: Callable[[], object] = lambda: "") -> None:
+        try:
+            await eventually(condition)
+        except TimeoutError:
+            pytest.fail(f"never came: {shown()}")
 
     def writes(self) -> int:
         return sum(self.counts.writes.values())

@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Callable
+from functools import cached_property
 
+from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from topodns.metrics.scrapes import EVERY
@@ -12,13 +14,18 @@ class Scrape:
     """One exposition."""
 
     def __init__(self, text: str) -> None:
-        self.families = list(text_string_to_metric_families(text))
+        self._text = text
+
+    @cached_property
+    def families(self) -> list[Metric]:
+        return list(text_string_to_metric_families(self._text))
 
     def sum(self, sample_name: str, /, **labels: str) -> float:
-        """Of the samples with this name and these labels; 0.0 where there are none."""
+        """Of the samples with this name and these labels; 0.0 where there are none. Reads the lines of it alone."""
+        lines = "".join(f"{line}\n" for line in self._text.splitlines() if line.startswith(sample_name))
         return sum(
             sample.value
-            for family in self.families
+            for family in text_string_to_metric_families(lines)
             for sample in family.samples
             if sample.name == sample_name and labels.items() <= sample.labels.items()
         )

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.support.syntax_trees import nodes_of, tree_of
+
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "topodns").rglob("*.py"))
 PACKAGE, UNIT, STORIES = ROOT / "topodns", ROOT / "tests/unit", ROOT / "tests/stories"
@@ -77,9 +79,9 @@ class Outline(NamedTuple):
 
 @cache
 def outline(path: Path) -> Outline:
-    tree = ast.parse(path.read_text())
+    tree = tree_of(path)
     names, lines = set[str](), dict[str, int]()
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         match node:
             case ast.Name(id=name):
                 names.add(name)
@@ -144,7 +146,7 @@ def named_modules() -> dict[str, Path]:
 def imports_of(path: Path) -> frozenset[str]:
     """What a file imports of the package, by name below it: modules, and what `from` takes out of them."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -21,6 +21,7 @@ from tests.support.demo import PORT, Demo
 from tests.support.dns_messages import Opt, Reply, query
 from tests.support.documents import DOCUMENTS, ROOT
 from tests.support.exposition_samples import exposition_text
+from tests.support.syntax_trees import nodes_of
 from topodns.app.admin_endpoints import Admin
 from topodns.app.listeners import Listeners
 from topodns.app.load import settings_from_text
@@ -488,9 +489,8 @@ def messages() -> list[str]:
 
 def texts(path: Path) -> Iterator[str]:
     """The strings of a module but for its docstrings, in pieces where something is put into them."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
+    docstrings = {id(node.value) for node in nodes_of(path) if isinstance(node, ast.Expr)}
+    for node in nodes_of(path):
         if isinstance(node, ast.Constant) and id(node) not in docstrings:
             value = node.value
             text = value.decode("latin-1") if isinstance(value, bytes) else value if isinstance(value, str) else ""

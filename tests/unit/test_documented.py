@@ -16,6 +16,7 @@ from tests.kubelab.programs import BUILDS, KUBERNETES, KUBERNETES_TESTS
 from tests.support.certificates import self_signed
 from tests.support.command_parsers import COMMANDS, parser_of
 from tests.support.documents import DOCUMENTS, ROOT
+from tests.support.syntax_trees import nodes_of
 from topodns.app.load import settings_from_text
 from topodns.cli import main as cli
 from topodns.cli.kubectl import plugin_parser
@@ -101,10 +102,7 @@ def variables_read() -> set[str]:
     """Each expression by which some module takes a variable out of an environment."""
     found = set()
     for path in (ROOT / "topodns").rglob("*.py"):
-        text = path.read_text(encoding="utf-8")
-        if "environ" not in text:
-            continue
-        for node in ast.walk(ast.parse(text)):
+        for node in nodes_of(path) if "environ" in path.read_text(encoding="utf-8") else ():
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "get":
                 of, name = ast.unparse(node.func.value), ast.unparse(node.args[0])
             elif isinstance(node, ast.Subscript):

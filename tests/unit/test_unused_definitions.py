@@ -10,13 +10,15 @@ import importlib
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final
 
 import pytest
+
+from tests.support.syntax_trees import tree_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,11 +33,10 @@ CALLED_FROM_OUTSIDE: Final[Mapping[str, str]] = {
 
 _READ_BY_NAME: Final = ("attrgetter", "getattr", "methodcaller")
 _ANNOTATION: Final = re.compile(r"[A-Za-z_][\w.]*([\[|][\w.\[\]|, ]*)?")
-_CLASS: Final = re.compile(r"^class (\w+)", re.MULTILINE)
 _LOADED: Final = "PLUGIN"  # of the modules that `plugins.order.load` imports by name
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-Sources = Mapping[str, str]  # by the module's name below the package `topodns`
+Modules = Mapping[str, ast.Module]  # by the module's name below the package `topodns`
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,20 +46,20 @@ class Definition:
     lines: range
 
 
-def sources() -> Sources:
+def modules() -> Modules:
     found = {}
     for path in sorted((ROOT / "topodns").rglob("*.py")):
         parts = path.relative_to(ROOT / "topodns").with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path.read_text(encoding="utf-8")
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = tree_of(path)
     return found
 
 
-def definitions(module: str, tree: ast.Module) -> Iterator[Definition]:
+def definitions(module: str, body: Iterable[ast.stmt], nodes: Iterable[ast.AST]) -> Iterator[Definition]:
     """Those of a module, each before those within it."""
-    for node in tree.body:
+    for node in body:
         for name in _defined(node):
             yield Definition(_joined(module, name), _joined(module, name), _lines(node))
-    for owner in ast.walk(tree):
+    for owner in nodes:
         if not isinstance(owner, ast.ClassDef):
             continue
         for node in owner.body:
@@ -87,10 +88,9 @@ def _lines(node: ast.stmt) -> range:
     return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 
-def reads(module: str, tree: ast.Module) -> Iterator[tuple[str, int]]:
+def reads(module: str, body: Iterable[ast.stmt], nodes: Sequence[ast.AST]) -> Iterator[tuple[str, int]]:
     """The keys that a module reads, and the line of each."""
-    names = {name: _joined(module, name) for node in tree.body for name in _defined(node)}
-    nodes = list(ast.walk(tree))
+    names = {name: _joined(module, name) for node in body for name in _defined(node)}
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.startswith("topodns"):
             origin = node.module.removeprefix("topodns").removeprefix(".")
@@ -136,16 +136,16 @@ def _quoted(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
 class Product:
     """The definitions of modules and what reads them. Code outside of definitions is always used."""
 
-    def __init__(self, modules: Sources) -> None:
+    def __init__(self, modules: Modules) -> None:
         self._by_key = defaultdict[str, list[str]](list)
         self._keys = defaultdict[str, set[str]](set)  # read within a definition, by its name; "" is outside of all
-        for module, text in modules.items():
-            tree = ast.parse(text)
+        for module, tree in modules.items():
+            nodes = list(ast.walk(tree))
             innermost: dict[int, str] = {}
-            for each in definitions(module, tree):
+            for each in definitions(module, tree.body, nodes):
                 self._by_key[each.key].append(each.name)
                 innermost |= dict.fromkeys(each.lines, each.name)
-            for key, line in reads(module, tree):
+            for key, line in reads(module, tree.body, nodes):
                 self._keys[innermost.get(line, "")].add(key)
 
     def unused(self, called: Iterable[str]) -> list[str]:
@@ -163,7 +163,7 @@ class Product:
 
 @cache
 def product() -> Product:
-    return Product(sources())
+    return Product(modules())
 
 
 def _entry_points() -> Iterator[str]:
@@ -171,15 +171,15 @@ def _entry_points() -> Iterator[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for target in project["scripts"].values():
         yield target.removeprefix("topodns.").replace(":", ".")
-    yield from (f"{module}.{_LOADED}" for module in sources() if module.startswith("plugins."))
+    yield from (f"{module}.{_LOADED}" for module in modules() if module.startswith("plugins."))
 
 
 @cache
 def _overrides() -> frozenset[str]:
     """Methods of classes outside of topodns that a class of topodns has as its own: libraries call these."""
     found = set[str]()
-    for module, text in sources().items():
-        for name in _CLASS.findall(text):
+    for module, tree in modules().items():
+        for name in (node.name for node in tree.body if isinstance(node, ast.ClassDef)):
             cls = getattr(importlib.import_module(f"topodns.{module}"), name)
             foreign = [base for base in cls.__mro__[1:] if not base.__module__.startswith("topodns")]
             found |= {f"{module}.{name}.{each}" for each in vars(cls) if any(each in vars(base) for base in foreign)}
@@ -218,4 +218,4 @@ A: Final = "from topodns.b import used\n\n\ndef main() -> None:\n    used()\n"
 )
 def test_definitions_without_a_user_are_found(lines: str, expected: list[str]) -> None:
     used = "" if "used" in lines else "def used() -> None: ...\n"
-    assert Product({"a": A, "b": used + lines}).unused({"a.main"}) == expected
+    assert Product({"a": ast.parse(A), "b": ast.parse(used + lines)}).unused({"a.main"}) == expected

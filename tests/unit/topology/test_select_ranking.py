@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.model_builders import endpoint, endpoint_slice, node
-from topodns.cluster.backends import Backends
+from tests.support.model_builders import endpoint, node
+from tests.unit.topology.scene import E1, E2, E3, H, K, Z, at, pool_of
 from topodns.cluster.endpoints import Pool
-from topodns.cluster.model import ANY_KEY, Endpoint, KeySource, Node, Policy
+from topodns.cluster.model import ANY_KEY, Endpoint, KeySource, Policy
 from topodns.topology.select import (
     Location,
     Reason,
@@ -21,38 +21,13 @@ from topodns.topology.select import (
     select_while_denied,
 )
 
-H = "kubernetes.io/hostname"
-Z = "topology.kubernetes.io/zone"
-K = "example.com/rack"
-
-NODES = {
-    each.name: each
-    for each in (
-        node("n1", {H: "n1", Z: "a", K: "7"}),
-        node("n2", {H: "n2", Z: "a"}),
-        node("n3", {H: "n3", Z: "b", K: "7"}),
-        node("far", {H: "far", Z: "c"}),
-        node("bare"),
-    )
-}
-E1 = endpoint("10.0.0.1", node="n1")
-E2 = endpoint("10.0.0.2", node="n2")
-E3 = endpoint("10.0.0.3", node="n3")
 E4 = endpoint("10.0.0.4", node="deleted")
 E5 = endpoint("10.0.0.5")
 FIVE = (E1, E2, E3, E4, E5)
 
 
-def pool_of(endpoints: Sequence[Endpoint], nodes: Mapping[str, Node] = NODES) -> Pool:
-    return Backends([endpoint_slice("db", *endpoints)], nodes.get, terminating_fallback=False).pools[4]
-
-
 def policy(*keys: str) -> Policy:
     return Policy(keys, KeySource.ANNOTATION)
-
-
-def at(node_name: str) -> Location:
-    return Location(node_name, NODES.get(node_name), "nodes") if node_name else Location()
 
 
 def priorities(pool: Pool, keys: Policy, location: Location) -> dict[int, int]:
