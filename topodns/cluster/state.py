@@ -35,7 +35,7 @@ from topodns.cluster.model import (
 from topodns.cluster.namespace_budget import FURTHER, LeftOut
 from topodns.cluster.node_index import NodeIndex, facts_of_change
 from topodns.cluster.node_labels import NodeLabels
-from topodns.cluster.policies import Policies
+from topodns.cluster.policy_table import Policies
 from topodns.cluster.slices import HELD, SliceOwner, SliceTable
 from topodns.cluster.soa_serial import counts_in_serial
 from topodns.cluster.unknown_nodes import UnknownNodes

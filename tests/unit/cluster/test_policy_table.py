@@ -203,7 +203,7 @@ def test_a_change_of_a_namespace_reads_its_services_again_when_they_are_looked_u
     assert len(reads.services) == 4
 
 
-def test_policies_are_looked_up_a_service_in_each_step() -> None:
+def test_policy_table_are_looked_up_a_service_in_each_step() -> None:
     names = [f"s{number}" for number in range(9)]
     reads = Reads(of_namespace(Z), *(service(name, "shop") for name in names))
     for at, _ in enumerate(reads.state.policies.look_up_steps(), 1):
