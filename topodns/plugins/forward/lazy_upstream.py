@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from topodns.net.tls_client import client_context
-from topodns.net.upstream.address import UpstreamLimits
+from topodns.net.upstream.address import UpstreamLimits, failure_of
 from topodns.net.upstream.client import Connections, DnsUpstream, open_upstream
 from topodns.net.upstream.udp_transport import UdpSockets
 from topodns.plugins.forward.settings import Forward, UpstreamAddress, UpstreamTransport
@@ -35,11 +35,21 @@ class LazyUpstream:
         self.carriers: Mapping[Transport, Carrier] = {}  # once opened
 
     def exchange(self, query: UpstreamQuery, transport: Transport, timeout: float, now: float) -> None:
-        (self.opened or self._open()).exchange(query, transport, timeout, now)
+        """As `Upstream.exchange`; a Failure at once while the address has an interface that does not exist here."""
+        try:
+            opened = self.opened or self._open()
+        except OSError as problem:
+            query.on_reply(failure_of(problem))
+        else:
+            opened.exchange(query, transport, timeout, now)
 
     def begin_session(self, user: "SessionUser") -> bool:
         """Begin a DSO session over TCP or TLS, as `TcpCarrier.begin_session`."""
-        return (self.opened or self._open()).begin_session(user)
+        try:
+            opened = self.opened or self._open()
+        except OSError:
+            return False
+        return opened.begin_session(user)
 
     def close(self) -> None:
         """Close after LINGER seconds: queries in flight may still need this upstream, even for the first time."""
