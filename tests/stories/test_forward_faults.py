@@ -314,6 +314,15 @@ def test_a_chain_of_a_hundred_aliases_is_no_answer(got: dict[str, Got], transpor
     assert (reply.rcode, reply.answer) == ("SERVFAIL", [])
 
 
+def test_an_upstream_on_an_interface_that_is_not_here_is_one_that_is_down(tmp_path: Path) -> None:
+    with bad_upstream(answers) as upstream:
+        destinations = f"fe80::1%nosuch0 127.0.0.1:{upstream.port}"
+        corefile = f".:0 {{\nbind HERE\nforward . {destinations} {{\npolicy sequential\n}}\n}}"
+        with serving(tmp_path, corefile) as server:
+            assert server.ask("example.org A").data == [ANSWER]
+            assert server.ask("other.example.org A", tcp=True).data == [ANSWER]
+
+
 # A forwarding loop: noticed, broken, said, and over when it is over; nothing a packet says ends the process.
 
 LOOP_COREFILE = """

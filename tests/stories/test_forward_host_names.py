@@ -49,6 +49,15 @@ def test_the_next_resolver_is_asked_where_one_does_not_answer(upstream: Server, 
         assert server.ask("www.example.org A").data == ["192.0.2.80"]
 
 
+def test_the_next_resolver_is_asked_where_one_is_on_an_interface_that_is_not_here(
+    upstream: Server, tmp_path: Path
+) -> None:
+    with serving(
+        tmp_path, corefile(upstream, resolvers=f"fe80::1%nosuch0 {upstream.address}:{upstream.port}")
+    ) as server:
+        assert server.ask("www.example.org A").data == ["192.0.2.80"]
+
+
 def test_a_name_without_addresses_ends_the_start(upstream: Server, tmp_path: Path) -> None:
     text = corefile(upstream, "nowhere.example.net").replace("HERE", own_address())
     (tmp_path / "Corefile").write_text(text)

@@ -140,6 +140,21 @@ def test_two_blocks_with_a_port_on_all_addresses_each_in_its_own_way_share_no_qu
     assert (ended.returncode, ended.stderr) == (1, f"listen udp 0.0.0.0:{port}: address already in use\n")
 
 
+@pytest.mark.parametrize("address", ["0.0.0.0", "::", "0.0.0.0 ::"])
+def test_the_unspecified_address_of_one_family_is_that_of_both(tmp_path: Path, address: str) -> None:
+    with serving(tmp_path, ON_ONE.replace("HERE", address), port=free_port()) as server:
+        for tcp in (False, True):
+            for to in ("127.0.0.1", "::1"):
+                assert server.ask("a.example A", tcp=tcp, to=to).data == ["192.0.2.2"]
+
+
+def test_where_each_family_has_a_block_it_is_that_of_its_own(tmp_path: Path) -> None:
+    other = ON_ONE.replace("HERE", "::").replace("192.0.2.2", "192.0.2.3")
+    with serving(tmp_path, ON_ONE.replace("HERE", "0.0.0.0") + other, port=free_port()) as server:
+        assert server.ask("a.example A", to="127.0.0.1").data == ["192.0.2.2"]
+        assert server.ask("a.example A", to="::1").data == ["192.0.2.3"]
+
+
 BAD = [
     ("a directive that nobody knows", corefile(9, more="kubernetse"), "Corefile:9: "),
     ("a wrong argument", corefile(9999), "Corefile:7: "),

@@ -11,6 +11,7 @@ from tests.support.faulty_upstream import ANSWER, bad_upstream
 from tests.support.scripted_http_server import server_side
 from tests.support.upstream_faults import answers
 from tests.support.upstream_queries import TLS, addresses, ask, result
+from topodns.corefile.errors import ConfigError
 from topodns.net.upstream.address import Counts
 from topodns.net.upstream.udp_transport import UdpSockets
 from topodns.plugins.forward.lazy_upstream import LazyUpstream
@@ -55,3 +56,26 @@ async def test_an_upstream_is_identified_by_its_subject_alternative_name(
         asked = upstream(server.port, server_name, certificates.ca)
         assert await addresses(ask(asked, TLS)) == [ANSWER]
         asked.close()
+
+
+@pytest.mark.parametrize("word", [b"nonsense", b"B\xfcro"])
+async def test_a_certificate_of_the_ca_file_that_cannot_be_read_costs_no_other(
+    loop_name: str, certificates: Certificates, tmp_path: Path, word: bytes
+) -> None:
+    ca = tmp_path / "ca.pem"
+    unreadable = b"-----BEGIN CERTIFICATE-----\n%s\n-----END CERTIFICATE-----\n" % word
+    ca.write_bytes(unreadable + certificates.ca.read_bytes() + unreadable)
+    with bad_upstream(answers, context=server_side(certificates)) as server:
+        asked = upstream(server.port, SERVER_NAME, ca)
+        assert await addresses(ask(asked, TLS)) == [ANSWER]
+        asked.close()
+
+
+@pytest.mark.parametrize("text", ["", "-----BEGIN CERTIFICATE-----\nabc\n-----END CERTIFICATE-----\n"])
+async def test_a_ca_file_without_a_certificate_is_refused_by_its_name(
+    loop_name: str, tmp_path: Path, text: str
+) -> None:
+    ca = tmp_path / "ca.pem"
+    ca.write_text(text)
+    with pytest.raises(ConfigError, match=rf"'forward' cannot use '{ca}': .*: expected PEM files of a certificate"):
+        upstream(853, SERVER_NAME, ca)

@@ -48,7 +48,7 @@ _FEW_DESCRIPTORS: Final = (
 _FEW_SESSIONS: Final = (
     "Descriptors: the limit of %d (RLIMIT_NOFILE) allows %d sessions of 'push', not %d; the rest is for other clients"
 )
-_WILDCARDS: Final = frozenset({"", "0.0.0.0", "::"})  # hosts of sockets for all addresses: of both families, of one
+_WILDCARDS: Final = {"": "", "0.0.0.0": "::", "::": "0.0.0.0"}  # hosts for all addresses, and that of the other family
 _ATTEMPTS: Final = 8  # to open TCP on the port that the kernel chose for UDP
 
 
@@ -117,7 +117,8 @@ class Listeners:
                 if at not in self._sites:
                     prepared.sockets[at] = []
                     binding = self._binding(at, prepared)
-                    _open(at._replace(port=self._ports.get(at, at.port)), binding, prepared.sockets[at])
+                    host, port = _opened_host(at, generation), self._ports.get(at, at.port)
+                    _open(at._replace(host=host, port=port), binding, prepared.sockets[at])
         except BaseException:
             prepared.close()
             raise
@@ -335,6 +336,14 @@ def _blocks_at(settings: Settings, at: ListenAt) -> Iterator[ServerBlock]:
         for block in settings.blocks
         if any(key.at(host) == at for host in block.bound_hosts for key in block.keys)
     )
+
+
+def _opened_host(at: ListenAt, generation: Generation) -> str:
+    """The host whose sockets serve `at`: for 0.0.0.0 and :: "", both families, as Go listens on them, unless the other
+    one has a listener of its own.
+    """
+    other = _WILDCARDS.get(at.host)
+    return at.host if other is None or at._replace(host=other) in generation.tables else ""
 
 
 def _open(at: ListenAt, binding: Binding, opened: list[socket.socket]) -> None:

@@ -1,10 +1,10 @@
 """Reads the Corefile, resolv.conf and other small configuration files whole, and gives the reasons of errors as text.
 
 `load_nameservers` and `load_search_list` read the format of resolv.conf(5), once, at configuration load, and raise
-ConfigError, with the file and line, if it cannot be read or has a bad value.
+ConfigError, with the file and line, if it cannot be read or has no good value.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from ipaddress import ip_address
 from typing import Final
 
@@ -49,16 +49,24 @@ def unreadable(path: str) -> str | None:
     return None
 
 
-def load_nameservers(path: str) -> tuple[str, ...]:
+def load_nameservers(path: str, warn: Callable[[str], object] = str) -> tuple[str, ...]:
     """The addresses of all `nameserver` lines, in order; an IPv6 address may have `%interface`.
 
-    All are taken, though the C library stops at three. Other lines are for stub resolvers and ignored.
+    All are taken, though the C library stops at three. Other lines are for stub resolvers and ignored. `warn` takes a
+    log line for each line whose address is none; raises ConfigError for the first of them if no other line has one.
     """
-    found = []
+    found, problems = [], []
     for number, words in _lines(path):
         match words:
             case ["nameserver", address, *_]:
-                found.append(_address(path, number, address))
+                try:
+                    found.append(_address(path, number, address))
+                except ConfigError as problem:
+                    problems.append(problem)
+    if problems and not found:
+        raise problems[0]
+    for each in problems:
+        warn(f"{each}; the other name servers are used")
     return tuple(found)
 
 

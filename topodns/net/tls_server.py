@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from enum import Enum
 
 from topodns.files.regular import held_regular
+from topodns.net.tls_client import add_anchors
 
 
 class ClientAuth(Enum):
@@ -40,15 +41,7 @@ def server_context(
             context.verify_mode = _VERIFY[client_auth]
             context.verify_flags = (context.verify_flags & ~ssl.VERIFY_X509_STRICT) | ssl.VERIFY_X509_PARTIAL_CHAIN
             if paths[2]:
-                context.load_verify_locations(paths[2])
+                add_anchors(context, paths[2])
             else:
                 context.load_default_certs(ssl.Purpose.CLIENT_AUTH)
     return context
-
-
-def why_unusable(problem: OSError) -> str:
-    """The reason for an error of `server_context`, for a message about its files."""
-    if isinstance(problem, ssl.SSLError):
-        reason = str(problem.reason or "no PEM").lower().replace("_", " ")
-        return f"{reason}: expected a PEM certificate and its key"
-    return problem.strerror or str(problem)

@@ -9,7 +9,8 @@ from topodns.corefile.arguments import fold_options, once_each, only_choice, wro
 from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
 from topodns.files.regular import read_regular
-from topodns.net.tls_server import ClientAuth, server_context, why_unusable
+from topodns.net.tls_client import why_unusable
+from topodns.net.tls_server import ClientAuth, server_context
 from topodns.plugins.compatibility import Effect, differs, unsupported
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin

@@ -62,7 +62,18 @@ def test_the_nameserver_lines_count(tmp_path: Path, text: str, expected: list[st
     assert list(load_nameservers(str(path))) == expected
 
 
-def test_text_that_is_no_address_is_refused_with_its_place(tmp_path: Path) -> None:
+def test_text_that_is_no_address_costs_no_other_name_server(tmp_path: Path) -> None:
+    path = tmp_path / "resolv.conf"
+    path.write_text("nameserver dns.example\nnameserver 192.0.2.1\nnameserver 192.0.2.2:53\n")
+    lines: list[str] = []
+    assert load_nameservers(str(path), lines.append) == ("192.0.2.1",)
+    assert lines == [
+        f"{path}:{line}: 'nameserver' has '{text}', expected an IP address; the other name servers are used"
+        for line, text in ((1, "dns.example"), (3, "192.0.2.2:53"))
+    ]
+
+
+def test_text_that_is_no_address_is_refused_with_its_place_where_there_is_no_other(tmp_path: Path) -> None:
     path = tmp_path / "resolv.conf"
     path.write_text("search lan\nnameserver dns.example\n")
     with pytest.raises(ConfigError) as refused:

@@ -1,5 +1,6 @@
 """An upstream's endpoint, limits, counters and failures."""
 
+import errno
 import os
 import socket
 import ssl
@@ -41,7 +42,10 @@ def resolve_endpoint(
     Raises ValueError for any other text, OSError for an interface that does not exist here.
     """
     ip_address(address)  # getaddrinfo would take 10.1 for 10.0.0.1
-    found = socket.getaddrinfo(address, port, type=socket.SOCK_DGRAM, flags=socket.AI_NUMERICHOST)
+    try:
+        found = socket.getaddrinfo(address, port, type=socket.SOCK_DGRAM, flags=socket.AI_NUMERICHOST)
+    except socket.gaierror:
+        raise OSError(errno.ENODEV, os.strerror(errno.ENODEV)) from None
     family, _, _, _, peer = found[0]
     return UpstreamEndpoint(address, port, family, peer, source_address, tls, server_name or address)
 

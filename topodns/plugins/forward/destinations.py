@@ -65,7 +65,8 @@ def _of_word(directive: Directive, word: str, context: Context, server_name: str
             return [_host_name(word, server_name)]
     except BadDestination as problem:
         raise directive.error(f"'{directive.name}' has {shown(word)}, {problem}") from None
-    return [UpstreamAddress(host, 53) for host in load_nameservers(context.readable_file(directive, word))]
+    hosts = load_nameservers(context.readable_file(directive, word), context.warn)
+    return [UpstreamAddress(host, 53) for host in hosts]
 
 
 def parse_destination(word: str, server_name: str = "") -> UpstreamAddress | None:

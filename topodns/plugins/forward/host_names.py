@@ -15,6 +15,7 @@ from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.wire_format import pack_header_without_id, pack_question_tail
 from topodns.dns.wire_reader import WireError
 from topodns.net.loop_timers import LoopTimers
+from topodns.net.upstream.address import failure_of
 from topodns.net.upstream.client import DnsUpstream, open_upstream
 from topodns.plugins.block import Settings
 from topodns.plugins.forward.settings import Forward, UpstreamAddress
@@ -72,7 +73,11 @@ async def _addresses(forward: Forward, upstream: UpstreamAddress) -> list[str]:
     resolvers = forward.resolvers or tuple(UpstreamAddress(host, 53) for host in load_nameservers(RESOLV_CONF))
     problems = []
     for resolver in resolvers:
-        asked = open_upstream(asyncio.get_running_loop(), resolver.host, resolver.port)
+        try:
+            asked = open_upstream(asyncio.get_running_loop(), resolver.host, resolver.port)
+        except OSError as problem:
+            problems.append(f"{resolver.name}: {failure_of(problem).problem}")
+            continue
         try:
             results = await asyncio.gather(*(_ask(asked, upstream.host, rtype) for rtype in (RRType.A, RRType.AAAA)))
         finally:

@@ -1,11 +1,13 @@
 """Upstreams of `forward`, opened at the first query; TLS contexts are created when the Corefile is read."""
 
 import asyncio
+import ssl
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from topodns.net.tls_client import client_context
-from topodns.net.upstream.address import UpstreamLimits
+from topodns.corefile.errors import ConfigError, shown
+from topodns.net.tls_client import client_context, why_unusable
+from topodns.net.upstream.address import UpstreamLimits, failure_of
 from topodns.net.upstream.client import Connections, DnsUpstream, open_upstream
 from topodns.net.upstream.udp_transport import UdpSockets
 from topodns.plugins.forward.settings import Forward, UpstreamAddress, UpstreamTransport
@@ -28,18 +30,26 @@ class LazyUpstream:
         self._counts = counts
         self._sockets = sockets
         # Created now, so that an unreadable certificate is an error of the Corefile.
-        tls = settings.tls
-        encrypted = address.transport is not UpstreamTransport.DNS
-        self._tls = client_context(tls.ca, tls.certificate, tls.key) if encrypted else None
+        self._tls = _tls_context(settings) if address.transport is not UpstreamTransport.DNS else None
         self.opened: DnsUpstream | None = None
         self.carriers: Mapping[Transport, Carrier] = {}  # once opened
 
     def exchange(self, query: UpstreamQuery, transport: Transport, timeout: float, now: float) -> None:
-        (self.opened or self._open()).exchange(query, transport, timeout, now)
+        """As `Upstream.exchange`; a Failure at once while the address has an interface that does not exist here."""
+        try:
+            opened = self.opened or self._open()
+        except OSError as problem:
+            query.on_reply(failure_of(problem))
+        else:
+            opened.exchange(query, transport, timeout, now)
 
     def begin_session(self, user: "SessionUser") -> bool:
         """Begin a DSO session over TCP or TLS, as `TcpCarrier.begin_session`."""
-        return (self.opened or self._open()).begin_session(user)
+        try:
+            opened = self.opened or self._open()
+        except OSError:
+            return False
+        return opened.begin_session(user)
 
     def close(self) -> None:
         """Close after LINGER seconds: queries in flight may still need this upstream, even for the first time."""
@@ -71,3 +81,14 @@ class LazyUpstream:
         )
         self.carriers = self.opened.carriers
         return self.opened
+
+
+def _tls_context(settings: Forward) -> ssl.SSLContext:
+    """The context of the files of `tls`. Raises ConfigError."""
+    tls = settings.tls
+    try:
+        return client_context(tls.ca, tls.certificate, tls.key)
+    except OSError as problem:
+        files = ", ".join(map(shown, filter(None, (tls.certificate, tls.key, tls.ca))))
+        why = why_unusable(problem, "PEM files of a certificate and its key, or of a CA")
+        raise ConfigError(settings.file, settings.line, f"'forward' cannot use {files}: {why}") from None

@@ -29,6 +29,12 @@ def test_a_link_local_address_keeps_its_interface() -> None:
     assert resolve_endpoint("fe80::1%lo", 53, None, "", "").peer[3] == socket.if_nametoindex("lo")
 
 
+def test_an_interface_that_does_not_exist_is_an_error_of_the_system() -> None:
+    with pytest.raises(OSError) as refused:
+        resolve_endpoint("fe80::1%nosuch0", 53, None, "", "")
+    assert failure_of(refused.value).problem == "no such device"
+
+
 def test_the_certificate_is_for_the_address_unless_a_name_is_given() -> None:
     assert resolve_endpoint("10.0.0.10", 853, None, "", "").server_name == "10.0.0.10"
     assert resolve_endpoint("10.0.0.10", 853, None, "dns.example", "").server_name == "dns.example"
