@@ -92,13 +92,16 @@ class Persistence:
         try:
             async with atomic_write(self._settings.path) as file:
                 head, now = self._head(), self._timers.time()
-                self._counts.answers = await do_in_slices(write_answers(file, self._memory, head, now))
+                number = await do_in_slices(write_answers(file, self._memory, head, now))
         except BlockingIOError:
             pass
         except OSError as problem:
             self._failed(reason(problem))
         else:
+            if self._failure:
+                log.info("plugin/cache: %s is written again", shown(self._settings.path))
             self._on_disk, self._failure = entries, ""
+            self._counts.answers = number
             self._counts.written += 1
 
     def _failed(self, problem: str) -> None:

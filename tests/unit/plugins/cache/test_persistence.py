@@ -238,12 +238,14 @@ async def test_n23_a_folder_that_cannot_be_written_is_named_once_and_tried_again
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     place = Place(tmp_path / "missing")
+    caplog.set_level(logging.INFO, "topodns")
     async with Running(place).running() as cache:
         assert cache.ask() == "192.0.2.1 300 upstream"
         await eventually(lambda: cache.counts.failed > 3)
         assert caplog.messages == [f"plugin/cache: cannot write '{place}': No such file or directory"]
         os.mkdir(tmp_path / "missing")
         await eventually(lambda: cache.counts.written == 1)
+        assert caplog.messages[1:] == [f"plugin/cache: '{place}' is written again"]
     assert await stale_at(place) == "192.0.2.1 30 stale"
 
 
