@@ -137,10 +137,12 @@ def test_the_node_cache_subscribes_to_changes_of_the_cluster_and_of_no_other_nam
 @pytest.mark.parametrize("case", NODE_CACHES)
 def test_each_cache_of_the_node_cache_has_a_file_of_its_own_where_that_is_switched_on(case: str) -> None:
     caches = [block.settings["cache"] for block in node_cache_blocks(case) if "cache" in block.directives]
-    files = [cache.persist.path if cache.persist is not None else "" for cache in caches]
+    persists = [cache.persist for cache in caches]
+    files = [persist.path if persist is not None else "" for persist in persists]
     folder = "/var/lib/topodns"
     expected = [f"{folder}/cluster", f"{folder}/reverse", f"{folder}/others"] if case == "everything" else [""] * 3
     assert files == expected
+    assert {persist.interval for persist in persists if persist is not None} == ({120.0} if all(files) else set())
 
 
 def test_the_node_cache_asks_for_the_domain_that_the_server_has() -> None:
