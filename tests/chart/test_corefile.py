@@ -9,9 +9,11 @@ from tests.support.chart.helm import ROOT, Values, rendered
 from tests.support.chart.matrix import MATRIX, SERVERS_OF_COREDNS
 from tests.support.documents import yaml_block
 from topodns.app.load import settings_from_text
+from topodns.nodecache.corefile import NODE_CACHE
 from topodns.nodecache.template import ClusterDns, TemplateValues, fill
 from topodns.plugins.block import ServerBlock
 from topodns.plugins.cache.settings import DEFAULT_SUBSCRIPTIONS
+from topodns.plugins.context import Context
 from topodns.query.session import PushLimits
 
 FILLING = TemplateValues(
@@ -110,7 +112,8 @@ def node_cache_template(case: str) -> str:
 
 
 def node_cache_blocks(case: str) -> tuple[ServerBlock, ...]:
-    return tuple(settings_from_text(node_cache_template(case), "Corefile.base", 53, {}).blocks)
+    host = Context((), cache=NODE_CACHE)
+    return tuple(settings_from_text(node_cache_template(case), "Corefile.base", 53, {}, host=host).blocks)
 
 
 @pytest.mark.parametrize("case", NODE_CACHES)
@@ -129,6 +132,17 @@ def test_the_node_cache_subscribes_to_changes_of_the_cluster_and_of_no_other_nam
     assert forward.force_tcp
     caches = [block.settings["cache"] for block in others if "cache" in block.directives]
     assert [cache.push for cache in caches] == [0, 0]
+
+
+@pytest.mark.parametrize("case", NODE_CACHES)
+def test_each_cache_of_the_node_cache_has_a_file_of_its_own_where_that_is_switched_on(case: str) -> None:
+    caches = [block.settings["cache"] for block in node_cache_blocks(case) if "cache" in block.directives]
+    persists = [cache.persist for cache in caches]
+    files = [persist.path if persist is not None else "" for persist in persists]
+    folder = "/var/lib/topodns"
+    expected = [f"{folder}/cluster", f"{folder}/reverse", f"{folder}/others"] if case == "everything" else [""] * 3
+    assert files == expected
+    assert {persist.interval for persist in persists if persist is not None} == ({120.0} if all(files) else set())
 
 
 def test_the_node_cache_asks_for_the_domain_that_the_server_has() -> None:

@@ -298,6 +298,25 @@ def test_node_caches_follow_one_another_without_a_gap() -> None:
     assert pods(cache)["spec"]["priorityClassName"] == "system-node-critical"
 
 
+@pytest.mark.parametrize("folder", ["", "/srv/dns"])
+def test_the_answers_of_a_node_cache_are_kept_in_a_folder_of_the_node_that_root_can_write(folder: str) -> None:
+    persist = {"enabled": True, **({"hostPath": folder} if folder else {})}
+    found = pods(named(rendered({"nodeCache": {"enabled": True, "persist": persist}}), "DaemonSet", "node-local-dns"))
+    (container,) = found["spec"]["containers"]
+    assert container["volumeMounts"][-1] == {"name": "answers", "mountPath": "/var/lib/topodns"}
+    assert container["securityContext"]["runAsUser"] == 0
+    assert container["securityContext"]["readOnlyRootFilesystem"]
+    host_path = {"path": folder or "/var/lib/topodns/node-cache", "type": "DirectoryOrCreate"}
+    assert found["spec"]["volumes"][-1] == {"name": "answers", "hostPath": host_path}
+
+
+def test_a_node_cache_has_nothing_of_the_node_unless_its_answers_are_kept() -> None:
+    found = pods(named(rendered({"nodeCache": {"enabled": True}}), "DaemonSet", "node-local-dns"))
+    (container,) = found["spec"]["containers"]
+    assert all(mount["readOnly"] for mount in container["volumeMounts"])
+    assert all("hostPath" not in volume for volume in found["spec"]["volumes"])
+
+
 def test_helm_has_nothing_to_say_against_the_chart() -> None:
     run = subprocess.run(helm("lint", "--strict", CHART), capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout

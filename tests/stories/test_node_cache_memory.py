@@ -1,18 +1,17 @@
 """A node's cache as a process, with the Corefile of a node: upstreams that go, floods that come, memory that stays."""
 
 import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from tests.support.event_loops import SLOWNESS
 from tests.support.faulty_upstream import ANSWER, BadUpstream, bad_upstream
-from tests.support.node_cache_template import node_template
+from tests.support.node_cache_process import node_cache_alone
 from tests.support.query_load import Answered, Load
 from tests.support.reply_faults import compose, packed, record, wire_name
-from tests.support.server_process import Server, launched, own_address, until
+from tests.support.server_process import Server, until
 from tests.support.stub_resolvers import stub_address
 from tests.support.upstream_faults import answers, says, silent, slow
 
@@ -21,35 +20,7 @@ MINIMUM = (30).to_bytes(4, "big")
 SOA = record(
     wire_name("example.org"), 6, wire_name("ns.example.org") + wire_name("a.example.org") + bytes(16) + MINIMUM
 )
-PORT = 5300
 LONGEST = 3.0 * SLOWNESS  # seconds: 1.8 and what a busy machine adds; bench/node_cache measures
-
-
-@contextmanager
-def node_cache(directory: Path, upstream: BadUpstream, *flags: str, ttl: int = 30) -> Iterator[Server]:
-    """The command without anything of the host's network, in front of an upstream that is its cluster DNS and all."""
-    address = own_address()
-    template = (
-        node_template("example.org")
-        .replace(":53 {", f":{PORT} {{")
-        .replace("prometheus :9253", f"prometheus {address}:9153")
-        .replace("success 9984 30", f"success 9984 {ttl}")
-        .replace("forward . __PILLAR__CLUSTER__DNS__", f"forward . {upstream.host}:{upstream.port}")
-        .replace("forward . __PILLAR__UPSTREAM__SERVERS__", f"forward . {upstream.host}:{upstream.port}")
-        .replace("    loop\n", "")
-    )
-    (directory / "Corefile.base").write_text(template)
-    arguments = [
-        "node-cache", f"-localip={address}", "-setupinterface=false", "-setupiptables=false", f"-dns.port={PORT}",
-        f"-basecorefile={directory}/Corefile.base", f"-kubednscm={directory}/kube-dns",
-        f"-metrics-listen-address={address}:9353", *flags,
-    ]  # fmt: skip
-    with launched(directory, *arguments, address=address) as server:
-        until(server.started, f"the banner; there is\n{server.output()}{server.errors()}")
-        yield server
-        server.process.terminate()
-        assert server.wait() == 0, server.output()
-        assert "Traceback" not in server.output() + server.errors()
 
 
 def names(prefix: str, number: int) -> list[str]:
@@ -67,7 +38,7 @@ def asked_for(upstream: BadUpstream, prefix: bytes) -> int:
 
 def test_n04_all_upstreams_gone_every_cached_name_is_answered_within_two_seconds(tmp_path: Path) -> None:
     cached = names("n", 1000)
-    with bad_upstream(answers) as upstream, node_cache(tmp_path, upstream, ttl=1) as server:
+    with bad_upstream(answers) as upstream, node_cache_alone(tmp_path, upstream, ttl=1) as server:
         got = asked_once(server, cached)
         assert (got.lost, got.wrong) == ([], [])
         upstream.behaviour = silent
@@ -100,7 +71,7 @@ MAX_GROWTH = 10 << 20  # octets: 6 MiB of answers, and what a flood and Python l
 def test_n13_a_flood_of_one_client_s_names_leaves_memory_and_another_s_names_alone(tmp_path: Path, exist: bool) -> None:
     behaviour = answers if exist else says(half_of_them_exist)
     others, flooder = names("other", 1000), stub_address()
-    with bad_upstream(behaviour) as upstream, node_cache(tmp_path, upstream) as server:
+    with bad_upstream(behaviour) as upstream, node_cache_alone(tmp_path, upstream) as server:
         source = stub_address()
         for _ in range(2):
             asked_once(server, others, source)
@@ -124,7 +95,7 @@ def test_n14_a_pod_that_floods_leaves_another_pod_s_questions_alone(tmp_path: Pa
     behaviour = slow(0.3)
     with (
         bad_upstream(lambda asked: silent(asked) if b"junk" in asked.message else behaviour(asked)) as upstream,
-        node_cache(tmp_path, upstream) as server,
+        node_cache_alone(tmp_path, upstream) as server,
     ):
         got = asked_once(server, names("before", 60), stub_address(), window=1)
         alone = got.percentile(50)
@@ -157,7 +128,7 @@ def test_a_name_that_is_denied_is_gone_when_its_ttl_is_over(tmp_path: Path) -> N
     def denied(message: bytes) -> bytes:
         return compose(message, authority=[SOA], rcode=3)
 
-    with bad_upstream(answers) as upstream, node_cache(tmp_path, upstream, ttl=1) as server:
+    with bad_upstream(answers) as upstream, node_cache_alone(tmp_path, upstream, ttl=1) as server:
         name = "web.example.org A"
         assert server.ask(name).data == [ANSWER]
         upstream.behaviour = says(denied)
@@ -167,7 +138,7 @@ def test_a_name_that_is_denied_is_gone_when_its_ttl_is_over(tmp_path: Path) -> N
 
 
 def test_a_limit_that_is_given_is_kept(tmp_path: Path) -> None:
-    with bad_upstream(answers) as upstream, node_cache(tmp_path, upstream, "-cache-octets=1048576") as server:
+    with bad_upstream(answers) as upstream, node_cache_alone(tmp_path, upstream, "-cache-octets=1048576") as server:
         asked_once(server, names("x", 5000))
         entries = server.metric("coredns_cache_entries", type="success")
         assert 900 < entries < 2000  # in half a MiB

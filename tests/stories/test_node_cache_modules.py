@@ -46,6 +46,10 @@ OF_PUSH: Final = (
     "plugins.cache.subscriptions",
     "plugins.push",
 )
+OF_PERSIST: Final = (
+    *("cluster.decode.structs", "files.atomic_write", "files.framed_file"),
+    *("plugins.cache.answer_file", "plugins.cache.persistence"),
+)
 # All that the command runs but its sockets: its own modules, and all that the template asks for, built.
 SCRIPT: Final = """
 import sys
@@ -112,6 +116,16 @@ def test_the_library_of_metrics_is_loaded_before_the_first_query_and_only_where_
     without = re.sub(r"(?m)^ +prometheus .*\n", "", template)
     assert without != template
     assert loaded_modules(tmp_path, without).intersection(OF_METRICS) == set()
+
+
+def test_what_persist_needs_is_loaded_only_with_it(tmp_path: Path) -> None:
+    of_persist = {"msgspec", *(f"topodns.{name}" for name in OF_PERSIST)}
+    template = shipped_template()
+    assert loaded_modules(tmp_path, template) & of_persist == set()
+    kept = template.replace("cache 30\n", f"cache 30 {{\n        persist {tmp_path}/answers\n    }}\n", 1)
+    loaded = loaded_modules(tmp_path, kept)
+    assert loaded >= of_persist
+    assert "topodns.cluster.state" not in loaded
 
 
 def test_what_push_needs_is_loaded_only_with_it(tmp_path: Path) -> None:

@@ -91,6 +91,7 @@ class Assembly:
         identity: Identity | None = None,
         memory: MemoryLimits = SERVER,
         choose_feed: "ChooseFeed | None" = None,
+        is_worker: bool = False,
     ) -> None:
         self._machine = machine
         self._choose_feed = choose_feed
@@ -101,6 +102,7 @@ class Assembly:
             write_line=write_line,
             identity=identity,
             memory=memory,
+            is_worker=is_worker,
         )
         self.plugins: dict[str, AnyPlugin] = {}  # those of all Corefiles so far
         self.cluster_maker: ClusterMaker | None = None  # None until a Corefile has a cluster

@@ -68,3 +68,4 @@ class Options:
     metrics_listen: Address | None = None  # a further address of /metrics
     instance: Instance | None = None  # its ports are shared with other instances
     memory: MemoryLimits = SERVER
+    is_worker: bool = False  # as of `Process`

@@ -15,6 +15,7 @@ from topodns.corefile.parser import CorefileBlock, Directive, parse_blocks
 from topodns.corefile.zones import BlockKey, parse_keys
 from topodns.dns.name import ROOT, Name, is_subdomain, name_text
 from topodns.plugins.block import ExpandedCorefile, ServerBlock, Settings
+from topodns.plugins.cache.settings import Cache, Persist
 from topodns.plugins.compatibility import is_known, unknown_problem
 from topodns.plugins.context import Context
 from topodns.plugins.forward.host_names import with_addresses
@@ -259,6 +260,17 @@ def _overlap(one: ServerBlock, other: ServerBlock) -> bool:
     return not set(one.bound_hosts).isdisjoint(other.bound_hosts)
 
 
+def check_written_files(blocks: Iterable[ServerBlock], note: Note) -> None:
+    """Refuse a file that two caches would write. `note` takes the error of each later one."""
+    first: dict[str, Persist] = {}
+    for block in blocks:
+        cache: Cache | None = block.settings.get("cache")
+        if cache is not None and (persist := cache.persist) is not None:
+            earlier = first.setdefault(os.path.realpath(persist.path), persist)
+            if earlier is not persist:
+                note(persist.option.error(f"found the file of 'persist' again, first at {earlier.option.place}"))
+
+
 _HOST: Final = Context(())
 _NO_BLOCK: Final = "found no server block, expected at least one: a line '. {', a line 'whoami' and a line '}'"
 
@@ -363,6 +375,7 @@ def _settings(expanded: ExpandedCorefile, host: Context, problems: Problems) -> 
             served.extend((token, key, settings) for token, key in own)
     check_overlaps(served, problems.note)
     check_transports(served, problems.note, host.warn)
+    check_written_files(blocks, problems.note)
     several = any("multisocket" in block.settings for block in blocks)
     return Settings(tuple(blocks), expanded.digest, expanded.files, expanded if several else None)
 

@@ -44,7 +44,9 @@ class ServingProcess:
         self._rng = random.Random()
         self._lines = LineWriter()
         machine = Machine(socket.gethostname(), os.environ.get("NODE_NAME", ""), own_addresses(), self._rng)
-        self._assembly = Assembly(machine, self._lines, options.identity, options.memory, choose_feed)
+        self._assembly = Assembly(
+            machine, self._lines, options.identity, options.memory, choose_feed, options.is_worker
+        )
         self._descriptors = raise_limit()
         shared = self._assembly.process.shared
         shared.get(ForwardShared).bound_udp_sockets(self._descriptors.upstreams)
@@ -90,6 +92,8 @@ class ServingProcess:
         """Serve the prepared generation instead of the active one."""
         generation = prepared.generation
         await self._end_tasks()
+        for block in generation.blocks:
+            await block.prepare()
         self._clusters.activate(generation)
         await self._listeners.commit(prepared)
         self._close_blocks()
@@ -97,8 +101,8 @@ class ServingProcess:
         self._start_for_generation(self._clusters.warm(), "warm")
         for block in generation.blocks:
             block.start(self._clusters.changed)
-            for source in block.sources:
-                self._start_for_generation(source.run(), "files")
+            for work in block.work:
+                self._start_for_generation(work.run(), "files")
         debug = any(DEBUG.settings_of(block) is not None for block in generation.settings.blocks)
         logging.getLogger("topodns").setLevel(logging.DEBUG if debug else logging.INFO)
         await self._clusters.settle()

@@ -1,9 +1,9 @@
 """The arguments of a plugin's `setup`: the server block, with the process, and each listener of the block.
 
-Nothing is opened at setup. The server calls `BlockSetup.start` and `close`, and runs its `sources` as tasks.
+Nothing is opened at setup. The server calls `BlockSetup.prepare`, `start` and `close`, and runs its `work` as tasks.
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from ipaddress import ip_address
@@ -80,6 +80,14 @@ class Process:
     identity: Identity | None = None  # None: no node-cache
     memory: MemoryLimits = SERVER
     shared: Shared = field(default_factory=Shared)
+    is_worker: bool = False  # of `multisocket`: another process writes the files of both
+
+
+class BackgroundWork(Protocol):
+    """Work of a plugin while a generation is active."""
+
+    async def run(self) -> None:
+        """Work until cancelled; what must still be done then may take as long as that delays the end of the process."""
 
 
 class ChangingSource(Protocol):
@@ -100,9 +108,10 @@ class BlockSetup:
         self.block = block
         self.cluster = cluster
         self.views: list[Callable[[bytes], Hashable]] = []
-        self.sources: list[FilePoller] = []
+        self.work: list[BackgroundWork] = []
         self._provided: list[object] = []
         self._changing: list[ChangingSource] = []
+        self._preparations: list[Callable[[], Awaitable[None]]] = []
         self._starts: list[Callable[[], object]] = []
         self._closes: list[Callable[[], object]] = []
         self._changed: Changed = _no_change
@@ -141,14 +150,18 @@ class BlockSetup:
         metadata = self.first(Metadata)
         return without_metadata if metadata is None else metadata.reader
 
-    def watch(self, poller: FilePoller) -> None:
-        """Run this poller while the generation is active."""
-        self.sources.append(poller)
+    def run(self, work: BackgroundWork) -> None:
+        """Run this while the generation is active."""
+        self.work.append(work)
 
     def watch_changing(self, source: ChangingSource) -> None:
         """Run the source's poller, and let its changes reach the packet caches, while the generation is active."""
-        self.watch(source.poller)
+        self.run(source.poller)
         self._changing.append(source)
+
+    def before_queries(self, action: Callable[[], Awaitable[None]]) -> None:
+        """Await `action` before the first query, while the generation before, whose work has ended, still answers."""
+        self._preparations.append(action)
 
     def on_start(self, action: Callable[[], object]) -> None:
         """Call `action` when the generation becomes active."""
@@ -164,6 +177,11 @@ class BlockSetup:
     def changed(self, facts: frozenset[Fact]) -> None:
         """Drop the ready-made answers that depend on these facts; without effect before the generation is active."""
         self._changed(facts)
+
+    async def prepare(self) -> None:
+        """Await the actions of `before_queries`, which do not raise."""
+        for action in self._preparations:
+            await action()
 
     def start(self, changed: Changed) -> None:
         """Begin work, as the generation is active now. `changed` is called with the facts that a new version of a file

@@ -118,6 +118,7 @@ MATRIX: Final[Mapping[str, Values]] = {
             "enabled": True,
             "extraServerBlocks": "example.com:53 {\n    whoami\n}",
             "upstreamService": {"trafficDistribution": "PreferSameZone"},
+            "persist": {"enabled": True, "interval": "2m"},
         },
         "customLabels": {"team": "net"},
         "customAnnotations": {"owner": "net"},

@@ -137,6 +137,7 @@ OPTIONS: Final = {
         "disable": "success",
         "keepttl": "",
         "push": "1",
+        "persist": "answers",
     },
     "dns64": {"prefix": "64:ff9b::/96", "translate_all": "", "allow_ipv4": ""},
     "errors": {"stacktrace": "", "consolidate": "1s x"},

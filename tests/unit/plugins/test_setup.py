@@ -1,5 +1,6 @@
 """Shared objects of the process, handlers of a server block, and its listeners, as `setup` finds them."""
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -28,13 +29,25 @@ def test_handlers_are_found_by_their_type_in_the_order_of_setup() -> None:
     assert (block.provided(str), block.first(str), block.first(int)) == (("forward", "cache"), "forward", 53)
 
 
+async def test_what_must_be_done_before_the_first_query_is_awaited_in_order() -> None:
+    block, calls = BlockSetup(process(), only_block("whoami")), list[str]()
+
+    async def action(name: str) -> None:
+        calls.append(name)
+
+    for name in ("first", "second"):
+        block.before_queries(partial(action, name))
+    await block.prepare()
+    assert calls == ["first", "second"]
+
+
 def test_a_block_begins_and_ends_with_its_generation() -> None:
     block, calls = BlockSetup(process(), only_block("whoami")), []
     source: Any = SimpleNamespace(poller=object(), changed=None)
     block.watch_changing(source)
     block.on_start(lambda: calls.append("start"))
     block.on_close(lambda: calls.append("close"))
-    assert (block.sources, calls) == ([source.poller], [])
+    assert (block.work, calls) == ([source.poller], [])
     block.start(lambda facts: calls.append(f"{len(facts)} changed"))
     source.changed(frozenset({node_fact("a")}))
     block.close()

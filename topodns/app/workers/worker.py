@@ -49,7 +49,7 @@ class Worker(ServingProcess, asyncio.Protocol):
         self._sock = sock
         self._copies = Copies(Random())
         self._ports: dict[ListenAt, int] = {}
-        super().__init__(Options(instance=FIRST_PROCESS), self._copies.feed, self._ports)
+        super().__init__(Options(instance=FIRST_PROCESS, is_worker=True), self._copies.feed, self._ports)
         self._has_cluster_metrics = False
         self._built: dict[int, Generation] = {}  # by number: those that are not active yet
         self._switching = asyncio.Lock()

@@ -39,3 +39,14 @@ class SubscriptionCounts:
     expired: int = 0  # names and types whose entries were expired
     strays: int = 0  # changes of names without a subscription
     contradicted: int = 0  # answers with other records than those pushed
+
+
+@dataclass(slots=True)
+class PersistCounts:
+    """Counters of the option `persist` of a cache, kept over reloads."""
+
+    answers: int = 0  # in the file, as this process wrote it last
+    written: int = 0  # times that the file was written
+    failed: int = 0  # times that it could not be
+    restored: int = 0  # answers that were read
+    refused: int = 0  # files that could not be used

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from topodns.dns.message import Flag, Query, Response, RRset
 from topodns.dns.name import Name, is_below_any
 from topodns.dns.rrtype import Rcode, RRClass, RRType
-from topodns.dns.wire_format import DNSSEC_OK, pack_option_head
+from topodns.dns.wire_format import DNSSEC_OK, OPTION_HEAD_SIZE, pack_option_head, unpack_option_head
 from topodns.plugins.cache.settings import Cache
 from topodns.query.plugin import forwarded_options
 
@@ -25,6 +25,9 @@ _key_tail: Final = struct.Struct("!HHH")
 
 _PackedRRset = tuple[bytes, int, int, tuple[bytes, ...]]
 _PackedSection = tuple[_PackedRRset, ...]
+
+PlainContent = bytes | tuple[int, int, _PackedSection, _PackedSection, _PackedSection]
+"""An entry's response as plain values, for a file: the `packed` of an `AddressEntry`, else what `pack` packs."""
 
 
 class Sort(Enum):
@@ -51,6 +54,18 @@ def key_of(query: Query) -> bytes:
         for code, data in forwarded_options(edns):
             key += pack_option_head(code, len(data)) + data
     return key
+
+
+def options_of_key(key: bytes) -> Iterator[int]:
+    """The codes of the options in a cache key."""
+    at = 0
+    while key[at]:  # the labels of the name
+        at += 1 + key[at]
+    at += 1 + _key_tail.size
+    while at < len(key):
+        code, length = unpack_option_head(key, at)
+        yield code
+        at += OPTION_HEAD_SIZE + length
 
 
 class EntryOwner:
@@ -110,10 +125,14 @@ class CacheEntry:
         return self.ttl - int(now - self.born)
 
     def expire(self, now: float) -> None:
-        """End the TTL, and let a refresh begin at once: the upstream has said that it has another answer."""
+        """End the TTL, and let a refresh begin at once: the upstream has, or may have, another answer."""
         self.ttl = min(self.ttl, int(now - self.born))
         if self._history is not None:
             self._history.retry_at = 0.0
+
+    def plain_content(self) -> PlainContent:
+        content: PlainContent = marshal.loads(self.packed)
+        return content
 
     def response(self, ttl: int) -> Response:
         """The response, unpacked, each record with this TTL, and with AA."""
@@ -131,7 +150,7 @@ def pack(response: Response) -> bytes:
     """The response packed for the cache, without TTLs and without EDNS (RFC 6891 section 6.2.6: hop by hop).
 
     Uses marshal, which reads back in a tenth of the time that parsing a message takes; the data never leaves this
-    process.
+    process: a file has the `PlainContent`.
     """
     flags = response.flags & ~response.cleared & _KEPT_FLAGS
     answer, authority, additional = response.answer, response.authority, response.additional
@@ -158,8 +177,18 @@ class AddressEntry(CacheEntry):
 
     __slots__ = ()
 
+    def plain_content(self) -> PlainContent:
+        return self.packed
+
     def response(self, ttl: int) -> Response:
         return Response(0, (address_rrset(self.packed, ttl),), (), (), self.packed[0] | Flag.AA)
+
+
+def entry_of(content: PlainContent, sort: Sort, ttl: int, born: float) -> CacheEntry:
+    """An entry of the `CacheEntry.plain_content` of another one."""
+    if isinstance(content, bytes):
+        return AddressEntry(content, sort, ttl, born)
+    return CacheEntry(marshal.dumps(content), sort, ttl, born)
 
 
 def address_entry_head(flags: int, rtype: int) -> bytes:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from topodns.metrics.registry import Published, Reading
 from topodns.plugins.block import ServerBlock
-from topodns.plugins.cache.counts import CacheCounts, SubscriptionCounts
+from topodns.plugins.cache.counts import CacheCounts, PersistCounts, SubscriptionCounts
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.settings import Cache, zones_label
 from topodns.plugins.cache.store import FailureTable
@@ -45,6 +45,14 @@ _PUSH_COUNTERS: Final = (
     ("topodns_cache_push_contradicted", "Answers with other records than those pushed.", "contradicted"),
 )
 
+# Likewise, attribute of PersistCounts
+_PERSIST_COUNTERS: Final = (
+    ("topodns_cache_persist_written", "Writings of the file of answers.", "written"),
+    ("topodns_cache_persist_failed", "Writings of the file of answers that failed.", "failed"),
+    ("topodns_cache_persist_restored", "Answers that were read from the file.", "restored"),
+    ("topodns_cache_persist_refused", "Files of answers that could not be used.", "refused"),
+)
+
 
 def cache_labels(block: ServerBlock, settings: Cache, server: str) -> tuple[str, str, str]:
     """The values of the labels server, zones and view for the cache of a block."""
@@ -68,8 +76,7 @@ def readings(source: MetricsSource) -> Iterator[Published]:
         _LABELS,
         lambda: _requests(source).items(),
     )
-    for name, documentation, attribute in _COUNTERS:
-        yield Reading(name, documentation, "counter", _LABELS, partial(_counts, source, attrgetter(attribute)))
+    yield from _counters(source, CacheCounts, _COUNTERS)
     yield Reading(
         "coredns_cache_evictions",
         "Answers that had to make room for others.",
@@ -78,6 +85,14 @@ def readings(source: MetricsSource) -> Iterator[Published]:
         lambda: _evictions(shared.all(CacheCounts)),
     )
     yield from _push(source)
+    yield from _counters(source, PersistCounts, _PERSIST_COUNTERS)
+    yield Reading(
+        "topodns_cache_persist_answers",
+        "Answers in the file, as it was written last.",
+        "gauge",
+        _LABELS,
+        partial(_counts, source, PersistCounts, attrgetter("answers")),
+    )
     yield Reading("coredns_cache_entries", "Answers kept.", "gauge", _LABELS_BY_TYPE, lambda: _entries(source).items())
 
 
@@ -89,8 +104,7 @@ def _push(source: MetricsSource) -> Iterator[Published]:
         ("topodns_cache_push_subscriptions", "Names and types that upstreams push.", attrgetter("live")),
     ):
         yield Reading(name, documentation, "gauge", _LABELS, partial(_subscriptions, source, value))
-    for name, documentation, attribute in _PUSH_COUNTERS:
-        yield Reading(name, documentation, "counter", _LABELS, partial(_push_counts, source, attrgetter(attribute)))
+    yield from _counters(source, SubscriptionCounts, _PUSH_COUNTERS)
     yield Reading(
         "topodns_cache_push_sessions_ended",
         "Sessions that upstreams refused, that could not begin, and that were lost.",
@@ -126,10 +140,6 @@ def _subscriptions(source: MetricsSource, value: Callable[["PushSubscriptions"],
                 yield cache_labels(block, block.settings["cache"], block.servers[0]), value(cache.push)
 
 
-def _push_counts(source: MetricsSource, count: Callable[[SubscriptionCounts], int]) -> Rows:
-    return [(labels, count(counts)) for labels, counts in source.shared.all(SubscriptionCounts)]
-
-
 def _hits(source: MetricsSource) -> Counter[Labels]:
     """Cache hits by labels, including packet cache hits: a copy counts like its original answer."""
     hits: Counter[Labels] = Counter()
@@ -147,8 +157,14 @@ def _requests(source: MetricsSource) -> Counter[Labels]:
     return requests
 
 
-def _counts(source: MetricsSource, count: Callable[[CacheCounts], int]) -> Rows:
-    return [(labels, count(counts)) for labels, counts in source.shared.all(CacheCounts)]
+def _counters(source: MetricsSource, kind: type[object], rows: Iterable[tuple[str, str, str]]) -> Iterator[Published]:
+    """The counters that are attributes of the objects of this kind: (name, documentation, attribute) of each."""
+    for name, documentation, attribute in rows:
+        yield Reading(name, documentation, "counter", _LABELS, partial(_counts, source, kind, attrgetter(attribute)))
+
+
+def _counts(source: MetricsSource, kind: type[object], count: Callable[[object], int]) -> Rows:
+    return [(labels, count(counts)) for labels, counts in source.shared.all(kind)]
 
 
 def _evictions(caches: Iterable[tuple[Labels, CacheCounts]]) -> Rows:

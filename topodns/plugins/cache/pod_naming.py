@@ -18,6 +18,7 @@ from topodns.dns.message import Ede, EdeCode, Edns, Option, Query, Response
 from topodns.dns.rrtype import Rcode
 from topodns.dns.wire_format import pack_option_head
 from topodns.memory.bounded import TTLCache
+from topodns.plugins.cache.entry import options_of_key
 from topodns.query.client_scope import ClientScope, read_client_scope
 from topodns.query.deferred import Timer, Timers
 from topodns.query.plugin import Client, ForwardedOption
@@ -106,6 +107,11 @@ class PodNaming:
 
     def _go_on(self) -> None:
         self.wanted, self._until = True, self._timers.time() + WANTED
+
+
+def is_for_all(key: bytes) -> bool:
+    """Whether the entry of this key is for all clients of the Node, and so may be stale."""
+    return Option.CLIENT_POD not in options_of_key(key)
 
 
 def _scoped(key: bytes, scope: ClientScope, whom: bytes) -> bytes:

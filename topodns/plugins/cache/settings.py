@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
+from topodns.corefile.parser import Directive
 from topodns.dns.name import ROOT, Name, name_text
 
 DEFAULT_CAPACITY = 9984  # CoreDNS's: 256 shards of 39 entries
@@ -47,6 +48,15 @@ class ServeStale:
 
 
 @dataclass(frozen=True, slots=True)
+class Persist:
+    """The file for answers that may be served stale."""
+
+    path: str
+    option: Directive  # its line of the Corefile, for errors
+    interval: float = 30.0  # seconds between two writings
+
+
+@dataclass(frozen=True, slots=True)
 class Cache:
     """One `cache` directive. None: the option is off."""
 
@@ -58,6 +68,7 @@ class Cache:
     serve_stale: ServeStale | None = None
     keepttl: bool = False
     push: int = 0  # most subscriptions (DNS Push Notifications, RFC 8765); 0: off
+    persist: Persist | None = None
 
 
 AS_COREDNS: Final = Cache()

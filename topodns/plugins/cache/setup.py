@@ -23,12 +23,21 @@ from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
 from topodns.corefile.zones import parse_origins
 from topodns.dns.message import Option
-from topodns.dns.name import ROOT
+from topodns.dns.name import ROOT, name_text
 from topodns.dns.rrtype import ADDRESS_TYPES
-from topodns.plugins.cache.counts import CacheCounts, SubscriptionCounts
+from topodns.plugins.cache.counts import CacheCounts, PersistCounts, SubscriptionCounts
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.metrics import cache_labels, readings
-from topodns.plugins.cache.settings import AS_COREDNS, DEFAULT_SUBSCRIPTIONS, Cache, Prefetch, ServeStale, Share
+from topodns.plugins.cache.settings import (
+    AS_COREDNS,
+    DEFAULT_SUBSCRIPTIONS,
+    Cache,
+    Persist,
+    Prefetch,
+    ServeStale,
+    Share,
+    zones_label,
+)
 from topodns.plugins.cache.store import Room, room_of
 from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
@@ -47,6 +56,7 @@ _SHARDS: Final = 256  # CoreDNS rounds a capacity down to a multiple of them
 _MIN_CAPACITY: Final = 1024  # CoreDNS's: four entries per shard
 _STALE_MODES: Final = {"immediate": False, "verify": True}
 _SHARES: Final = ("success", "denial")
+_SHORTEST_INTERVAL: Final = 1.0  # seconds between two writings of the file
 _MAX_SUBSCRIPTIONS: Final = 50_000  # each needs a message id, of which a connection has 65,535
 
 
@@ -72,9 +82,12 @@ def parse_cache(directive: Directive, context: Context) -> Cache:
     cache = replace(cache, origins=parse_origins(directive, words) or context.origins)
     # serve_stale_policy is parsed last, since it may precede serve_stale in the body.
     options = sorted(directive.body, key=lambda option: option.name == "serve_stale_policy")
-    cache = fold_options(replace(directive, body=tuple(options)), cache, _OPTIONS)
+    readers: _Readers = {**_OPTIONS, "persist": partial(_persist, context)}
+    cache = fold_options(replace(directive, body=tuple(options)), cache, readers)
     if cache.serve_stale is not None and cache.serve_stale.max_age == 0:
-        return replace(cache, serve_stale=None)
+        cache = replace(cache, serve_stale=None)
+    if cache.persist is not None and cache.serve_stale is None:
+        raise cache.persist.option.error("found 'persist' without 'serve_stale', expected both")
     return cache
 
 
@@ -193,9 +206,25 @@ def _push(option: Directive, cache: Cache) -> Cache:
     return replace(cache, push=whole(option, only_arg(option, "the most subscriptions"), 0, _MAX_SUBSCRIPTIONS))
 
 
+def _persist(context: Context, option: Directive, cache: Cache) -> Cache:
+    """`persist FILE [interval DURATION]`, an extension: CoreDNS's cache is empty after a start."""
+    no_body(option)
+    match option.args:
+        case (file,):
+            return replace(cache, persist=Persist(context.path(option, file), option))
+        case (file, "interval", text):
+            seconds = duration(option, text)
+            if seconds < _SHORTEST_INTERVAL:
+                raise option.error(f"'{option.name}' has {shown(text)}, expected at least 1s")
+            return replace(cache, persist=Persist(context.path(option, file), option, seconds))
+    raise wrong(option, "a file, and perhaps 'interval' and a duration")
+
+
 _STALE_NUMBERS: Final = (_verify_timeout, _stale_ttl, _recheck)
 
-_OPTIONS: Final[Mapping[str, Callable[[Directive, Cache], Cache]]] = {
+_Readers = Mapping[str, Callable[[Directive, Cache], Cache]]
+
+_OPTIONS: Final[_Readers] = {
     "success": _success,
     "denial": _denial,
     "prefetch": _prefetch,
@@ -229,6 +258,8 @@ def _setup(settings: Cache, block: BlockSetup) -> Install:
         block.on_close(cache.naming.close)
     if settings.push:
         _subscribe(cache, settings, block)
+    if settings.persist is not None:
+        _keep_on_disk(cache, settings, settings.persist, block)
     return lambda listener: (ChainPart(around=counting_cache(block, listener.server)),)
 
 
@@ -265,11 +296,41 @@ def _subscribe(cache: ResponseCache, settings: Cache, block: BlockSetup) -> None
     block.on_close(cache.push.close)
 
 
+def _keep_on_disk(cache: ResponseCache, settings: Cache, persist: Persist, block: BlockSetup) -> None:
+    """Let the answers of the cache survive the process."""
+    # Imported here: most processes have no `persist`.
+    from topodns.plugins.cache.persistence import Persistence
+
+    process = block.process
+    persistence = Persistence(
+        settings=persist,
+        owner=_owner(settings, block),
+        memory=cache.memory,
+        timers=process.timers,
+        counts=process.shared.get(PersistCounts, *cache_labels(block.block, settings, block.block.servers[0])),
+        writes=not process.is_worker,
+    )
+    block.before_queries(persistence.read)
+    block.run(persistence)
+
+
+def _owner(settings: Cache, block: BlockSetup) -> tuple[str, ...]:
+    """What decides whose answers a cache has: block, view, zones, and the Node for whose clients upstreams answer."""
+    keys = " ".join(sorted(f"{name_text(key.origin)}:{key.port}" for key in block.block.keys))
+    node_name = block.process.identity.node_name if block.process.identity is not None else ""
+    without = [",".join(map(name_text, share.disabled)) for share in (settings.success, settings.denial)]
+    return keys, block.block.view_name, zones_label(settings), node_name, *without
+
+
 def _check(directive: Directive, settings: Cache, directives: Collection[str]) -> None:
-    if settings.push and "forward" not in directives:
-        raise directive.error(
-            "found 'push' in a server block without 'forward', expected both: only answers of upstreams are cached"
-        )
+    if "forward" in directives:
+        return
+    for name, value in (("push", settings.push), ("persist", settings.persist)):
+        if value:
+            raise directive.error(
+                f"found '{name}' in a server block without 'forward', expected both: only answers of upstreams are "
+                "cached"
+            )
 
 
 def counting_cache(block: BlockSetup, server: str) -> ResponseCache | None:

@@ -10,7 +10,7 @@ They are not data, so they are never served stale (RFC 8767 section 4); CoreDNS 
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count, islice
 from math import inf
@@ -326,6 +326,14 @@ def room_of(limits: MemoryLimits, clock: Callable[[], float]) -> Room:
     return Room(Budget(limits.answers - failures), Budget(limits.denials), FailureTable(failures, clock))
 
 
+class UsedEntry(NamedTuple):
+    """An entry of a table, its key, and whether it was queried again after it was cached."""
+
+    key: bytes
+    entry: CacheEntry
+    again: bool
+
+
 class Memory:
     """The entries of one `cache` directive. Of an answer and a denial, the one cached last is served.
 
@@ -352,11 +360,15 @@ class Memory:
             entry = table.peek(key)
             if entry is None:
                 continue
-            if self._servable(entry):
+            if self.is_servable(entry):
                 table.touch(key, client)
                 return entry
             table.remove(key)
         return self.failure.find(key)
+
+    def is_servable(self, entry: CacheEntry) -> bool:
+        """Whether the answer or denial is fresh, or stale but not too old."""
+        return self._timers.time() - entry.born < entry.ttl + self._max_stale
 
     def learn(
         self, key: bytes, query: Query, response: Response, client: bytes, longest: int | None = None
@@ -391,6 +403,39 @@ class Memory:
     def cap(self, response: Response) -> None:
         """Lower the TTLs of a response that is not cached to the maximum."""
         self._rules.cap(response)
+
+    def by_use(self) -> Iterator[UsedEntry]:
+        """The answers and denials of the time of the first step, those that may not be served any more as well.
+
+        The most used first: those queried again, then the others, each from the one used last. What has left its table
+        before its turn is left out.
+        """
+        keys = [
+            (table, again, list(reversed(table.segments[again])))
+            for again in (True, False)
+            for table in (self.success, self.denial)
+        ]
+        for table, again, each in keys:
+            for key in each:
+                entry = table.peek(key)
+                if entry is not None:
+                    yield UsedEntry(key, entry, again)
+
+    def restore(self, key: bytes, entry: CacheEntry, again: bool) -> bool:
+        """Take an entry of an earlier process, for the case that upstreams do not answer: its TTL ends now.
+
+        `again` as of `UsedEntry`. False, without effect, if it is too old, or another entry for the key is fresh.
+        """
+        now = self._timers.time()
+        entry.expire(now)
+        known = (table.peek(key) for table in (self.success, self.denial))
+        if not self.is_servable(entry) or any(each is not None and each.left(now) > 0 for each in known):
+            return False
+        table = self.success if entry.sort is _SUCCESS else self.denial
+        table.insert(key, entry)
+        if again:
+            table.touch(key)
+        return True
 
     def forget(self, key: bytes) -> None:
         self.success.remove(key)
@@ -437,7 +482,3 @@ class Memory:
             if not self._prefer_positive:
                 self.success.remove(key)  # RFC 8767 section 4: a denial replaces a stale answer
         return entry
-
-    def _servable(self, entry: CacheEntry) -> bool:
-        """Whether the answer or denial is fresh, or stale but not too old."""
-        return self._timers.time() - entry.born < entry.ttl + self._max_stale

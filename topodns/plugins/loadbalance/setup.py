@@ -43,7 +43,7 @@ def _setup(settings: Loadbalance, block: BlockSetup) -> Install:
         return everywhere(ChainPart(wrapper=block.provide(LoadBalancer(settings, rng))))
     source = WeightSource(settings.weight_file, settings.reload)
     source.poller.load()
-    block.watch(source.poller)
+    block.run(source.poller)
     return everywhere(ChainPart(wrapper=block.provide(LoadBalancer(settings, rng, source.weights))))
 
 

@@ -1,11 +1,12 @@
 """The options of `cache`, and its place in a server block: below all directives but `forward`."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from tests.support.chains import chain_of, process, set_up
-from tests.support.corefile_settings import block_problem, only_block
+from tests.support.corefile_settings import block_problem, only_block, problem
 from tests.support.forward_with_upstreams import ForwardScene
 from tests.support.query_builders import ask, client
 from tests.support.scripted_upstream import whatever
@@ -15,11 +16,13 @@ from topodns.corefile.parser import parse_blocks
 from topodns.dns.dso import DsoType, Tlv
 from topodns.dns.message import Flag
 from topodns.dns.name import ROOT, parse_name
+from topodns.nodecache.corefile import NODE_CACHE
 from topodns.plugins.cache.handler import ResponseCache
-from topodns.plugins.cache.settings import Cache, Prefetch, ServeStale, Share
+from topodns.plugins.cache.persistence import Persistence
+from topodns.plugins.cache.settings import Cache, Persist, Prefetch, ServeStale, Share
 from topodns.plugins.cache.setup import parse_cache
 from topodns.plugins.context import Context
-from topodns.plugins.setup import Identity
+from topodns.plugins.setup import Identity, Process
 from topodns.query.deferred import pursue
 from topodns.query.plugin import ChainPart, Resolution, settled
 
@@ -30,7 +33,7 @@ BLOCK = (parse_name("block."),)
 def parsed(lines: str) -> Cache:
     """The settings of these lines of a block for block.; they start on line 2."""
     (block,) = parse_blocks(tokenize(f"block {{\n{lines}\n}}", "Corefile"))
-    return parse_cache(block.directives[0], Context(BLOCK))
+    return parse_cache(block.directives[0], Context(BLOCK, "/etc/dns"))
 
 
 def options(*lines: str) -> Cache:
@@ -178,6 +181,16 @@ def test_a_problem_of_the_line_is_reported(line: str, problem: str) -> None:
         ("push many", "'push' has 'many', expected a whole number from 0 to 50000"),
         ("push 50001", "'push' has '50001', expected a whole number from 0 to 50000"),
         ("push 1 2", "'push' has the arguments '1 2', expected the most subscriptions"),
+        ("persist", "'persist' has no argument, expected a file, and perhaps 'interval' and a duration"),
+        ("persist a b", "'persist' has the arguments 'a b', expected a file, and perhaps 'interval' and a duration"),
+        (
+            "persist a interval",
+            "'persist' has the arguments 'a interval', expected a file, and perhaps 'interval' and a duration",
+        ),
+        ("persist a interval 5", "'persist' has '5', expected a duration such as 5s, 1m30s or 500ms"),
+        ("persist a interval 999ms", "'persist' has '999ms', expected at least 1s"),
+        ('persist ""', "'persist' has an empty word, expected a path"),
+        ("persist a", "found 'persist' without 'serve_stale', expected both"),
     ],
 )
 def test_a_problem_of_an_option_is_reported(line: str, problem: str) -> None:
@@ -210,11 +223,73 @@ def test_a_word_similar_to_off_is_refused_as_no_duration(line: str, problem: str
     assert error.value.problem == problem
 
 
-def test_push_is_for_a_block_that_forwards() -> None:
-    assert block_problem("cache {\npush\n}\nwhoami") == (
-        "Corefile:2: found 'push' in a server block without 'forward', expected both: only answers of upstreams are "
+@pytest.mark.parametrize(("word", "option"), [("push", "push"), ("persist", "serve_stale\npersist a")])
+def test_push_and_persist_are_for_a_block_that_forwards(word: str, option: str) -> None:
+    assert block_problem(f"cache {{\n{option}\n}}\nwhoami") == (
+        f"Corefile:2: found '{word}' in a server block without 'forward', expected both: only answers of upstreams are "
         "cached"
     )
+
+
+def persisted(*lines: str) -> Persist | None:
+    return options(*lines).persist
+
+
+def test_a_file_is_relative_to_the_corefile_and_written_each_half_minute_unless_said_otherwise() -> None:
+    for lines in (["serve_stale", "persist answers"], ["persist answers", "serve_stale"]):
+        found = persisted(*lines)
+        assert found is not None
+        assert (found.path, found.interval, found.option.place) == (
+            "/etc/dns/answers", 30.0, f"Corefile:{3 + lines.index('persist answers')}"
+        )  # fmt: skip
+    found = persisted("serve_stale", "persist /var/lib/dns/answers interval 2m")
+    assert found is not None
+    assert (found.path, found.interval) == ("/var/lib/dns/answers", 120.0)
+
+
+@pytest.mark.parametrize("stale", ["serve_stale off", "serve_stale 0"])
+def test_a_file_of_stale_answers_is_refused_where_none_are_served(stale: str) -> None:
+    with pytest.raises(ConfigError, match="Corefile:4: found 'persist' without 'serve_stale', expected both"):
+        options(stale, "persist a")
+
+
+def test_two_files_in_one_cache_are_refused() -> None:
+    with pytest.raises(ConfigError, match="found 'persist' again, first at Corefile:4"):
+        options("serve_stale", "persist a", "persist b")
+
+
+def test_a_node_cache_serves_stale_answers_unless_they_are_off() -> None:
+    (block,) = parse_blocks(tokenize("block {\ncache {\npersist a\n}\n}", "Corefile"))
+    settings = parse_cache(block.directives[0], Context(BLOCK, cache=NODE_CACHE))
+    assert settings.persist is not None
+
+
+def test_two_caches_do_not_write_one_file(tmp_path: Path) -> None:
+    text = "{} {{\n cache {{\n  serve_stale\n  persist {}\n }}\n forward . 192.0.2.1\n}}\n"
+    (tmp_path / "link").symlink_to("answers")
+    found = problem(
+        "".join(text.format(*each) for each in (("a.", "answers"), ("b.", "other"), ("c.", "link"))), str(tmp_path)
+    )
+    assert found == f"{tmp_path}/Corefile:18: found the file of 'persist' again, first at {tmp_path}/Corefile:4"
+
+
+def persistence(lines: str, of: Process | None = None) -> Persistence:
+    (work,) = set_up(only_block(lines), of).work
+    assert isinstance(work, Persistence)
+    return work
+
+
+def test_a_file_is_that_of_a_block_its_view_its_zones_and_the_node() -> None:
+    rest = "persist a\nserve_stale\n}\nforward . 192.0.2.1"
+    assert persistence(f"cache {{\n{rest}").owner == (".:53", "", ".", "", "", "")
+    node = replace(process(), identity=Identity("node-1", frozenset()))
+    inside = persistence(f"view inside {{\nexpr true\n}}\ncache a. b. {{\ndisable denial c.\n{rest}", node)
+    assert inside.owner == (".:53", "inside", "a.,b.", "node-1", "", "c.")
+
+
+async def test_a_worker_of_multisocket_leaves_the_writing_to_the_first_process() -> None:
+    worker = replace(process(), is_worker=True)
+    await persistence("cache {\npersist a\nserve_stale\n}\nforward . 192.0.2.1", worker).run()  # it ends at once
 
 
 @pytest.mark.parametrize(
