@@ -35,7 +35,7 @@ def _escaped(character: str) -> str:
     return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
 
 
-MAX_PER_SECOND: Final = 10  # records of one kind: with the same format string
+MAX_PER_SECOND: Final = 10  # records of one kind: logged by the same line of code
 MAX_KINDS: Final = 1024  # that are counted; a further one replaces the one logged least recently
 FLUSH_AFTER: Final = 0.05  # seconds
 
@@ -87,17 +87,18 @@ class _Formatter(logging.Formatter):
 
 
 class RateLimit:
-    """A logging filter that passes MAX_PER_SECOND records of a kind (one format string) within a second of the first.
+    """A logging filter that passes MAX_PER_SECOND records of a kind (one line of code) within a second of the first.
 
     The next record of that kind that passes states the number suppressed.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._recent: TTLCache[str, list[int]] = TTLCache(MAX_KINDS, 1.0, clock)  # records by kind, in a list of one
-        self._kept_back: LRUCache[str, int] = LRUCache(MAX_KINDS)
+        # By (file, line): the number of records, in a list of one.
+        self._recent: TTLCache[tuple[str, int], list[int]] = TTLCache(MAX_KINDS, 1.0, clock)
+        self._kept_back: LRUCache[tuple[str, int], int] = LRUCache(MAX_KINDS)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        kind = str(record.msg)
+        kind = record.pathname, record.lineno
         seen = self._recent.get(kind)
         if seen is None:
             seen = self._recent[kind] = [0]

@@ -61,6 +61,7 @@ def test_a_service_with_keys_has_a_row_with_its_cells_by_zone_which_follows_its_
         "endpoints": 2,
         "zones": {"a": [1, 2, 2, 2], "b": [1, 1, 1, 1], "c": [0, 1, 0, 0]},
         "others": None,
+        "guards": {},
     }
     becomes(lambda: row(page, place, "web"), expected, LIVE)
     assert row(page, place, "plain") is None

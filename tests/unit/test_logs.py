@@ -112,9 +112,13 @@ def test_warnings_of_libraries_are_log_lines(stream: Output) -> None:
     assert "DeprecationWarning: old ways" in stream.getvalue()
 
 
+def not_yet(number: int) -> None:
+    log.error("plugin/errors: 2 %d.example. A: not yet", number)
+
+
 def test_of_one_kind_of_line_so_many_are_written_a_second(stream: Output) -> None:
     for number in range(MAX_PER_SECOND + 5):
-        log.error("plugin/errors: 2 %d.example. A: not yet", number)
+        not_yet(number)
     log.error("something else")
     lines = stream.getvalue().splitlines()
     assert len(lines) == MAX_PER_SECOND + 1
@@ -124,12 +128,19 @@ def test_of_one_kind_of_line_so_many_are_written_a_second(stream: Output) -> Non
     ]
 
 
+def test_other_lines_of_code_with_the_same_format_are_another_kind(stream: Output) -> None:
+    for number in range(MAX_PER_SECOND + 5):
+        log.error("%s", number)
+    log.error("%s", "something else")
+    assert stream.getvalue().splitlines()[MAX_PER_SECOND:] == ["[ERROR] something else"]
+
+
 def test_the_next_second_logs_the_number_of_dropped_lines(stream: Output, clock: Clock) -> None:
     for number in range(MAX_PER_SECOND + 5):
-        log.error("plugin/errors: 2 %d.example. A: not yet", number)
+        not_yet(number)
     clock.now += 1
     for number in range(2):
-        log.error("plugin/errors: 2 %d.example. A: not yet", number)
+        not_yet(number)
     assert stream.getvalue().splitlines()[MAX_PER_SECOND:] == [
         "[ERROR] plugin/errors: 2 0.example. A: not yet (5 lines like it left out)",
         "[ERROR] plugin/errors: 2 1.example. A: not yet",
@@ -143,24 +154,27 @@ def test_a_kind_that_is_logged_all_the_time_is_written_every_second(stream: Outp
     assert len(stream.getvalue().splitlines()) == 3 * MAX_PER_SECOND
 
 
+def record(line: int) -> logging.LogRecord:
+    """What this line of some file logs."""
+    return logging.makeLogRecord({"msg": f"kind {line}", "lineno": line})
+
+
 def test_no_more_kinds_are_remembered_than_allowed(clock: Clock) -> None:
     limit = RateLimit(clock)
     kept_back = 0
     for number in range(3 * MAX_KINDS):
         for _ in range(MAX_PER_SECOND + 1):
-            kept_back += not limit.filter(logging.makeLogRecord({"msg": f"kind {number}"}))
+            kept_back += not limit.filter(record(number))
     assert kept_back == 3 * MAX_KINDS
     clock.now += 1
-    texts = [logging.makeLogRecord({"msg": f"kind {number}"}) for number in (0, 3 * MAX_KINDS - 1)]
+    texts = [record(number) for number in (0, 3 * MAX_KINDS - 1)]
     assert all(map(limit.filter, texts))
     assert [text.getMessage() for text in texts] == ["kind 0", f"kind {3 * MAX_KINDS - 1} (1 lines like it left out)"]
 
 
 def test_percent_signs_in_logged_text_stay(stream: Output, clock: Clock) -> None:
-    for _ in range(MAX_PER_SECOND + 1):
+    for clock.now in [*[clock.now] * (MAX_PER_SECOND + 1), clock.now + 1]:
         log.error("%s", "100%d of %s")
-    clock.now += 1
-    log.error("%s", "100%d of %s")
     assert stream.getvalue().splitlines()[-1] == "[ERROR] 100%d of %s (1 lines like it left out)"
 
 

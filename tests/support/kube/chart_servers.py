@@ -29,6 +29,8 @@ def chart_servers(operator: Operator, directory: Path, servers: Sequence[Object]
     values.write_text(json.dumps({"servers": servers}))
     before = _revision(operator)
     operator.run("helm", "upgrade", "topodns", str(CHART), *_RELEASE, "--reuse-values", "--values", str(values))
+    # helm waits for as many Pods as may serve alone, and leaves others of the last revision.
+    operator.run("kubectl", "--namespace", "kube-system", "rollout", "status", "deployment/topodns", "--timeout=5m")
     try:
         yield
     finally:

@@ -23,7 +23,7 @@ class Reports:
 
     def say(self, text: str, level: int = logging.WARNING) -> None:
         """Log a line."""
-        log.log(level, "%s: %s", self._prefix, text)
+        log.log(level, "%s: %s", self._prefix, text, stacklevel=2)  # so that the caller's lines count together
 
     async def failed(self, resource: Resource, verb: str, error: ApiError, first: bool) -> None:
         """Report a failed list or watch. `first`: the request before it succeeded, or failed in another way."""
