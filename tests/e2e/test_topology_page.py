@@ -78,7 +78,7 @@ def test_a_node_that_is_supposed_to_be_down_leaves_the_clients_of_its_zone_witho
 ) -> None:
     endpoints = [("198.51.100.1", "node1"), ("198.51.100.3", "node3"), ("198.51.100.4", "node4")]
     place.create(headless("web", ZONE, app=""), manual_slice("web", "web", endpoints))
-    lost = {"id": f"{place.name}/web", "without_endpoints": 1, "far": 0}
+    lost = {"id": f"{place.name}/web", "without_endpoints": 1, "far": 0, "endpoints": 2}
 
     def worse() -> list[Any]:
         found = get(f"{page}/what-if?change=node=node1:down")["worse"]
