@@ -24,7 +24,6 @@ from topodns.net.loop_timers import LoopTimers
 from topodns.plugins.block import ServerBlock, Settings
 from topodns.plugins.bufsize import PLUGIN as BUFSIZE
 from topodns.plugins.loadbalance.handler import LoadBalancer
-from topodns.plugins.metadata import labels_read
 from topodns.plugins.plugin import AnyPlugin, load
 from topodns.plugins.setup import BlockListener, BlockSetup, Identity, Install, Process
 from topodns.query.plugin import ChainPart, Client
@@ -134,6 +133,9 @@ class Assembly:
         kubernetes = block.settings.get("kubernetes")
         if kubernetes is None:
             return None
+        # Imported here, as `ClusterMaker` is.
+        from topodns.plugins.metadata import labels_read
+
         maker = self.cluster_maker = self.cluster_maker or self._make_maker()
         labels = labels_read(block.settings)
         cluster = maker.make(kubernetes, block.settings.get("topology"), block.settings.get("view"), spare, labels)

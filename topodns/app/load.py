@@ -18,7 +18,6 @@ from topodns.plugins.block import ExpandedCorefile, ServerBlock, Settings
 from topodns.plugins.cache.settings import Cache, Persist
 from topodns.plugins.compatibility import is_known, unknown_problem
 from topodns.plugins.context import Context
-from topodns.plugins.forward.host_names import with_addresses
 from topodns.plugins.order import ORDER
 from topodns.plugins.plugin import load
 
@@ -354,6 +353,11 @@ def settings_from_tokens(expanded: ExpandedCorefile, host: Context = _HOST) -> S
     settings = _settings(expanded, host, problems)
     if problems:
         raise problems.error()
+    if not expanded.addresses:
+        return settings
+    # Imported here, as in `app.server`.
+    from topodns.plugins.forward.host_names import with_addresses
+
     return with_addresses(settings, expanded.addresses)
 
 

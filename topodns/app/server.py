@@ -25,7 +25,6 @@ from topodns.files.regular import write_text
 from topodns.net.reuseport import share, take_all_again
 from topodns.net.sockets import ListenError
 from topodns.plugins.block import Settings
-from topodns.plugins.forward.host_names import look_up, with_addresses
 from topodns.plugins.forward.setup import PLUGIN as FORWARD
 from topodns.plugins.health import PLUGIN as HEALTH
 from topodns.plugins.health import stay_lame
@@ -174,7 +173,7 @@ class Server(ServingProcess):
 
         A feed that it shares with the previous one is not touched; feeds that it does not use end afterwards.
         """
-        generation = self._build(with_addresses(settings, await look_up(settings)))
+        generation = self._build(await _with_addresses(settings))
         try:
             await self._clusters.begin(generation)
             prepared = await self._prepare(generation)
@@ -314,6 +313,17 @@ class Server(ServingProcess):
         if self._announcement.pid_file:
             with suppress(FileNotFoundError):
                 os.unlink(self._announcement.pid_file)
+
+
+async def _with_addresses(settings: Settings) -> Settings:
+    """The settings with the addresses of upstreams in place of their host names. Raises ConfigError."""
+    forwards = (forward for block in settings.blocks for forward in block.settings.get("forward") or ())
+    if not any(upstream.is_name for forward in forwards for upstream in forward.upstreams):
+        return settings
+    # Imported here, as most upstreams are addresses.
+    from topodns.plugins.forward.host_names import look_up, with_addresses
+
+    return with_addresses(settings, await look_up(settings))
 
 
 def _all(settings: Settings, plugin: Plugin[S]) -> list[S]:

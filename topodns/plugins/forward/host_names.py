@@ -43,8 +43,6 @@ async def look_up(settings: Settings) -> Addresses:
 
 def with_addresses(settings: Settings, addresses: Addresses) -> Settings:
     """These settings with the addresses in place of the host names."""
-    if not addresses:
-        return settings
     blocks = tuple(
         replace(block, settings={**block.settings, "forward": tuple(_expanded(each, addresses) for each in forwards)})
         if (forwards := block.settings.get("forward")) is not None

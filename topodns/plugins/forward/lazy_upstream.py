@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from topodns.corefile.errors import ConfigError, shown
-from topodns.net.tls_client import client_context, why_unusable
 from topodns.net.upstream.address import UpstreamLimits, failure_of
 from topodns.net.upstream.client import Connections, DnsUpstream, open_upstream
 from topodns.net.upstream.udp_transport import UdpSockets
@@ -85,6 +84,9 @@ class LazyUpstream:
 
 def _tls_context(settings: Forward) -> ssl.SSLContext:
     """The context of the files of `tls`. Raises ConfigError."""
+    # Imported here, as most upstreams are without TLS.
+    from topodns.net.tls_client import client_context, why_unusable
+
     tls = settings.tls
     try:
         return client_context(tls.ca, tls.certificate, tls.key)
