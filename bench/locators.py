@@ -185,8 +185,8 @@ def measure_writes(word: str) -> str:
     )
     moved = places[0]._replace(labels={**places[0].labels, "topology.kubernetes.io/zone": "zone-9"})
     relabelled, seconds = writer.write(projection.set_node(ObjectKey("", "node-0"), moved))
-    keyed, all_seconds = writer.write(projection.set_service(ObjectKey("team-0", "s"), (RACK,)))
-    again, _ = writer.write(projection.set_service(ObjectKey("team-0", "s"), None))
+    keyed, all_seconds = writer.write(projection.set_keyed("Service", ObjectKey("team-0", "s"), (RACK,)))
+    again, _ = writer.write(projection.set_keyed("Service", ObjectKey("team-0", "s"), None))
     return f"{word:12} {started:8,} {relabelled:8,} {seconds:8.1f} {keyed:8,} {all_seconds:8.1f} {again:8,}"
 
 

@@ -26,7 +26,7 @@ service_fact: Final[Callable[[str, str], Fact]] = partial(Fact, "service")
 """
 
 namespace_fact: Final[Callable[[str], Fact]] = partial(Fact, "namespace", "")
-"""(name) -> whether this Namespace exists, and its labels."""
+"""(name) -> whether this Namespace exists, its labels, and the topology keys that its Services inherit."""
 
 address_fact: Final[Callable[[bytes], Fact]] = partial(Fact, "address", "")
 """(packed address) -> the Services, endpoints and Pods with this address, and the Node of a client with it."""

@@ -145,11 +145,10 @@ def roles_of_the_locator(values: Values) -> list[tuple[str, list[str], list[str]
 
 
 @pytest.mark.parametrize(("kind", "written"), [("nodelocator", "nodelocators"), ("podlocator", "podlocators")])
-def test_the_locator_reads_pods_nodes_and_services_and_writes_its_own_kind_and_one_lease(
-    kind: str, written: str
-) -> None:
+def test_the_locator_reads_pods_nodes_and_keys_and_writes_its_own_kind_and_one_lease(kind: str, written: str) -> None:
     assert roles_of_the_locator({"locator": {"enabled": True, "kind": kind}}) == [
-        ("ClusterRole", ["nodes", "pods", "services"], ["list", "watch"]),
+        ("ClusterRole", ["nodes", "pods", "services", "namespaces"], ["list", "watch"]),
+        ("ClusterRole", ["serviceimports"], ["list", "watch"]),
         ("ClusterRole", [written], ["list", "watch", "create", "patch", "delete"]),
         ("Role", ["leases"], ["create"]),
         ("Role", ["leases"], ["get", "update"]),

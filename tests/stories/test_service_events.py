@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.api_objects import Object, endpoint_slice, pod, service
+from tests.support.api_objects import Object, endpoint_slice, pod, service, service_import
 from tests.support.fake_api.server import FakeApi, running
 from tests.support.program_with_fake_api import CLUSTER
 from tests.support.server_process import Server, own_address, serving, until
@@ -16,11 +16,12 @@ BAD, MISPLACED = service("bad", keys="no such key"), service("misplaced", cluste
 WRITTEN = "topodns_service_events_total"
 
 _COREFILE = """
-cluster.local {
+cluster.local clusterset.local {
     bind HERE
     prometheus HERE:9153
-    kubernetes {
+    kubernetes cluster.local clusterset.local {
         endpoint URL
+        multicluster clusterset.local
     }
     topology
 }
@@ -96,6 +97,18 @@ def test_annotations_without_effect_are_reported_once_for_each_service_even_if_i
         until(lambda: got(api) == [("on-pods", reason), ("on-service", reason)], str(got(api)))
         for one in ("on-service: annotation 'topodns.io/topologykeys' is unknown", "on-pods: its Pods have"):
             assert len(server.lines(f"[WARNING] plugin/topology: Service default/{one}")) == 1
+
+
+def test_invalid_keys_of_a_service_import_are_reported_on_it(tmp_path: Path, api: FakeApi) -> None:
+    with replica(tmp_path, "only", api):
+        far = service_import("far", [])
+        far["metadata"]["annotations"] = {"topodns.io/topology-keys": "no such key"}
+        far["spec"]["type"] = "Headless"
+        api.put(far)
+        until(lambda: got(api) == [("far", "TopologyAnnotationIgnored")], str(got(api)))
+    (event,) = all_of(api, "Event")
+    assert event["involvedObject"]["kind"] == "ServiceImport"
+    assert event["message"].startswith("ServiceImport default/far: invalid topology keys: expected a label key or *")
 
 
 def test_without_permission_one_line_says_so_and_names_are_answered(tmp_path: Path, api: FakeApi) -> None:

@@ -13,6 +13,7 @@ from tests.support.event_loops import either_loop, run
 from tests.support.scripted_http_server import Seen, serving, text_response
 from topodns.cluster.model import ObjectKey
 from topodns.cluster.state import ClusterState
+from topodns.inspect.findings import state_findings
 from topodns.inspect.sources import listed_state
 from topodns.kube.client.contract import ApiError
 from topodns.plugins.topology.settings import TopologySettings
@@ -48,9 +49,13 @@ LISTS: Mapping[str, Any] = {
 }
 
 
+IMPORTS, PROPERTIES = (
+    "/apis/multicluster.x-k8s.io/v1alpha1/serviceimports",
+    "/apis/about.k8s.io/v1alpha1/clusterproperties",
+)
 KINDS = {
     "namespaces": "Namespace", "nodes": "Node", "services": "Service", "endpointslices": "EndpointSlice",
-    "pods": "Pod", "statefulsets": "StatefulSet",
+    "pods": "Pod", "statefulsets": "StatefulSet", "serviceimports": "ServiceImport",
 }  # fmt: skip
 
 
@@ -103,11 +108,11 @@ def test_a_cluster_is_listed_once_and_is_then_known_whole(
 ) -> None:
     state, asked, (unread,) = state_of(loop_name, tmp_path, {})
     assert "odd" in unread  # a Service that cannot be decoded
-    assert sorted(asked) == sorted(LISTS)
+    assert sorted(asked) == sorted([*LISTS, IMPORTS, PROPERTIES])  # of which the last two are not installed
     assert (state.synced, state.knows_all_pods, state.denied) == (True, True, set())
     assert sorted(state.nodes.by_name) == ["n1", "n2"]
-    assert [str(key.name) for key in state.policies] == ["db"]
-    assert state.governs(ObjectKey("shop", "db"))
+    assert [str(key.name) for key in state.policies.all()] == ["db"]
+    assert state.policies.governs(ObjectKey("shop", "db"))
     assert state.backends(ObjectKey("shop", "db")).has_ready
     assert len(caplog.messages) == 1
     assert "odd" in caplog.messages[0]  # a Service that cannot be decoded
@@ -121,6 +126,19 @@ def test_kinds_that_an_audit_can_do_without_may_be_denied(
     assert (state.synced, state.denied) == (True, {"Node", "Pod", "StatefulSet"})
     rule = 'the role needs apiGroups: [""], resources: ["pods"], verbs: ["list", "watch"]'
     assert f"list pods: 403: code 403; {rule}" in caplog.messages
+
+
+def test_keys_of_service_imports_are_audited_where_there_are_any(
+    loop_name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keys = {"topodns.io/topology-keys": "a b"}
+    imported = {"metadata": {"name": "far", "namespace": "shop", "annotations": keys}, "spec": {"type": "Headless"}}
+    state, _, _ = state_of(loop_name, tmp_path, {}, {**LISTS, IMPORTS: [imported]})
+    (found,) = [each for each in state_findings(state) if each is not None and each.kind == "import"]
+    assert str(found).startswith("ServiceImport shop/far: invalid topology keys: expected a label key")
+    state, _, _ = state_of(loop_name, tmp_path, {IMPORTS: 403})
+    assert (state.synced, state.denied) == (True, {"ServiceImport"})
+    assert any(message.startswith("list serviceimports.multicluster.x-k8s.io: 403") for message in caplog.messages)
 
 
 def test_the_older_version_of_slices_is_read_where_there_is_no_other(loop_name: str, tmp_path: Path) -> None:

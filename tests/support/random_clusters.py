@@ -17,6 +17,7 @@ from topodns.cluster.model import (
     Endpoint,
     EndpointSlice,
     Kind,
+    Namespace,
     Node,
     Pod,
     PodLocator,
@@ -52,7 +53,12 @@ POLICIES: Final = (
 any_address = st.sampled_from(POD_ADDRESSES)
 any_node = st.sampled_from((*NODES, *NODES, "gone", ""))
 service_names = st.sampled_from((("s0", "a"), ("s0", "a"), ("s0", "a"), ("s1", "a"), ("s0", "b"), ("s1", "b")))
-namespaces = st.builds(namespace, st.sampled_from(("a", "b")), st.sampled_from(({}, {"dns": "yes"})))
+namespaces = st.builds(
+    Namespace,
+    st.sampled_from(("a", "b")),
+    st.sampled_from(({}, {"dns": "yes"})),
+    st.sampled_from((None, None, *POLICIES)),
+)
 
 
 def _labels(hostname: str | None, topology_zone: str | None) -> dict[str, str]:
@@ -213,7 +219,7 @@ topology_settings = st.builds(
 )
 
 
-# A smaller world: one Service, always under a policy, whose clients and endpoints move about.
+# A smaller world: one Service, mostly under a policy, its own or its Namespace's; its clients and endpoints move about.
 
 
 @st.composite
@@ -231,8 +237,12 @@ def _placed_slices(draw: st.DrawFn) -> EndpointSlice:
     return endpoint_slice("s0", *endpoints, name=f"s0-{draw(st.integers(0, 1))}", namespace="a", ports=("http:80",))
 
 
-def _governed(policy: str) -> Service:
+def _governed(policy: str | None) -> Service:
     return service("s0", "a", annotation=policy)
+
+
+def _keyed(policy: str) -> Namespace:
+    return Namespace("a", topology_keys=policy)
 
 
 @st.composite
@@ -245,7 +255,12 @@ def _placed_locators(draw: st.DrawFn) -> PodLocator:
 
 _policies = st.sampled_from((HOSTNAME_LABEL, ZONE_LABEL, f"{HOSTNAME_LABEL},{ZONE_LABEL}", f"{ZONE_LABEL},*", SOFT))
 _movable = st.one_of(
-    *map(_labelled_nodes, range(3)), _placed_slices(), pods(), _placed_locators(), _policies.map(_governed)
+    *map(_labelled_nodes, range(3)),
+    _placed_slices(),
+    pods(),
+    _placed_locators(),
+    (_policies | st.none()).map(_governed),
+    _policies.map(_keyed),
 )
 
 
@@ -253,7 +268,7 @@ _movable = st.one_of(
 def _roaming_clusters(draw: st.DrawFn) -> list[ClusterObject]:
     nodes_there = [draw(_labelled_nodes(number)) for number in draw(st.sampled_from((range(3), range(1))))]
     placed = draw(st.lists(st.one_of(_placed_slices(), pods(), _placed_locators()), min_size=2, max_size=5))
-    return _distinct([namespace("a"), _governed(draw(_policies)), *nodes_there, *placed])
+    return _distinct([_keyed(draw(_policies)), _governed(draw(st.none() | _policies)), *nodes_there, *placed])
 
 
 roaming_histories = _histories(_roaming_clusters(), _movable)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from topodns.app.admin_endpoints import Admin
@@ -237,9 +238,10 @@ class Server(ServingProcess):
         maker = self._assembly.cluster_maker
         if maker is not None and not self._has_cluster_metrics:
             # Imported here, as `app.generation` does `plugins.kubernetes.clusters`: a node-cache has no cluster.
-            from topodns.plugins.kubernetes.metrics import cluster_readings
+            from topodns.plugins.kubernetes.metrics import cluster_readings, policy_steps
 
             self._metrics.publish(cluster_readings(self._events.clusters, maker))
+            self._metrics.count_first(partial(policy_steps, self._events.clusters))
             self._count_distances()
             self._has_cluster_metrics = True
 

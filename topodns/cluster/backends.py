@@ -148,7 +148,8 @@ class Backends:
         return frozenset(each.node_name for pool in pools for each in pool.everyone.endpoints if each.node_name)
 
     def index(self, keys: Iterable[str]) -> None:
-        """Build the indexes of these topology keys now instead of on first use."""
+        """Build the indexes of these topology keys, and `nodes`, now instead of on first use."""
+        _ = self.nodes  # of all Services at once where a Node's labels change
         for pool in self.pools.values():
             pool.index(keys)
 

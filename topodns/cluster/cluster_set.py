@@ -47,7 +47,7 @@ class ClusterSet:
 
     def take_import(self, key: ObjectKey, new: Service | None) -> Collection[ObjectKey]:
         """A ServiceImport came, changed or went (None)."""
-        keys = self._read_keys.read(new, None, bool) if new is not None and self._read_keys is not None else NO_KEYS
+        keys = self._read_keys.read(new) if new is not None and self._read_keys is not None else NO_KEYS
         if keys == NO_KEYS:
             self.keys.pop(key, None)
         else:

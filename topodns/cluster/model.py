@@ -214,13 +214,15 @@ class ServiceKeys(NamedTuple):
     """The topology annotations and fields of one Service, read.
 
     `policy` None: no filtering. `max_endpoints`: those of an answer at most, 1..1000; None: no bound. `without_own`: it
-    is a headless Service without keys of its own, so that its policy may be a default.
+    is a headless Service without keys of its own, so that it may inherit some; `without_effect`: notices that hold
+    unless it does.
     """
 
     policy: Policy | InvalidPolicy | None
     notices: tuple[Notice, ...]
     max_endpoints: int | None = None
     without_own: bool = False
+    without_effect: tuple[Notice, ...] = ()
 
 
 NO_KEYS: Final = ServiceKeys(None, ())
@@ -229,8 +231,11 @@ NO_KEYS: Final = ServiceKeys(None, ())
 class KeyReader(NamedTuple):
     """The rules for topology keys: see `topology.keys.key_reader`."""
 
-    read: Callable[[Service, Namespace | None, Callable[[], bool]], ServiceKeys]
-    """The keys of a Service in this Namespace; the function says whether it governs a StatefulSet."""
+    read: Callable[[Service], ServiceKeys]
+    """The keys that a Service has itself."""
+
+    inherited: Callable[[Service, Namespace | None], Policy | None]
+    """The policy that a Service in this Namespace has without keys of its own, unless it governs a StatefulSet."""
 
     problem_of: Callable[[Namespace], str]
     """What is wrong with the keys of a Namespace; "" for nothing."""

@@ -1,13 +1,13 @@
 """The topology policies of the headless Services of one cluster, and what they are read from.
 
-A Service without keys of its own may have those of its Namespace or of the Corefile's `default`, unless it governs a
-StatefulSet: so its policy also changes with its Namespace and with its EndpointSlices. `ClusterState` calls `take_*`
-after each change, and `topology.keys` has the rules.
+A Service without keys of its own may inherit those of its Namespace or of the Corefile's `default`, unless it governs a
+StatefulSet. What it inherits is read at the first lookup and kept by Namespace, so that a change of a Namespace drops
+one table, however many Services it has. `ClusterState` calls `take_*` after each change, and `topology.keys` has the
+rules.
 """
 
-from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from operator import attrgetter
 from typing import Final, TypeVar
@@ -23,7 +23,6 @@ from topodns.cluster.model import (
     ObjectKey,
     Policy,
     Service,
-    ServiceKeys,
     StatefulSet,
 )
 from topodns.cluster.slices import SliceOwner, SliceTable
@@ -37,7 +36,7 @@ _hostname: Final = attrgetter("hostname")
 class Policies:
     """The policy of each headless Service that has one, notices about its annotations, and bounds of its answers.
 
-    `namespace_problems`: what is wrong with the topology keys of a Namespace.
+    `own`: those of the Services' own keys. `namespace_problems`: what is wrong with the topology keys of a Namespace.
     """
 
     def __init__(
@@ -47,17 +46,62 @@ class Policies:
         namespaces: Mapping[tuple[str, str], Namespace],
         slices: SliceTable,
     ) -> None:
-        self.policies: dict[ObjectKey, Policy | InvalidPolicy] = {}
-        self.notices: dict[ObjectKey, tuple[Notice, ...]] = {}
         self.max_endpoints: dict[ObjectKey, int] = {}
         self.namespace_problems: dict[str, str] = {}
         self._reader = reader
         self._services, self._namespaces, self._slices = services, namespaces, slices
+        self.own: dict[ObjectKey, Policy | InvalidPolicy] = {}
+        self._notices: dict[ObjectKey, tuple[Notice, ...]] = {}
+        self._without_effect: dict[ObjectKey, tuple[Notice, ...]] = {}  # while the Service inherits no keys
         self._without_keys: dict[str, set[ObjectKey]] = {}  # headless Services, by namespace
+        self._inherited: dict[str, dict[ObjectKey, Policy | None]] = {}  # of these, as far as looked up
         self._governed: Counter[ObjectKey] = Counter()  # StatefulSets by their governing Service; no zeros
 
+    def get(self, key: ObjectKey) -> Policy | InvalidPolicy | None:
+        """The policy of a Service; None: no filtering."""
+        policy = self.own.get(key)
+        if policy is None and self._may_inherit(key):
+            inherited = self._inherited.setdefault(key.namespace, {})
+            if key not in inherited:
+                inherited[key] = self._read_inherited(key)
+            policy = inherited[key]
+        return policy
+
+    def all(self) -> dict[ObjectKey, Policy | InvalidPolicy]:
+        """The policies by Service, looked up now as far as `look_up_steps` has not done so."""
+        for _ in self.look_up_steps():
+            pass
+        found: dict[ObjectKey, Policy | InvalidPolicy | None] = {**self.own}
+        for inherited in self._inherited.values():
+            found |= inherited
+        return {key: policy for key, policy in found.items() if policy is not None}
+
+    def look_up_steps(self) -> Iterator[None]:
+        """Look up what Services inherit, one in each step: after a change of a Namespace there may be 20,000."""
+        for namespace, keys in tuple(self._without_keys.items()):
+            if self._passes_on(namespace) and len(self._inherited.get(namespace, ())) < len(keys):
+                for key in tuple(keys):
+                    self.get(key)
+                    yield
+            yield
+
+    def may_have(self, key: ObjectKey) -> bool:
+        """Whether a Service has a policy, or will have inherited one unless it governs a StatefulSet."""
+        return key in self.own or self._may_inherit(key)
+
+    def notices(self, key: ObjectKey) -> tuple[Notice, ...]:
+        """The notices about the annotations of a Service."""
+        some = self._notices.get(key, ())
+        if key in self._without_effect and self.get(key) is None:  # a TTL, say, is without effect only without keys
+            some += self._without_effect[key]
+        return some
+
+    def noted(self) -> tuple[ObjectKey, ...]:
+        """The Services that may have notices."""
+        return tuple({**self._notices, **self._without_effect})
+
     def take_service(self, key: ObjectKey, new: Service | None) -> None:
-        keys = self._read(key, new) if new is not None else NO_KEYS
+        keys = self._reader.read(new) if new is not None and self._reader is not None else NO_KEYS
         some = self._without_keys.setdefault(key.namespace, set())
         if keys.without_own:
             some.add(key)
@@ -65,36 +109,31 @@ class Policies:
             some.discard(key)
         if not some:
             del self._without_keys[key.namespace]
-        _put(self.policies, key, keys.policy)
-        _put(self.notices, key, keys.notices or None)
+        self.take_slices(key)
+        _put(self.own, key, keys.policy)
+        _put(self._notices, key, keys.notices or None)
+        _put(self._without_effect, key, keys.without_effect or None)
         _put(self.max_endpoints, key, keys.max_endpoints)
 
-    def take_namespace(self, key: ObjectKey, old: Namespace | None, new: Namespace | None) -> Iterator[ObjectKey]:
-        """The Services whose policy changes with their Namespace."""
+    def take_namespace(self, key: ObjectKey, old: Namespace | None, new: Namespace | None) -> None:
         before, after = (each.topology_keys if each is not None else None for each in (old, new))
-        if before == after:
-            return iter(())  # a Namespace may have 20,000 Services
-        problem = self._reader.problem_of(new) if self._reader is not None and new is not None else ""
-        _put(self.namespace_problems, key.name, problem or None)
-        return self._read_again(tuple(self._without_keys.get(key.name, ())))
+        if before != after:
+            problem = self._reader.problem_of(new) if self._reader is not None and new is not None else ""
+            _put(self.namespace_problems, key.name, problem or None)
+            self._inherited.pop(key.name, None)
 
     def take_slices(self, key: ObjectKey) -> None:
-        """Read the policy of this Service again: with its slices it may govern a StatefulSet now, or no more.
-
-        That matters only where a default gives it keys.
-        """
-        reader, namespace = self._reader, self._namespaces.get(("", key.namespace))
-        has_default = reader is not None and reader.has_defaults
-        has_default = has_default or (namespace is not None and namespace.topology_keys is not None)
-        if has_default and key in self._without_keys.get(key.namespace, ()):
-            deque(self._read_again((key,)), maxlen=0)
+        """With its slices this Service may govern a StatefulSet now, or no more: what it inherits is read again."""
+        inherited = self._inherited.get(key.namespace)
+        if inherited is not None:
+            inherited.pop(key, None)
 
     def without_keys(self) -> Iterator[ObjectKey]:
         """The Services that a `default` of the Corefile may give keys, or gives them: they have none, nor has their
         Namespace, and they govern no StatefulSet.
         """
         for key in tuple(chain.from_iterable(self._without_keys.values())):
-            policy = self.policies.get(key)
+            policy = self.get(key)
             of_namespace = policy is not None and policy.source is KeySource.NAMESPACE
             if not of_namespace and not self._has_members(key):
                 yield key
@@ -119,20 +158,20 @@ class Policies:
     def _has_members(self, key: ObjectKey) -> bool:
         return any(map(_has_members, self._slices.owned.counted(SliceOwner(key))))
 
-    def _read(self, key: ObjectKey, service: Service) -> ServiceKeys:
-        if self._reader is None:
-            return NO_KEYS
-        namespace = self._namespaces.get(("", key.namespace))
-        return self._reader.read(service, namespace, partial(self._has_members, key))
+    def _may_inherit(self, key: ObjectKey) -> bool:
+        return self._passes_on(key.namespace) and key in self._without_keys.get(key.namespace, ())
 
-    def _read_again(self, services: Iterable[ObjectKey]) -> Iterator[ObjectKey]:
-        """The Services of these whose policy changes."""
-        for key in services:
-            keys = self._read(key, self._services[key])
-            _put(self.notices, key, keys.notices or None)  # a TTL, say, is without effect only without keys
-            if keys.policy != self.policies.get(key):
-                _put(self.policies, key, keys.policy)
-                yield key
+    def _passes_on(self, namespace: str) -> bool:
+        """Whether a Service in this namespace may have keys that it has not itself."""
+        if self._reader is None or self._reader.has_defaults:
+            return self._reader is not None
+        found = self._namespaces.get(("", namespace))
+        return found is not None and found.topology_keys is not None
+
+    def _read_inherited(self, key: ObjectKey) -> Policy | None:
+        assert self._reader is not None
+        policy = self._reader.inherited(self._services[key], self._namespaces.get(("", key.namespace)))
+        return None if policy is None or self._has_members(key) else policy
 
 
 def _has_members(one: EndpointSlice) -> bool:

@@ -18,14 +18,12 @@ from topodns.cluster.model import (
     Deleted,
     Endpoint,
     EndpointSlice,
-    InvalidPolicy,
     Keyed,
     KeyReader,
     Kind,
     MisannotatedPod,
     Namespace,
     Node,
-    Notice,
     ObjectKey,
     Pod,
     Policy,
@@ -123,7 +121,7 @@ class ClusterState:
         self.unchecked_slices = set()
         self._cluster_ips: AddressIndex[ObjectKey] = AddressIndex()
         self._pod_ips: AddressIndex[ObjectKey] = AddressIndex()
-        self._policies = Policies(read_keys, self._services, self._namespaces, self.slice_table)
+        self.policies = Policies(read_keys, self._services, self._namespaces, self.slice_table)
         self._backends = BackendsTable(self.slice_table, self.node, terminating_fallback, pod_names, self.cluster_set)
         self._built = self._backends.built
         self._unbuilt: set[ObjectKey] = set()  # Services with a policy whose Backends are outdated and not built again
@@ -131,10 +129,7 @@ class ClusterState:
         self.services: Mapping[tuple[str, str], Service] = MappingProxyType(self._services)
         self.imports: Mapping[tuple[str, str], Service] = MappingProxyType(self._imports)
         self.pods: Mapping[tuple[str, str], Pod] = MappingProxyType(self._pods)
-        self.policies: Mapping[ObjectKey, Policy | InvalidPolicy] = MappingProxyType(self._policies.policies)
-        self.notices: Mapping[ObjectKey, tuple[Notice, ...]] = MappingProxyType(self._policies.notices)
-        self.max_endpoints: Mapping[ObjectKey, int] = MappingProxyType(self._policies.max_endpoints)
-        self.namespace_problems: Mapping[str, str] = MappingProxyType(self._policies.namespace_problems)
+        self.max_endpoints: Mapping[ObjectKey, int] = MappingProxyType(self.policies.max_endpoints)
         self.node_labels, self.unknown_nodes = NodeLabels(), UnknownNodes(self.all_nodes)
         self.misannotated_pods: dict[ObjectKey, MisannotatedPod] = {}  # at most MOST_MISANNOTATED
         self._tables: dict[Kind, _Table] = {
@@ -299,7 +294,7 @@ class ClusterState:
             endpoints = sum(len(one.endpoints) for one in self.slice_table.owned.counted(SliceOwner(key)))
             if isinstance(policy, Policy) and 0 < endpoints <= _SMALL:
                 self.backends(key).index(policy.labels)
-                yield
+            yield
 
     def service_with_address(self, address: bytes) -> Service | None:
         """The first Service, by namespace and name, with this ClusterIP; None if there is none."""
@@ -320,14 +315,6 @@ class ClusterState:
     def pods_with_address(self, address: bytes) -> Sequence[Pod]:
         """All Pods with this address, including hostNetwork and terminating ones."""
         return tuple(self._pods[key] for key in self._pod_ips.keys(address))
-
-    def without_keys(self) -> Iterator[ObjectKey]:
-        """The Services that a `default` of the Corefile may give keys: see `Policies.without_keys`."""
-        return self._policies.without_keys()
-
-    def governs(self, key: ObjectKey) -> bool:
-        """Whether this is the governing Service of a StatefulSet: see `Policies.governs`."""
-        return self._policies.governs(key)
 
     def take_all(self, kind: Kind, changes: Sequence[Keyed], wall_seconds: int) -> frozenset[Fact]:
         """Apply changes of objects of one kind, whatever their versions, and return the dependencies touched.
@@ -404,7 +391,10 @@ class ClusterState:
         view `_near`, or of a policy that its Namespace or its slices gave it before, and may give it again.
         """
         self._backends.discard_kept()
-        moved = [key for key in self._backends.indexed if self._is_built_on(key, node_name)]
+        built, none = self._built, dict[Any, Backends]()
+        moved = {  # written for 10,000 Services
+            key for key in self._backends.indexed for part in built.get(key, none).values() if node_name in part.nodes
+        }
         return self._touch((*moved, *self.cluster_set.take_node(before, after, self._is_built_on)))
 
     def _is_built_on(self, key: ObjectKey, node_name: str) -> bool:
@@ -418,18 +408,17 @@ class ClusterState:
 
     def _invalidate(self, key: ObjectKey) -> None:
         self._backends.invalidate(key)
-        if key in self.policies:
+        if self.policies.may_have(key):
             self._unbuilt.add(key)
 
     def _take_namespace(self, key: ObjectKey, old: Namespace | None, new: Namespace | None) -> Collection[Fact]:
-        changed = tuple(self._policies.take_namespace(key, old, new))
-        self._unbuilt.update(changed)
-        return {namespace_fact(key.name), *(service_fact(*service) for service in changed)}
+        self.policies.take_namespace(key, old, new)
+        return (namespace_fact(key.name),)
 
     def _take_service(self, key: ObjectKey, old: Service | None, new: Service | None) -> Collection[Fact]:
         old_ips, new_ips = (each.cluster_ips if each is not None else () for each in (old, new))
         self._cluster_ips.move(key, old_ips, new_ips)
-        self._policies.take_service(key, new)
+        self.policies.take_service(key, new)
         self._invalidate(key)
         fact = service_fact(*key) if key.name != FURTHER else namespace_fact(key.namespace)
         return {fact, *address_facts((*old_ips, *new_ips))}
@@ -438,8 +427,8 @@ class ClusterState:
         change = self.slice_table.replace(key, old, new)
         for owner in change.owners:
             self._backends.invalidate_slice(owner, key.name)
-            self._policies.take_slices(owner)
-            if owner in self.policies:
+            self.policies.take_slices(owner)
+            if self.policies.may_have(owner):
                 self._unbuilt.add(owner)
         self.unchecked_slices.add(key)
         self.unchecked_slices.update(change.sharing)
@@ -471,5 +460,5 @@ class ClusterState:
 
     def _take_stateful_set(self, _: ObjectKey, old: StatefulSet | None, new: StatefulSet | None) -> Collection[Fact]:
         """No answer depends on a StatefulSet, only warnings do."""
-        self._policies.take_stateful_set(old, new)
+        self.policies.take_stateful_set(old, new)
         return ()

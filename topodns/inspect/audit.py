@@ -232,7 +232,8 @@ def audit_steps(
     after_nodes = NodeGroups(scenario.nodes) if scenario is not None else nodes
     yield
     before, after = _WorstFirst(), _WorstFirst()
-    keys = {*state.policies, *state.max_endpoints, *(scenario.services if scenario is not None else ())}
+    yield from state.policies.look_up_steps()
+    keys = {*state.policies.all(), *state.max_endpoints, *(scenario.services if scenario is not None else ())}
     for key in (yield from _order_steps(keys, lambda key: key)):
         view = service_view(state, key)
         if view is None:
@@ -241,7 +242,7 @@ def audit_steps(
         before.add((yield from _service_steps(view, nodes, topology)))
         if scenario is not None:
             after.add((yield from _service_steps((yield from scenario.view_steps(view)), after_nodes, topology)))
-    hard = topology.unknown_client is not UnknownClient.ALL and any(map(_is_hard, state.policies.values()))
+    hard = topology.unknown_client is not UnknownClient.ALL and any(map(_is_hard, state.policies.all().values()))
     unlocated = unlocated_finding_steps(state, topology.locate, hard)
     others = yield from gather_steps(chain(state_findings(state), unlocated))
     others = yield from _order_steps(others, _rank)

@@ -58,7 +58,7 @@ class ServiceView:
 
     key: ObjectKey
     policy: Policy | InvalidPolicy | None = None
-    governing: bool = False  # of a StatefulSet: see `ClusterState.governs`
+    governing: bool = False  # of a StatefulSet: see `Policies.governs`
     ipv4: tuple[Endpoint, ...] = ()
     ipv6: tuple[Endpoint, ...] = ()
     guards: Guards = field(default_factory=Guards)  # of its annotations, those without an effect on `policy`, too
@@ -93,7 +93,7 @@ def service_view(state: ClusterState, key: ObjectKey) -> ServiceView | None:
     return ServiceView(
         key,
         state.policies.get(key),
-        state.governs(key),
+        state.policies.governs(key),
         pools[4].everyone.endpoints,
         pools[6].everyone.endpoints,
         guards_of(service),

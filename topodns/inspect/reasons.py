@@ -112,12 +112,12 @@ def _without_effect(cluster: Cluster, query: Query) -> str:
         return ""
     key = ObjectKey(name.namespace, name.service)
     service = cluster.state.service(key)
-    misplaced = any(notice.kind == "misplaced" for notice in cluster.state.notices.get(key, ()))
+    misplaced = any(notice.kind == "misplaced" for notice in cluster.state.policies.notices(key))
     if service is not None and not service.headless and misplaced:
         if service.external_name is not None:
             return "keys have no effect: the Service is of type ExternalName"
         return "keys have no effect: the Service has a ClusterIP"
-    if key not in cluster.state.policies or (isinstance(name, ServiceName) and not name.endpoint):
+    if cluster.state.policies.get(key) is None or (isinstance(name, ServiceName) and not name.endpoint):
         return ""
     return f"keys have no effect: the name is that of {'one endpoint' if isinstance(name, ServiceName) else 'a zone'}"
 

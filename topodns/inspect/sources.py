@@ -8,6 +8,7 @@ from typing import Final
 from topodns.app.generation import Assembly, Machine
 from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.state import ClusterState
+from topodns.dns.name import parse_name
 from topodns.inspect.errors import Refused
 from topodns.inspect.text import counted
 from topodns.kube.client.contract import ApiError
@@ -31,6 +32,7 @@ from topodns.topology.keys import key_reader
 log = logging.getLogger(__name__)
 
 _STATEFUL_SETS: Final = Resource("StatefulSet", "statefulsets.apps", ("/apis/apps/v1/statefulsets",), optional=True)
+_CLUSTER_SET: Final = (parse_name("clusterset.local."),)  # KEP-1645
 _FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _EXPIRED: Final = 410
@@ -85,14 +87,14 @@ async def listed_state(
     """The cluster of this kubeconfig and context (see `kubeconfig.connect`), complete.
 
     With a line for each object that cannot be read, wholly or in part, which is also logged, as is one for each kind
-    that the caller may not list and an audit can do without: Nodes, Pods and StatefulSets. Raises ApiError for all
-    other failures.
+    that the caller may not list and an audit can do without: Nodes, Pods, StatefulSets and ServiceImports. Raises
+    ApiError for all other failures.
     """
     with package_needed("`audit --kubeconfig`"):
         from topodns.kube.client.kubeconfig import connect
 
     skipped: list[str] = []
-    kinds = [*resources(KubernetesSettings(()), topology), _STATEFUL_SETS]
+    kinds = [*resources(KubernetesSettings((), multicluster=_CLUSTER_SET), topology), _STATEFUL_SETS]
     state = ClusterState(
         frozenset(resource.kind for resource in kinds),
         key_reader(topology.keys, topology.defaults),
@@ -108,6 +110,9 @@ async def listed_state(
             except ApiError as problem:
                 if not resource.optional or problem.status not in _REFUSED:
                     raise ApiError(problem.status, f"list {resource.name}: {problem}") from None
+                if problem.status == _NOT_FOUND and resource.custom:  # it is not installed
+                    state.complete(resource.kind)
+                    continue
                 log.warning("list %s: %s; the role needs %s", resource.name, problem, resource.rule)
                 state.do_without(resource.kind)
     return state, tuple(skipped)

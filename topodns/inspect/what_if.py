@@ -229,7 +229,7 @@ def scenario_steps(state: ClusterState, nodes: Mapping[str, Node], changes: Sequ
                 yield
     without_keys: set[ObjectKey] = set()
     if _last_default(changes) is not None:
-        for key in state.without_keys():
+        for key in state.policies.without_keys():
             without_keys.add(key)
             yield
     return (yield from scenario_of_steps(changes, nodes, known, without_keys))

@@ -146,7 +146,7 @@ def labels_in_use(state: ClusterState, labels: Mapping[str, str]) -> tuple[dict[
     The first ordered by key; of the second the first MAX_LACKING, without kubernetes.io/hostname, for which the Node's
     name counts. Only the first MAX_SERVICES Services with keys count, and MAX_LISTS lists of theirs.
     """
-    policies = islice(state.policies.values(), MAX_SERVICES)
+    policies = islice(state.policies.all().values(), MAX_SERVICES)
     lists = {policy.labels for policy in policies if isinstance(policy, Policy)}
     keys = {key for names in islice(lists, MAX_LISTS) for key in names}
     lacking = sorted(keys - labels.keys() - {HOSTNAME_LABEL, ANY_KEY})

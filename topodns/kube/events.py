@@ -1,4 +1,5 @@
-"""Warning Events on Services: topology keys that are invalid or have no effect, and objects left out of the state.
+"""Warning Events on Services and ServiceImports: topology keys that are invalid or have no effect, and objects left out
+of the state.
 
 Due Events are written one at a time while this replica holds the Lease. Failures affect nothing else, and no answer to
 a query waits for any of it.
@@ -82,10 +83,10 @@ class EventSchedule:
 
         def due(finding: Finding) -> float:
             again = settled.get(finding, -math.inf) + REPEATED
-            return max(now, again, denied.get(finding.service.namespace, -math.inf) + DENIED)
+            return max(now, again, denied.get(finding.subject.namespace, -math.inf) + DENIED)
 
         def rank(finding: Finding) -> tuple[float, float, float, ObjectKey, str]:
-            service = finding.service
+            service = finding.subject
             turn = turns.get(service.namespace, -math.inf)
             return due(finding), turn, tried.get(service, -math.inf), service, finding.text
 
@@ -128,7 +129,7 @@ T = TypeVar("T")
 class EventRecorder:
     """Writes Events to one API server.
 
-    `counts` is by outcome: `written`, `present` (the same Event exists), `gone` (no such Service), `denied`, `failed`.
+    `counts` is by outcome: `written`, `present` (the same Event exists), `gone` (no such object), `denied`, `failed`.
     `connect` is called when the first Event is due; its connection is used for nothing else.
     """
 
@@ -191,7 +192,7 @@ class EventRecorder:
         if wait:
             self._pause(wait)
             return
-        self._plan.attempted(finding.service)
+        self._plan.attempted(finding.subject)
         try:
             outcome = await _in_time(_create(self._api, finding, self._holder))
         except ApiError as error:
@@ -206,7 +207,7 @@ class EventRecorder:
         """
         if error.status == _FORBIDDEN:
             self._count("denied", error)
-            self._plan.denied(finding.service.namespace)
+            self._plan.denied(finding.subject.namespace)
             return
         self._count("failed", error)
         if _is_final(error):
@@ -228,15 +229,16 @@ class EventRecorder:
 async def _create(api: KubeApi, finding: Finding, instance: str) -> str:
     """Create the Event. Returns the outcome for `counts`: written, present or gone. Raises ApiError.
 
-    The uid comes from a list of one Service, not from a `get`: the ClusterRole has `list` on Services anyway.
+    The uid comes from a list of one object, not from a `get`: the ClusterRole has `list` on these kinds anyway.
     """
-    namespace = f"/api/v1/namespaces/{finding.service.namespace}"
-    selector = {"fieldSelector": f"metadata.name={finding.service.name}"}
-    uid = decode_uid(await read_body(api, f"{namespace}/services", selector))
+    namespace, kind = finding.subject.namespace, _kind_of(finding)
+    selector = {"fieldSelector": f"metadata.name={finding.subject.name}"}
+    uid = decode_uid(await read_body(api, f"{kind.path}/namespaces/{namespace}/{kind.plural}", selector))
     if not uid:
         return "gone"
     try:
-        await api.send("POST", f"{namespace}/events", event_body(finding, uid, instance, time.time()))
+        body = event_body(finding, uid, instance, time.time())
+        await api.send("POST", f"/api/v1/namespaces/{namespace}/events", body)
     except ApiError as error:
         if error.status != _CONFLICT:
             raise
@@ -265,9 +267,28 @@ def _now() -> float:
     return asyncio.get_running_loop().time()
 
 
+class _Kind(NamedTuple):
+    """A kind of objects that Events are about."""
+
+    name: str
+    version: str
+    path: str
+    plural: str
+
+
+_SERVICE: Final = _Kind("Service", "v1", "/api/v1", "services")
+_IMPORT_VERSION: Final = "multicluster.x-k8s.io/v1alpha1"
+_IMPORT: Final = _Kind("ServiceImport", _IMPORT_VERSION, f"/apis/{_IMPORT_VERSION}", "serviceimports")
+
+
+def _kind_of(finding: Finding) -> _Kind:
+    return _SERVICE if finding.imported is None else _IMPORT
+
+
 REASONS: Final = {
     "annotation": "TopologyAnnotationIgnored",
     "governing": "TopologyPolicyHidesPeers",
+    "import": "TopologyAnnotationIgnored",
     "ineffective": "TopologyKeyIneffective",
     "invalid": "TopologyPolicyInvalid",
     "misplaced": "TopologyPolicyMisplaced",
@@ -284,19 +305,25 @@ MAX_MESSAGE: Final = 1024  # characters, by API convention
 
 
 def event_body(finding: Finding, uid: str, instance: str, now: float) -> bytes:
-    """An Event on the Service with this uid; `now` in seconds since the epoch, `instance` names the replica.
+    """An Event on the object with this uid; `now` in seconds since the epoch, `instance` names the replica.
 
     Its name has a hash of its content, so that a duplicate from any replica is rejected (409) while the first exists.
     The uid is needed because kubectl selects the Events of an object by it.
     """
-    reason, (namespace, name) = REASONS[finding.kind], finding.service
+    reason, (namespace, name), of = REASONS[finding.kind], finding.subject, _kind_of(finding)
     digest = sha256("\0".join((uid, reason, finding.text)).encode()).hexdigest()
     time = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H:%M:%SZ}"
     content = {
         "kind": "Event",
         "apiVersion": "v1",
         "metadata": {"name": f"{name}.{digest[:16]}", "namespace": namespace},
-        "involvedObject": {"kind": "Service", "apiVersion": "v1", "namespace": namespace, "name": name, "uid": uid},
+        "involvedObject": {
+            "kind": of.name,
+            "apiVersion": of.version,
+            "namespace": namespace,
+            "name": name,
+            "uid": uid,
+        },
         "type": "Warning",
         "reason": reason,
         "message": finding.text if len(finding.text) <= MAX_MESSAGE else f"{finding.text[: MAX_MESSAGE - 1]}…",
@@ -311,9 +338,9 @@ def event_body(finding: Finding, uid: str, instance: str, now: float) -> bytes:
 
 
 def decode_uid(body: bytes) -> str:
-    """The uid of the first object of a list of Services in JSON, "" for an empty list. Raises ApiError."""
+    """The uid of the first object of a list of objects in JSON, "" for an empty list. Raises ApiError."""
     items = decoded_object(body).get("items") or []
     try:
         return str(items[0]["metadata"]["uid"]) if items else ""
     except (KeyError, TypeError):
-        raise ApiError(0, "the list of Services cannot be read") from None
+        raise ApiError(0, "the list of the object cannot be read") from None

@@ -1,4 +1,4 @@
-"""The controller: reflectors of Pods, Nodes, Services and locators fill its store, and it writes those that differ.
+"""The controller: reflectors of Pods, Nodes, topology keys and locators fill its store; it writes those that differ.
 
 Each change puts the keys of locators in a queue (`pending`); `_reconcile` makes one of them what it should be. It runs
 only while this replica is the leader, and starts from new lists each time. Nothing is written before all lists are

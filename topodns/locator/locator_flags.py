@@ -57,7 +57,7 @@ def parse_locator_flags(arguments: Sequence[str]) -> LocatorFlags:
         type=_label_keys,
         default="",
         metavar="K,...",
-        help="labels of Nodes to copy beside the usual ones and those that keys name",
+        help="labels of Nodes to copy beside the usual ones and those that keys name, except keys of `default`",
     )
     parser.add_argument(
         "--coalesce", type=_seconds, default=COALESCE, metavar="SECONDS",

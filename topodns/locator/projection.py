@@ -1,12 +1,12 @@
-"""The locators that should exist, computed from the Pods, Nodes and Services of a cluster. Pure.
+"""The locators that should exist, computed from the Pods, Nodes and topology keys of a cluster. Pure.
 
 Of a Pod only what locates it is kept, some 400 octets. A Pod counts until it is deleted or ends (Succeeded, Failed), so
 also while it terminates, since it still sends queries. A NodeLocator has the addresses of its Node, so that hostNetwork
 Pods do not count; of PodLocators one of them has each address of their Node.
 
-Of Services the topology keys are read, from all sources that a server may have in `keys`: locators have the labels of
-Nodes that they name. A label that no key names any more stays until the next term of a leader, so that a Service whose
-keys come and go has no locators written again.
+The topology keys of Services, from all sources that a server may have in `keys`, and those of ServiceImports and
+Namespaces are read: locators have the labels of Nodes that they name. A label that no key names any more stays until
+the next term of a leader, so that a Service whose keys come and go has no locators written again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,12 +25,24 @@ from topodns.cluster.decode.locators import (
 )
 from topodns.cluster.decode.objects import decode_object
 from topodns.cluster.decode.structs import Source
-from topodns.cluster.model import LabelPairs, Node, ObjectKey, Pod, Policy, Service
+from topodns.cluster.model import (
+    InvalidPolicy,
+    KeySource,
+    Kind,
+    LabelPairs,
+    Namespace,
+    Node,
+    ObjectKey,
+    Pod,
+    Policy,
+    Service,
+)
 from topodns.locator.objects import LocatorContent, LocatorKind, ordered
-from topodns.topology.keys import NAMED_SOURCES, policy_of
+from topodns.topology.keys import NAMED_SOURCES, parse_list, policy_of
 
 LABELS: Final = ("kubernetes.io/hostname", "topology.kubernetes.io/region", "topology.kubernetes.io/zone")
-MAX_NAMED: Final = 100  # labels that the keys of one namespace's Services name; further ones do not count
+KEYED: Final[tuple[Kind, ...]] = ("Namespace", "Service", "ServiceImport")  # the kinds that have topology keys
+MAX_NAMED: Final = 100  # labels that the keys in one namespace name; further ones do not count
 _NONE: Final[frozenset[ObjectKey]] = frozenset()
 
 
@@ -78,17 +90,20 @@ def placed_node(uid: str, source: Source) -> PlacedNode | None:
     return PlacedNode(uid, addresses, node.labels)
 
 
-def named_labels(source: Source) -> frozenset[str]:
-    """The labels that the topology keys of a Service name, as the API sends it. Raises DecodeError."""
-    service = next(iter(decode_object("Service", source)), None)
-    if not isinstance(service, Service):
-        return frozenset()
-    policies = (policy_of(service, (each,)) for each in NAMED_SOURCES)
+def named_labels(kind: Kind, source: Source) -> frozenset[str]:
+    """The labels that the topology keys of an object of KEYED name, as the API sends it. Raises DecodeError."""
+    value = next(iter(decode_object(kind, source)), None)
+    policies: list[Policy | InvalidPolicy | None] = []
+    if isinstance(value, Namespace):
+        policies = [parse_list(value.topology_keys, KeySource.NAMESPACE)]
+    elif isinstance(value, Service):
+        sources = (KeySource.ANNOTATION,) if value.imported else NAMED_SOURCES
+        policies = [policy_of(value, (each,)) for each in sources]
     return frozenset(label for policy in policies if isinstance(policy, Policy) for label in policy.labels)
 
 
 class Projection:
-    """Pods, Nodes and Services as last seen.
+    """Pods, Nodes and objects with keys as last seen.
 
     Each change returns the keys of the locators whose content may have changed. `labels`: the names of those that
     locators have whatever keys there are.
@@ -98,7 +113,8 @@ class Projection:
         self._of_pods = kind.namespaced
         self._labels = {name: at for at, name in enumerate(labels)}  # those in use; the first have room for certain
         self._named: dict[str, set[str]] = {}  # by namespace
-        self.services: dict[ObjectKey, tuple[str, ...]] = {}  # those with keys, and the labels that these name
+        # Those with keys, and the labels that these name.
+        self.keyed: dict[Kind, dict[ObjectKey, tuple[str, ...]]] = {each: {} for each in KEYED}
         self.pods: dict[ObjectKey, PlacedPod] = {}
         self.nodes: dict[ObjectKey, PlacedNode] = {}
         self._pods_of_node: dict[str, set[ObjectKey]] = {}
@@ -132,12 +148,14 @@ class Projection:
             self.nodes[key] = place
         return self._describing(key) if not self._of_pods or self._labels_of(key.name) != before else set()
 
-    def set_service(self, key: ObjectKey, names: tuple[str, ...] | None) -> set[ObjectKey]:
-        """A Service with keys was added or changed, or with None has gone or has no keys. `names`: of `admitted`."""
+    def set_keyed(self, kind: Kind, key: ObjectKey, names: tuple[str, ...] | None) -> set[ObjectKey]:
+        """An object of KEYED with keys was added or changed, or with None has gone or has no keys. `names`: of
+        `admitted`.
+        """
         if names is None:
-            self.services.pop(key, None)
+            self.keyed[kind].pop(key, None)
             return set()
-        self.services[key] = names
+        self.keyed[kind][key] = names
         new = [name for name in names if name not in self._labels]
         self._labels.update({name: at for at, name in enumerate(new, len(self._labels))})
         having = (node for node, place in self.nodes.items() if any(name in place.labels for name in new))

@@ -43,6 +43,8 @@ class Refusals(Reports):
         self._logged: dict[str, tuple[str, float]] = {}
 
     async def failed(self, resource: Resource, verb: str, error: ApiError, first: bool) -> None:
+        if error.status == _NOT_FOUND and resource.custom:
+            return  # not installed, as most clusters have no ServiceImports
         self._counts.restarts[resource.plural] += 1
         if error.status != _GONE:  # a new list follows, as it should
             await self.report(resource.plural, error)

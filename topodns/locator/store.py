@@ -18,6 +18,7 @@ from topodns.kube.informer.store import Store
 from topodns.locator.objects import LocatorKind, StoredLocator, is_older, read_locator
 from topodns.locator.pending import PendingWrites
 from topodns.locator.projection import (
+    KEYED,
     MAX_NAMED,
     PlacedNode,
     PlacedPod,
@@ -46,12 +47,15 @@ def resources(kind: LocatorKind) -> Iterator[Resource]:
     """The resources to list and watch for locators of this kind."""
     yield Resource("Node", "nodes", ("/api/v1/nodes",))
     yield Resource("Service", "services", ("/api/v1/services",))
+    yield Resource("Namespace", "namespaces", ("/api/v1/namespaces",))
+    path = "/apis/multicluster.x-k8s.io/v1alpha1/serviceimports"
+    yield Resource("ServiceImport", "serviceimports.multicluster.x-k8s.io", (path,), optional=True, custom=True)
     yield Resource("Pod", "pods", ("/api/v1/pods",), _PLACED)
     yield Resource(kind.kind, f"{kind.plural}.{LOCATOR_GROUP}", (kind.collection,))
 
 
 class LocatorStore(Store):
-    """Pods, Nodes and Services, held by `projection`, and the locators of `kind`, held by `pending`.
+    """Pods, Nodes and objects with keys, held by `projection`, and the locators of `kind`, held by `pending`.
 
     `clock` is that of `pending`, in seconds. `changed` is called after each event, and `listed` after each list, with
     its number of objects.
@@ -72,7 +76,7 @@ class LocatorStore(Store):
         self._reported: set[str] = set()  # namespaces whose keys name too many labels
 
     def decode(self, kind: Kind, source: Json, /) -> Decoded[KeyedValue]:
-        """The place of a Pod or Node, the labels that a Service's keys name, or a locator as it is stored.
+        """The place of a Pod or Node, the labels that keys name, or a locator as it is stored.
 
         An object that has none of these is not held. Raises DecodeError.
         """
@@ -89,7 +93,7 @@ class LocatorStore(Store):
         return len(self.values(kind)) or self._count_before(kind)
 
     def _count_before(self, kind: Kind) -> int:
-        if kind == "Service":
+        if kind in KEYED:
             return 0
         if kind == "Pod" and not self._kind.namespaced:
             return self.pending.stored_addresses
@@ -119,9 +123,12 @@ class LocatorStore(Store):
         match kind:
             case "Pod":
                 return self._projection.set_pod(key, value)
-            case "Service":
-                return self._projection.set_service(key, value)
-        return self._projection.set_node(key, value)
+            case "Node":
+                return self._projection.set_node(key, value)
+        return self._projection.set_keyed(kind, key, value)
+
+    def do_without(self, kind: Kind) -> None:
+        self.listed(kind, 0)
 
     def values(self, kind: Kind) -> Mapping[ObjectKey, Held]:
         """The held values of a kind."""
@@ -130,9 +137,9 @@ class LocatorStore(Store):
         match kind:
             case "Pod":
                 return self._projection.pods
-            case "Service":
-                return self._projection.services
-        return self._projection.nodes
+            case "Node":
+                return self._projection.nodes
+        return self._projection.keyed[kind]
 
     def _read(self, kind: Kind, metadata: ApiOwnedMetadata, source: Json) -> Held | None:
         if kind == self._kind.kind:
@@ -141,15 +148,15 @@ class LocatorStore(Store):
         match kind:
             case "Pod":
                 return placed_pod(uid, source, host_network=self._kind.namespaced)
-            case "Service":
-                return self._labels_named(metadata.namespace or "", named_labels(source)) or None
-        return placed_node(uid, source)
+            case "Node":
+                return placed_node(uid, source)
+        return self._labels_named(metadata.namespace or metadata.name, named_labels(kind, source)) or None
 
     def _labels_named(self, namespace: str, names: frozenset[str]) -> tuple[str, ...]:
         admitted = self._projection.admitted(namespace, names)
         if len(admitted) < len(names) and namespace not in self._reported:
             self._reported.add(namespace)
-            log.warning("locator: the keys of Services in namespace %s name more than %d labels", namespace, MAX_NAMED)
+            log.warning("locator: the keys in namespace %s name more than %d labels", namespace, MAX_NAMED)
         return admitted
 
 

@@ -101,7 +101,7 @@ class Domains:
     def __init__(self, nodes: Callable[[], Mapping[str, Node]], labels: NodeLabels) -> None:
         self._nodes, self._labels = nodes, labels
         self._by_label: dict[str, tuple[int, dict[str, list[str]]]] = {}  # with the revision of the label
-        self._order: dict[tuple[ObjectKey, str, str], tuple[int, array[int]]] = {}  # likewise
+        self._order: dict[tuple[ObjectKey, str, str], tuple[list[str], array[int]]] = {}  # with the names of the Nodes
         self._ranked = 0
 
     def load(self, pool: Pool, label: str, value: str, factor: Fraction) -> Load:
@@ -137,18 +137,20 @@ class Domains:
         return found[1]
 
     def _ordered(self, service: ObjectKey, label: str, value: str) -> "array[int]":
-        """The hashes of the Nodes with this value, in order."""
-        place, revision = (service, label, value), self._labels.revisions[label]
-        known = self._order.get(place)
-        if known is not None and known[0] == revision:
-            return known[1]
-        order = array("Q", sorted(_rank(service, name) for name in self._values(label).get(value, ())))
-        if self._ranked + len(order) > _MAX_RANKED:
-            self._order, self._ranked = {}, 0
-        elif known is not None:
-            self._ranked -= len(known[1])
-        self._order[place] = revision, order
-        self._ranked += len(order)
+        """The hashes of the Nodes with this value, in order; of the last order as much as possible stays."""
+        place, names = (service, label, value), self._values(label).get(value, [])
+        known, order = self._order.get(place, (None, array("Q")))
+        if known is names:
+            return order
+        before, after, size = set(known or ()), set(names), len(order)
+        for name in before - after:
+            del order[bisect_left(order, _rank(service, name))]
+        added = [_rank(service, name) for name in after - before]
+        order = array("Q", sorted([*order, *added]))
+        if self._ranked + len(order) - size > _MAX_RANKED:
+            self._order, self._ranked, size = {}, 0, 0
+        self._order[place] = names, order
+        self._ranked += len(order) - size
         return order
 
 

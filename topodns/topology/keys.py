@@ -80,23 +80,16 @@ def key_reader(sources: Sequence[KeySource], defaults: Sequence[DefaultKeys] = (
     Namespace, then the first default that holds for the Service.
     """
 
-    def read(service: Service, namespace: Namespace | None, governs: Callable[[], bool]) -> ServiceKeys:
-        if service.imported:
-            return _read_import(service, sources)
-        own, guards = policy_of(service, sources), guards_of(service)
-        without_own = service.headless and _of_first_source(service.topology, sources) is None
-        policy = own
-        if without_own and (default := _default(service, namespace, sources, defaults)) and not governs():
-            policy = _completed(default, service)
-        notices = [bad_annotation(each) for each in service.topology.bad]
-        notices += (Notice("annotation", "error", text) for text in guards.problems)
-        if notice := misplaced(service, sources):
-            notices.append(Notice("misplaced", "warning", notice))
-        elif notice := overridden(service, sources):
-            notices.append(Notice("overridden", "info", notice))
-        unused = _unused_annotations(service, sources, policy)
-        notices += (Notice("annotation", "warning", text) for text in unused)
-        return ServiceKeys(policy, tuple(notices), guards.max_endpoints if service.headless else None, without_own)
+    def read(service: Service) -> ServiceKeys:
+        return _read_import(service, sources) if service.imported else _read(service, sources)
+
+    def inherited(service: Service, namespace: Namespace | None) -> Policy | None:
+        policy = _of_namespace(namespace, sources) if namespace is not None else None
+        if not isinstance(policy, Policy):  # an invalid list of the Namespace does not count
+            policy = next((each.policy for each in defaults if each.holds_for(service)), None)
+        elif policy.warnings:
+            policy = replace(policy, warnings=())
+        return _completed(policy, service, guards_of(service))
 
     def problem_of(namespace: Namespace) -> str:
         policy = _of_namespace(namespace, sources)
@@ -104,19 +97,7 @@ def key_reader(sources: Sequence[KeySource], defaults: Sequence[DefaultKeys] = (
             return f"{policy.problem}; it has no effect"
         return "; ".join(policy.warnings) if policy is not None else ""
 
-    return KeyReader(read, problem_of, bool(defaults))
-
-
-def _default(
-    service: Service, namespace: Namespace | None, sources: Sequence[KeySource], defaults: Sequence[DefaultKeys]
-) -> Policy | None:
-    """The keys for a Service without its own; None for no filtering. Invalid ones of its Namespace do not count."""
-    policy = _of_namespace(namespace, sources) if namespace is not None else None
-    if not isinstance(policy, Policy):
-        return next((each.policy for each in defaults if each.holds_for(service)), None)
-    if policy.is_empty:
-        return None
-    return replace(policy, warnings=()) if policy.warnings else policy
+    return KeyReader(read, inherited, problem_of, bool(defaults))
 
 
 def _of_namespace(namespace: Namespace, sources: Sequence[KeySource]) -> Policy | InvalidPolicy | None:
@@ -130,23 +111,39 @@ def _namespace_keys(text: str | None) -> Policy | InvalidPolicy | None:
     return parse_list(text, KeySource.NAMESPACE)
 
 
+def _read(service: Service, sources: Sequence[KeySource]) -> ServiceKeys:
+    guards, first = guards_of(service), _of_first_source(service, sources)
+    policy = _decided(first, service, guards)
+    notices = [bad_annotation(each) for each in service.topology.bad]
+    notices += (Notice("annotation", "error", text) for text in guards.problems)
+    without_effect: tuple[Notice, ...] = ()
+    if notice := misplaced(service, sources):
+        notices.append(Notice("misplaced", "warning", notice))
+    else:
+        if notice := overridden(service, sources):
+            notices.append(Notice("overridden", "info", notice))
+        if policy is None:
+            without_effect = tuple(_without_effect(service.topology))
+    without_own = service.headless and not service.imported and first is None
+    if not without_own:
+        notices += without_effect
+    notices += (Notice("annotation", "warning", text) for text in _unused_annotations(service, sources, policy))
+    most = guards.max_endpoints if service.headless else None
+    return ServiceKeys(policy, tuple(notices), most, without_own, without_effect if without_own else ())
+
+
 def _read_import(service: Service, sources: Sequence[KeySource]) -> ServiceKeys:
     """The keys of a ServiceImport: of topodns' own annotation alone, and without guards that count Nodes or views."""
-    inputs, own = service.topology, tuple(each for each in sources if each is KeySource.ANNOTATION)
+    inputs = service.topology
     alone = replace(service, topology=replace(inputs, max_load=None, apply_to=None))
-    policy, guards = policy_of(alone, own), guards_of(alone)
-    notices = [bad_annotation(each) for each in inputs.bad]
-    notices += (Notice("annotation", "error", text) for text in guards.problems)
-    if notice := misplaced(alone, own):
-        notices.append(Notice("misplaced", "warning", notice))
-    notices += (Notice("annotation", "warning", text) for text in _unused_annotations(alone, own, policy))
-    without_effect = ((MAX_LOAD, inputs.max_load), (APPLY_TO, inputs.apply_to))
-    notices += (
+    keys = _read(alone, tuple(each for each in sources if each is KeySource.ANNOTATION))
+    unread = ((MAX_LOAD, inputs.max_load), (APPLY_TO, inputs.apply_to))
+    notices = [
         Notice("annotation", "warning", f"annotation {name!r} has no effect on a ServiceImport")
-        for name, value in without_effect
+        for name, value in unread
         if value is not None
-    )
-    return ServiceKeys(policy, tuple(notices), guards.max_endpoints if service.headless else None)
+    ]
+    return keys._replace(notices=(*keys.notices, *notices))
 
 
 def bad_annotation(found: BadAnnotation) -> Notice:
@@ -165,20 +162,26 @@ def bad_annotation(found: BadAnnotation) -> Notice:
     return Notice("annotation", "error" if own else "warning", text)
 
 
+def _without_effect(inputs: TopologyInputs) -> Iterator[Notice]:
+    """Warnings about annotations that change nothing on a Service without topology keys."""
+    others = ((TTL, inputs.ttl), (APPLY_TO, inputs.apply_to))
+    for name in (*_guards_of_keys(inputs), *(name for name, value in others if value is not None)):
+        yield Notice("annotation", "warning", f"annotation {name!r} has no effect without topology keys")
+
+
+def _guards_of_keys(inputs: TopologyInputs) -> Iterator[str]:
+    """The annotations of guards that pass over keys, as far as there are any."""
+    guards = ((MIN_ENDPOINTS, inputs.min_endpoints), (MAX_LOAD, inputs.max_load))
+    return (name for name, value in guards if value is not None)
+
+
 def _unused_annotations(
     service: Service, sources: Sequence[KeySource], policy: Policy | InvalidPolicy | None
 ) -> Iterator[str]:
     """Warnings about known annotations that are not read here, or not without others, or have an unknown value."""
     inputs = service.topology
-    guards_of_keys = ((MIN_ENDPOINTS, inputs.min_endpoints), (MAX_LOAD, inputs.max_load))
-    if policy is None and not misplaced(service, sources):
-        for name, value in ((TTL, inputs.ttl), *guards_of_keys, (APPLY_TO, inputs.apply_to)):
-            if value is not None:
-                yield f"annotation {name!r} has no effect without topology keys"
     if isinstance(policy, Policy) and not policy.keys:
-        yield from (
-            f"annotation {name!r} has no effect on hints" for name, value in guards_of_keys if value is not None
-        )
+        yield from (f"annotation {name!r} has no effect on hints" for name in _guards_of_keys(inputs))
     if not service.headless:
         if inputs.max_endpoints is not None and not service.imported:
             yield f"annotation {MAX_ENDPOINTS!r} has no effect: the Service is not headless"
@@ -205,17 +208,20 @@ def policy_of(service: Service, sources: Sequence[KeySource]) -> Policy | Invali
     value (the hints themselves are on the endpoints), so sources after it are never read.
     Only headless Services have a policy: traffic to a ClusterIP is routed by kube-proxy.
     """
-    policy = _of_first_source(service.topology, sources) if service.headless else None
-    if isinstance(policy, InvalidPolicy):
-        return replace(policy, near_only=guards_of(service).near_only)
-    if policy is None:
+    return _decided(_of_first_source(service, sources), service, guards_of(service))
+
+
+def _decided(found: Policy | InvalidPolicy | None, service: Service, guards: Guards) -> Policy | InvalidPolicy | None:
+    if isinstance(found, InvalidPolicy):
+        return replace(found, near_only=guards.near_only)
+    return _completed(found, service, guards)
+
+
+def _completed(policy: Policy | None, service: Service, guards: Guards) -> Policy | None:
+    """The policy with the TTL and the guards of a Service; None for one that filters nothing."""
+    if policy is None or policy.is_empty:
         return None
-    return None if policy.is_empty else _completed(policy, service)
-
-
-def _completed(policy: Policy, service: Service) -> Policy:
-    """The policy with the TTL and the guards of a Service."""
-    return guarded(_with_ttl(policy, service.topology.ttl), guards_of(service))
+    return guarded(_with_ttl(policy, service.topology.ttl), guards)
 
 
 def misplaced(service: Service, sources: Sequence[KeySource]) -> str | None:
@@ -249,12 +255,13 @@ def overridden(service: Service, sources: Sequence[KeySource]) -> str | None:
     )
 
 
-def _of_first_source(inputs: TopologyInputs, sources: Sequence[KeySource]) -> Policy | InvalidPolicy | None:
-    """The value of the first source that has one, valid or not."""
-    for source in sources:
-        policy = _READERS[source](inputs)
-        if policy is not None:
-            return policy
+def _of_first_source(service: Service, sources: Sequence[KeySource]) -> Policy | InvalidPolicy | None:
+    """The value of the first source that has one, valid or not; None of a Service that is not headless."""
+    if service.headless:
+        for source in sources:
+            policy = _READERS[source](service.topology)
+            if policy is not None:
+                return policy
     return None
 
 

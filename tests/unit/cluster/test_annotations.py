@@ -1,6 +1,8 @@
 """Which annotations look like one of topodns, and which one is meant."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -83,14 +85,28 @@ def test_of_many_mistakes_the_first_few_are_kept() -> None:
     assert len(bad_on_pod(many)) == MAX_BAD
 
 
+def admission_policies() -> Mapping[str, Any]:
+    """The specifications of the policies, by name."""
+    objects = yaml.safe_load_all(ADMISSION.read_text(encoding="utf-8"))
+    return {each["metadata"]["name"]: each["spec"] for each in objects if each["kind"] == "ValidatingAdmissionPolicy"}
+
+
+def test_the_admission_policies_look_at_service_imports_as_at_services() -> None:
+    policies = admission_policies()
+    assert policies.keys() == {"topodns-topology-keys", "topodns-annotations"}
+    for policy in policies.values():
+        rules = policy["matchConstraints"]["resourceRules"]
+        looked_at = {(group, kind) for each in rules for group in each["apiGroups"] for kind in each["resources"]}
+        assert looked_at >= {("", "services"), ("multicluster.x-k8s.io", "serviceimports")}
+    of_keys, _ = policies["topodns-topology-keys"]["matchConditions"]
+    assert "'serviceimports' ? object.?spec.?type.orValue('') == 'Headless'" in " ".join(of_keys["expression"].split())
+    (kinds,) = (each for each in policies["topodns-annotations"]["variables"] if each["name"] == "service")
+    assert kinds["expression"] == "request.resource.resource in ['services', 'serviceimports']"
+
+
 def test_the_admission_policy_has_the_same_rule() -> None:
     """tests/cluster/test_chart.py tries the table of cases on a real API server."""
-    (policy,) = (
-        each
-        for each in yaml.safe_load_all(ADMISSION.read_text(encoding="utf-8"))
-        if (each["kind"], each["metadata"]["name"]) == ("ValidatingAdmissionPolicy", "topodns-annotations")
-    )
-    rule = {each["name"]: each["expression"] for each in policy["spec"]["variables"]}
+    rule = {each["name"]: each["expression"] for each in admission_policies()["topodns-annotations"]["variables"]}
     keys, others = f"{NEAR_KEYS}|{NEAR_DOMAIN_KEYS}", "|".join(NEAR_DOMAIN_OTHERS.values())
     assert f"r'{keys}|{NEAR_DOMAIN_TTL}|{others}|{OWN_DOMAIN}'" in rule["bad"], "on a Service"
     assert f"r'{keys}|{NEAR_DOMAIN_TTL}|{others}'" in rule["bad"], "on a Pod"

@@ -1,8 +1,7 @@
 """Topology keys of administrators (semantics 10.1): of a Namespace, and of the Corefile's `default`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -20,7 +19,6 @@ from topodns.cluster.model import (
     ObjectKey,
     Policy,
     Service,
-    ServiceKeys,
     Upserted,
 )
 from topodns.cluster.state import ClusterState
@@ -100,7 +98,7 @@ def test_a_default_goes_by_the_labels_of_the_service(labels: str, expected: str)
 
 
 def test_ttl_and_guards_of_a_service_hold_for_default_keys() -> None:
-    policy = state_of(db(ttl="9", min_endpoints="2"), of_namespace(Z)).policies[DB]
+    policy = state_of(db(ttl="9", min_endpoints="2"), of_namespace(Z)).policies.get(DB)
     assert isinstance(policy, Policy)
     assert (policy.keys, policy.ttl, policy.min_endpoints) == ((Z,), 9, 2)
 
@@ -129,15 +127,13 @@ def test_a_service_governs_once_an_endpoint_has_the_name_of_its_pod() -> None:
 # Changes
 
 
-def test_a_change_of_a_namespace_touches_the_services_that_have_its_keys() -> None:
+def test_a_change_of_a_namespace_touches_its_answers_by_one_fact_however_many_services_it_has() -> None:
     other = replace(namespace("other"), topology_keys=H)
     state = state_of(of_namespace(None), other, db(), service("own", "shop", annotation=H), service("x", "other"))
-    assert state.apply(Upserted(of_namespace(Z)), 1) == {namespace_fact("shop"), service_fact("shop", "db")}
+    assert keys_of(state) == ""
+    assert state.apply(Upserted(of_namespace(Z)), 1) == {namespace_fact("shop")}
     assert keys_of(state) == f"namespace {Z}"
-    assert state.apply(Deleted("Namespace", ObjectKey("", "shop")), 2) == {
-        namespace_fact("shop"),
-        service_fact("shop", "db"),
-    }
+    assert state.apply(Deleted("Namespace", ObjectKey("", "shop")), 2) == {namespace_fact("shop")}
     assert keys_of(state) == ""
     assert keys_of(state, ObjectKey("other", "x")) == f"namespace {H}"
 
@@ -178,21 +174,41 @@ def test_keys_that_come_back_meet_the_labels_that_nodes_have_by_then() -> None:
     assert state.backends(DB).pools[4].matching(Z, "a").endpoints == ()
 
 
-def test_another_label_of_a_namespace_reads_none_of_its_services_again() -> None:
-    reader, read = key_reader(SOURCES), list[str]()
+class Reads:
+    """A state that counts how often it reads what a Service inherits."""
 
-    def noted(one: Service, *others: Any) -> ServiceKeys:
-        read.append(one.name)
-        return reader.read(one, *others)
+    def __init__(self, *objects: ClusterObject, defaults: Sequence[DefaultKeys] = ()) -> None:
+        reader, self.services = key_reader(SOURCES, defaults), list[str]()
 
-    state = ClusterState(frozenset(), reader._replace(read=noted))
-    for each in (of_namespace(Z), service("db", "shop")):
-        state.apply(Upserted(each), 0)
-    state.apply(Upserted(Namespace("shop", {"team": "a"}, Z)), 0)
-    assert read == ["db"]
-    state.apply(Upserted(Namespace("shop", {"team": "a"}, H)), 0)
-    assert read == ["db", "db"]
-    assert keys_of(state) == f"namespace {H}"
+        def inherited(service: Service, namespace: Namespace | None) -> Policy | None:
+            self.services.append(service.name)
+            return reader.inherited(service, namespace)
+
+        self.state = ClusterState(frozenset(), reader._replace(inherited=inherited))
+        for each in objects:
+            self.state.apply(Upserted(each), 0)
+
+
+def test_a_change_of_a_namespace_reads_its_services_again_when_they_are_looked_up() -> None:
+    reads = Reads(of_namespace(Z), *(service(name, "shop") for name in ("db", "web")))
+    state = reads.state
+    for labels, keys, times in (({}, Z, 1), ({"team": "a"}, Z, 1), ({"team": "a"}, H, 2), ({}, None, 2)):
+        state.apply(Upserted(Namespace("shop", labels, keys)), 0)
+        assert [keys_of(state), keys_of(state)] == [f"namespace {keys}" if keys else ""] * 2
+        assert reads.services == ["db"] * times
+    state.apply(Upserted(of_namespace(H)), 0)
+    list(state.policies.look_up_steps())
+    assert sorted(reads.services) == ["db", "db", "db", "web"]
+    assert state.policies.all().keys() == {DB, ObjectKey("shop", "web")}
+    assert len(reads.services) == 4
+
+
+def test_policies_are_looked_up_a_service_in_each_step() -> None:
+    names = [f"s{number}" for number in range(9)]
+    reads = Reads(of_namespace(Z), *(service(name, "shop") for name in names))
+    for at, _ in enumerate(reads.state.policies.look_up_steps(), 1):
+        assert len(reads.services) == min(at, 9)
+    assert sorted(reads.services) == names
 
 
 def test_a_ttl_is_without_effect_as_long_as_no_keys_come_from_the_namespace() -> None:
@@ -206,18 +222,12 @@ def test_a_ttl_is_without_effect_as_long_as_no_keys_come_from_the_namespace() ->
 
 
 @pytest.mark.parametrize(("keys", "defaults", "reads"), [(None, (), 0), (Z, (), 1), (None, (default(Z),), 1)])
-def test_a_change_of_slices_reads_a_service_again_only_where_a_default_gives_it_keys(
+def test_a_change_of_slices_reads_a_service_again_only_where_it_may_inherit_keys(
     keys: str | None, defaults: Sequence[DefaultKeys], reads: int
 ) -> None:
-    reader, read = key_reader(SOURCES, defaults), list[Service]()
-
-    def counted(service: Service, namespace: Namespace | None, governs: Callable[[], bool]) -> ServiceKeys:
-        read.append(service)
-        return reader.read(service, namespace, governs)
-
-    state = ClusterState(frozenset(), reader._replace(read=counted))
-    for each in (of_namespace(keys), db()):
-        state.apply(Upserted(each), 0)
-    read.clear()
-    state.apply(Upserted(CLIENT), 1)
-    assert len(read) == reads
+    counted = Reads(of_namespace(keys), db(), defaults=defaults)
+    keys_of(counted.state)
+    counted.services.clear()
+    counted.state.apply(Upserted(CLIENT), 1)
+    keys_of(counted.state)
+    assert len(counted.services) == reads

@@ -364,7 +364,7 @@ def test_policies_are_those_of_headless_services() -> None:
     state = state_of(
         DB_BY_RACK, service("web", cluster_ips=["10.96.0.7"], annotation=RACK), service("bad", annotation="a b")
     )
-    assert set(state.policies) == {DB, ObjectKey("default", "bad")}
+    assert state.policies.all().keys() == {DB, ObjectKey("default", "bad")}
     assert state.policies.get(DB) == Policy((RACK,), KeySource.ANNOTATION)
     assert isinstance(state.policies.get(ObjectKey("default", "bad")), InvalidPolicy)
     assert state.policies.get(WEB.key) is None
@@ -375,7 +375,7 @@ def test_policies_are_those_of_headless_services() -> None:
 def test_without_key_sources_there_are_no_policies() -> None:
     state = ClusterState(frozenset())
     state.apply(Upserted(DB_BY_RACK), 1)
-    assert state.policies == {}
+    assert state.policies.all() == {}
 
 
 def test_an_endpoints_counts_only_where_its_service_has_no_slice() -> None:
@@ -474,12 +474,12 @@ def test_all_pods_that_claim_an_address_are_kept() -> None:
 def test_a_governing_service_is_one_that_a_stateful_set_names() -> None:
     db = stateful_set("db", "db")
     state = state_of(db, stateful_set("more", "db"), stateful_set("cache", "", "shop"))
-    assert state.governs(DB)
-    assert not state.governs(ObjectKey("shop", "db"))
+    assert state.policies.governs(DB)
+    assert not state.policies.governs(ObjectKey("shop", "db"))
     state.apply(Deleted("StatefulSet", ObjectKey("default", "more")), 1)
-    assert state.governs(DB)
+    assert state.policies.governs(DB)
     state.apply(Deleted("StatefulSet", db.key), 1)
-    assert not state.governs(DB)
+    assert not state.policies.governs(DB)
 
 
 @pytest.mark.parametrize(
@@ -495,9 +495,9 @@ def test_a_governing_service_is_one_that_a_stateful_set_names() -> None:
 def test_a_governing_service_is_one_whose_endpoints_have_the_names_of_their_pods(one: Endpoint, governs: bool) -> None:
     slices = endpoint_slice("db", endpoint("10.0.0.9", "n9"), name="db-a"), endpoint_slice("db", one, name="db-b")
     state = state_of(*slices)
-    assert state.governs(DB) is governs
+    assert state.policies.governs(DB) is governs
     state.apply(Deleted("EndpointSlice", slices[1].key), 1)
-    assert not state.governs(DB)
+    assert not state.policies.governs(DB)
 
 
 def test_of_pods_with_annotations_of_a_service_a_bounded_number_is_kept() -> None:
@@ -644,7 +644,7 @@ def test_after_any_changes_a_state_answers_like_one_that_was_given_the_outcome(c
     assert answers_of(state) == answers_of(fresh)
     assert state.counts() == fresh.counts()
     named = [ObjectKey("default", name) for name in ("db", "web", "cache", "a", "b")]
-    assert [*map(state.governs, named)] == [*map(fresh.governs, named)]
+    assert [*map(state.policies.governs, named)] == [*map(fresh.policies.governs, named)]
     assert (state.node_labels.nodes, state.node_labels.names) == (fresh.node_labels.nodes, fresh.node_labels.names)
 
 

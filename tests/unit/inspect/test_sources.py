@@ -14,12 +14,12 @@ DEMO = str(ROOT / "config/demo/cluster")
 
 def test_a_directory_of_manifests_is_a_whole_cluster() -> None:
     state, _ = manifest_state([DEMO], TopologySettings())
-    assert (len(state.nodes.by_name), state.synced, len(state.policies)) == (9, True, 7)
+    assert (len(state.nodes.by_name), state.synced, len(state.policies.all())) == (9, True, 7)
 
 
 def test_several_files_are_one_cluster() -> None:
     state, _ = manifest_state([f"{DEMO}/nodes.yaml", f"{DEMO}/shop.yaml"], TopologySettings())
-    assert {key.namespace for key in state.policies} == {"shop"}
+    assert {key.namespace for key in state.policies.all()} == {"shop"}
 
 
 def test_a_file_that_cannot_be_read_leaves_nothing_to_audit(tmp_path: Path) -> None:

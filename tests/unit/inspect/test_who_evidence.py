@@ -188,7 +188,7 @@ def test_the_contradictions_of_a_flood_of_slices_are_bounded() -> None:
 def keyed(*lists: tuple[str, ...]) -> ClusterState:
     """A state with a Service for each list of topology keys."""
     policies = {f"s{at}": Policy(keys, KeySource.ANNOTATION) for at, keys in enumerate(lists)}
-    reader = KeyReader(lambda service, *_: ServiceKeys(policies[service.name], ()), lambda _: "")
+    reader = KeyReader(lambda service: ServiceKeys(policies[service.name], ()), lambda *_: None, lambda _: "")
     state = ClusterState(frozenset(), reader)
     for name in policies:
         state.apply(Upserted(Service("shop", name, headless=True)), 0)

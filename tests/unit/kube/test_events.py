@@ -378,7 +378,7 @@ def test_without_a_finding_nothing_is_ever_due() -> None:
 
 
 def test_only_problems_that_are_likely_mistakes_of_the_service_are_worth_an_event() -> None:
-    kinds = ("annotation", "governing", "ineffective", "invalid", "misplaced", "left_out")
+    kinds = ("annotation", "governing", "import", "ineffective", "invalid", "misplaced", "left_out")
     worthy = [finding(kind, kind=kind) for kind in kinds]
     others = [finding(kind, kind=kind) for kind in ("mended", "overridden", "annotation_of_pods")]
     assert sorted(plan.kind for plan in Plan(*others, *worthy).write_all(0)) == sorted(kinds)

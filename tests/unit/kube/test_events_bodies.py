@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from topodns.cluster.findings.finding import Finding
+from topodns.cluster.findings.finding import CLUSTER, Finding
 from topodns.cluster.model import ObjectKey
 from topodns.kube.client.contract import ApiError
 from topodns.kube.events import MAX_MESSAGE, decode_uid, event_body
@@ -41,6 +41,19 @@ def test_an_event_is_about_the_service_and_names_its_reporter() -> None:
         "firstTimestamp": "2023-11-14T22:13:20Z",
         "lastTimestamp": "2023-11-14T22:13:20Z",
         "count": 1,
+    }
+
+
+def test_an_event_about_a_service_import_is_on_that_object() -> None:
+    imported = Finding(CLUSTER, "import", "ServiceImport shop/cart: invalid", imported=ObjectKey("shop", "cart"))
+    made = event(imported)
+    assert (made["metadata"]["namespace"], made["reason"]) == ("shop", "TopologyAnnotationIgnored")
+    assert made["involvedObject"] == {
+        "kind": "ServiceImport",
+        "apiVersion": "multicluster.x-k8s.io/v1alpha1",
+        "namespace": "shop",
+        "name": "cart",
+        "uid": "u-1",
     }
 
 

@@ -90,7 +90,9 @@ class Cluster:
         for item in items:
             key = key_of(item)
             if "clusterIP" in item.get("spec", {}):
-                touched |= self.projection.set_service(key, self.projection.admitted(key[0], named_labels(item)))
+                touched |= self.projection.set_keyed(
+                    "Service", key, self.projection.admitted(key[0], named_labels("Service", item))
+                )
             elif "spec" in item:
                 touched |= self.projection.set_pod(key, place_of_pod(item, self._of_pods))
             else:
@@ -160,13 +162,13 @@ MANY = {"kubernetes.io/hostname": "n1", RACK: "r1", "pool": "p1", "apps.openyurt
     ],
 )  # fmt: skip
 def test_the_labels_that_keys_name_are_read_as_a_server_reads_keys(keys: Json, named: set[str]) -> None:
-    assert named_labels(keys) == named
+    assert named_labels("Service", keys) == named
 
 
 def test_openyurts_keys_name_its_label_of_node_pools() -> None:
     value = service("s", "")
     value["metadata"]["annotations"]["openyurt.io/topologyKeys"] = "openyurt.io/nodepool"
-    assert named_labels(value) == {"apps.openyurt.io/nodepool", "kubernetes.io/hostname"}
+    assert named_labels("Service", value) == {"apps.openyurt.io/nodepool", "kubernetes.io/hostname"}
 
 
 @pytest.mark.parametrize(("kind", "name"), [("nodelocator", "n1"), ("podlocator", "p")])
@@ -186,7 +188,7 @@ def test_keys_that_come_and_go_change_no_locator_again() -> None:
     cluster = Cluster()
     cluster.add(node("n1", labels=MANY), service("s", RACK))
     for _ in range(3):
-        assert cluster.projection.set_service(ObjectKey("shop", "s"), None) == set()
+        assert cluster.projection.set_keyed("Service", ObjectKey("shop", "s"), None) == set()
         assert cluster.add(service("s", RACK)) == set()
     assert cluster.labels() == {"kubernetes.io/hostname": "n1", RACK: "r1"}
 
@@ -196,7 +198,7 @@ def test_the_keys_of_one_namespace_name_at_most_100_labels_and_take_no_room_of_a
     cluster.add(node("n1", labels=MANY))
     cluster.add(*(service(f"s{at}", ",".join(f"a{at}-{key}" for key in range(16))) for at in range(7)))
     assert cluster.add(service("last", RACK)) == set()
-    assert sum(map(len, cluster.projection.services.values())) == MAX_NAMED
+    assert sum(map(len, cluster.projection.keyed["Service"].values())) == MAX_NAMED
     assert cluster.add(service("first", RACK, "bank")) == {"n1"}
 
 

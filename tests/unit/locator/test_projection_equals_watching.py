@@ -107,7 +107,7 @@ def locators(kind: LocatorKind, world: World) -> Iterator[ClusterObject]:
         if isinstance(value, Service):
             policy = policy_of(value, (KeySource.ANNOTATION,))
             assert isinstance(policy, Policy)
-            projection.set_service(value.key, projection.admitted(value.namespace, policy.labels))
+            projection.set_keyed("Service", value.key, projection.admitted(value.namespace, policy.labels))
     for key in (*projection.nodes, *projection.pods):
         content = projection.locator(key)
         if content is not None:

@@ -212,11 +212,36 @@ def test_a_service_whose_keys_name_a_label_makes_locators_due_and_others_are_not
     assert setup.take_list("Service", [service("t", "zone"), service("plain", "")]) == 1
 
 
+def test_keys_of_namespaces_and_service_imports_name_labels_too() -> None:
+    setup = Setup()
+    setup.take_list("NodeLocator", [])
+    value = racked("n1")
+    value["metadata"]["labels"] |= {"hall": "h1"}
+    setup.see("Node", value)
+    setup.due()
+    annotations = {"topodns.io/topology-keys": f"!{RACK},*"}
+    shop = {"metadata": {"name": "shop", "resourceVersion": "5", "annotations": annotations}}
+    setup.see("Namespace", shop)
+    assert setup.labels() == {RACK: "r1", "topology.kubernetes.io/zone": "a"}
+    imported = service("far", "hall,*")
+    imported["spec"] = {"type": "Headless"}
+    setup.see("ServiceImport", imported)
+    assert setup.labels() == {RACK: "r1", "topology.kubernetes.io/zone": "a", "hall": "h1"}
+    setup.see("Namespace", {"metadata": {"name": "shop", "resourceVersion": "6"}}, "MODIFIED")
+    assert (len(setup.store.values("Namespace")), len(setup.store.values("ServiceImport"))) == (0, 1)
+
+
+def test_without_permission_for_service_imports_they_are_not_waited_for() -> None:
+    setup = Setup()
+    setup.store.do_without("ServiceImport")
+    assert setup.listed == [("ServiceImport", 0)]
+
+
 def test_a_namespace_whose_keys_name_too_many_labels_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     setup = Setup()
     for at in range(9):
         setup.see("Service", service(f"s{at}", ",".join(f"a{at}-{key}" for key in range(16))))
-    assert caplog.messages == ["locator: the keys of Services in namespace shop name more than 100 labels"]
+    assert caplog.messages == ["locator: the keys in namespace shop name more than 100 labels"]
 
 
 @pytest.mark.parametrize(("kind", "held"), [(NODE_LOCATORS, 0), (POD_LOCATORS, 1)])

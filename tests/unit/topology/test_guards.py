@@ -15,6 +15,7 @@ from topodns.cluster.backends import Backends
 from topodns.cluster.endpoints import Group, Pool
 from topodns.cluster.model import Endpoint, KeySource, MaxLoad, Node, ObjectKey, Policy, TopologyInputs
 from topodns.cluster.node_labels import NodeLabels
+from topodns.topology import guards as guards_module
 from topodns.topology.guards import Domains, Guards, bounded, guards_of
 from topodns.topology.select import Location, Reason, Selection, select
 
@@ -174,6 +175,37 @@ def test_the_order_of_nodes_follows_their_labels() -> None:
         cluster.labels.move(cluster.nodes[moved.name], moved)
         cluster.nodes[moved.name] = moved
     assert cluster.ask("a0", "1").key == Z, "the only Node of its zone"
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from("abc")), max_size=12))
+def test_after_any_moves_of_nodes_their_order_is_that_of_domains_that_are_read_now(
+    moves: Sequence[tuple[int, str]],
+) -> None:
+    cluster = Cluster({"a": 6, "b": 3, "c": 3}, {"a": 1, "b": 2, "c": 3})
+    for at, zone in moves:
+        moved = node(f"a{at}", {H: f"a{at}", Z: zone})
+        cluster.labels.move(cluster.nodes[moved.name], moved)
+        cluster.nodes[moved.name] = moved
+        asked = [cluster.ask(name, "1").key for name in cluster.nodes]
+        known, cluster.domains = cluster.domains, Domains(lambda: cluster.nodes, cluster.labels)
+        assert [cluster.ask(name, "1").key for name in cluster.nodes] == asked
+        cluster.domains = known
+
+
+def test_a_node_that_joins_has_no_other_one_hashed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster, hashed = Cluster({"a": 50, "b": 50}, {"a": 1, "b": 9}), list[bytes]()
+    cluster.ask("a0", "1")
+
+    def counted(text: bytes, digest_size: int) -> "hashlib.blake2b":
+        hashed.append(text)
+        return hashlib.blake2b(text, digest_size=digest_size)
+
+    monkeypatch.setattr(guards_module, "blake2b", counted)
+    joined = node("a50", {H: "a50", Z: "a"})
+    cluster.labels.move(None, joined)
+    cluster.nodes["a50"] = joined
+    cluster.ask("a0", "1")
+    assert set(hashed) == {b"default\0db\0a50", b"default\0db\0a0"}
 
 
 def literal(cluster: Cluster, name: str, factor: Fraction, keys: Sequence[str]) -> str:

@@ -57,6 +57,12 @@ class Finding:
     endpoints: tuple[str, ...] = ()  # addresses, at most MAX_NAMED
     family: int = 0  # 4 or 6 if it concerns one family of two
     ratio: float = 0.0  # of a skew: the highest load over the mean
+    imported: ObjectKey | None = None  # the ServiceImport of an `import`
+
+    @property
+    def subject(self) -> ObjectKey:
+        """The Service or ServiceImport that it is about."""
+        return self.imported or self.service
 
     def __str__(self) -> str:
         if self.kind == "import":

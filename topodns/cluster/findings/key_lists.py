@@ -41,7 +41,7 @@ def key_findings(
 ) -> Iterator[Finding]:
     """The findings about one Service's key list and `max-endpoints`, with the labels of the Nodes.
 
-    `governing`: `ClusterState.governs`. `bounded`: whether it has `max-endpoints`. `ignored` is on_invalid: True
+    `governing`: `Policies.governs`. `bounded`: whether it has `max-endpoints`. `ignored` is on_invalid: True
     (ignore) leaves a Service with an invalid policy unfiltered, False (deny) empties it. None about labels that only
     some Nodes have, which is often meant: `partial_findings`.
     """

@@ -27,7 +27,8 @@ def policy_findings(state: ClusterState, ignored: bool) -> Findings:
     Service.
     """
     partial: dict[str, list[ObjectKey]] = {}
-    for key, policy in {**dict.fromkeys(state.max_endpoints), **state.policies}.items():
+    yield from state.policies.look_up_steps()
+    for key, policy in {**dict.fromkeys(state.max_endpoints), **state.policies.all()}.items():
         yield from _key_findings(state, key, policy, ignored)
         for label in partial_keys(policy, _labels_of(state)) if isinstance(policy, Policy) else ():
             partial.setdefault(label, []).append(key)
@@ -49,7 +50,7 @@ def service_findings(state: ClusterState, key: ObjectKey, ignored: bool) -> Find
     of each endpoint and of the name.
     """
     yield from _key_findings(state, key, state.policies.get(key), ignored)
-    yield from noted(key, state.notices.get(key, ()))
+    yield from noted(key, state.policies.notices(key))
     for found in pod_findings(state):
         yield found if found is not None and found.service == key else None
 
@@ -57,7 +58,9 @@ def service_findings(state: ClusterState, key: ObjectKey, ignored: bool) -> Find
 def _key_findings(
     state: ClusterState, key: ObjectKey, policy: Policy | InvalidPolicy | None, ignored: bool
 ) -> Iterator[Finding]:
-    return key_findings(key, policy, state.governs(key), key in state.max_endpoints, ignored, _labels_of(state))
+    return key_findings(
+        key, policy, state.policies.governs(key), key in state.max_endpoints, ignored, _labels_of(state)
+    )
 
 
 def _labels_of(state: ClusterState) -> NodeLabels:
@@ -70,9 +73,9 @@ SERVICES: Final = 25  # with an annotated Pod as endpoint, looked at in one step
 
 def annotation_findings(state: ClusterState) -> Findings:
     """The findings about annotations: of unknown names, without effect, or where another annotation wins."""
-    for key, notices in tuple(state.notices.items()):
-        yield from noted(key, notices)
-    for name, problem in tuple(state.namespace_problems.items()):
+    for key in state.policies.noted():
+        yield from noted(key, state.policies.notices(key))
+    for name, problem in tuple(state.policies.namespace_problems.items()):
         yield Finding(CLUSTER, "keys_of_namespace", f"namespace {name!r}: annotation {TOPOLOGY_KEYS!r}: {problem}")
     for key in tuple(state.cluster_set.keys):
         yield from import_findings(state, key)
@@ -93,7 +96,8 @@ def import_findings(state: ClusterState, key: ObjectKey) -> Iterator[Finding]:
         found.append((Severity.ERROR, f"invalid topology keys: {policy.problem}"))
     elif policy is not None:
         found += ((Severity.WARNING, warning) for warning in policy.warnings)
-    return (Finding(CLUSTER, "import", f"ServiceImport {key}: {text}", severity) for severity, text in found)
+    about = f"ServiceImport {key}: "
+    return (Finding(CLUSTER, "import", about + text, severity, imported=key) for severity, text in found)
 
 
 def pod_findings(state: ClusterState) -> Findings:
@@ -152,7 +156,8 @@ def object_findings(state: ClusterState) -> Findings:
     if not state.synced:
         return
     unknown: set[str] = set()
-    for key, policy in tuple(state.policies.items()):
+    yield from state.policies.look_up_steps()
+    for key, policy in state.policies.all().items():
         yield from _missing_findings(state, key)
         if isinstance(policy, Policy) and policy.labels and "Node" in state.known and state.nodes.by_name:
             yield from _unknown_node_findings(state, key, unknown)

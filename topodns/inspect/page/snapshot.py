@@ -190,7 +190,7 @@ class SnapshotMaker:
         """The rows of all Services with keys, valid or not, a bound or notices, in no particular order."""
         state = self.cluster.state
         notices = yield from notice_steps(state)
-        keys = list(dict.fromkeys((*state.policies, *state.max_endpoints, *notices)))
+        keys = list(dict.fromkeys((*state.policies.all(), *state.max_endpoints, *notices)))
         yield
         rows: list[ServiceRow] = []
         kept: dict[ObjectKey, _Kept] = {}

@@ -36,7 +36,7 @@ def what_if_steps(maker: SnapshotMaker, texts: Sequence[str]) -> Steps[bytes]:
     notices = yield from notice_steps(state)
     differ, rows, ready_before, ready_after = 0, list[str](), 0, 0
     worse: list[Mapping[str, object]] = []
-    for key in sorted({*state.policies, *state.max_endpoints, *scenario.services}):
+    for key in sorted({*state.policies.all(), *state.max_endpoints, *scenario.services}):
         view = service_view(state, key)
         if view is None:
             continue

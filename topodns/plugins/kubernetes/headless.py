@@ -335,7 +335,7 @@ def policy_of_name(state: ClusterState, key: ObjectKey, view: str) -> AnyPolicy:
     """The policy of the plain name of a headless Service (`view` ""), or of one of its views."""
     if view == ALL:
         return None
-    policy = state.policies.get(key)
+    policy = state.policies.own.get(key) or state.policies.get(key)  # mostly without a call: each query comes here
     if view:
         return _NEAR if policy is None else policy
     return None if policy is not None and policy.near_only else policy

@@ -15,6 +15,7 @@ from topodns.kube.manifests.source import ManifestSource
 from topodns.metrics.registry import Distribution, Published, Reading
 from topodns.plugins.kubernetes.clusters import Cluster, ClusterMaker
 from topodns.query.histogram import Histogram
+from topodns.time_slices import Job
 
 Clusters = Callable[[], Iterable[Cluster]]
 Rows = Iterable[tuple[tuple[str, ...], float]]
@@ -220,16 +221,22 @@ def _synced(clusters: Clusters) -> float:
 def _policies(clusters: Clusters) -> Rows:
     counts: Counter[tuple[str, ...]] = Counter()
     for cluster in clusters():
-        for policy in cluster.state.policies.values():
+        for policy in cluster.state.policies.all().values():
             counts[(policy.source.value, str(not isinstance(policy, InvalidPolicy)).lower())] += 1
     return counts.items()
+
+
+def policy_steps(clusters: Clusters) -> Job[None]:
+    """Look up the policies before an exposition counts them."""
+    for cluster in clusters():
+        yield from cluster.state.policies.look_up_steps()
 
 
 def _invalid(clusters: Clusters) -> Rows:
     names = [
         (key.namespace, key.name)
         for cluster in clusters()
-        for key, policy in cluster.state.policies.items()
+        for key, policy in cluster.state.policies.own.items()  # those that are inherited are valid
         if isinstance(policy, InvalidPolicy)
     ]
     return [(name, 1.0) for name in sorted(names)[:MAX_NAMED]]

@@ -110,7 +110,7 @@ def assert_equal(pair: Pair) -> None:
     assert contents(copy) == contents(original)
     assert (copy.synced, copy.known, copy.denied) == (original.synced, original.known, original.denied)
     assert copy.serial == original.serial
-    assert dict(copy.policies) == dict(original.policies)
+    assert copy.policies.all() == original.policies.all()
     for key in map(ObjectKey._make, original.keys("Service")):
         assert copy.slice_table.owned.counted(SliceOwner(key)) == original.slice_table.owned.counted(SliceOwner(key))
         assert copy.backends(key).nodes == original.backends(key).nodes

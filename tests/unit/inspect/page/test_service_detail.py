@@ -73,7 +73,7 @@ def test_flows_go_from_the_zone_of_the_clients_to_those_of_their_endpoints(demo:
 def test_flows_are_the_sums_of_what_each_node_gets(demo: Demo, name: str) -> None:
     state = demo.generation.clusters[0].state
     key = ObjectKey(*name.split("/"))
-    pool, policy = state.backends(key).pools[4], state.policies[key]
+    pool, policy = state.backends(key).pools[4], state.policies.get(key)
     own_node, nowhere = defaultdict[str, float](float), Counter[str]()
     to = defaultdict[tuple[str, str], float](float)
     for node in state.all_nodes().values():
