@@ -113,6 +113,21 @@ def test_a_mistake_is_named_by_log_audit_and_explain(
     assert words in printed("explain", "-conf", str(corefile), *client, "db.shop.svc.cluster.local")
 
 
+def test_a_namespace_of_a_default_that_does_not_exist_is_named_by_log_and_audit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corefile = tmp_path / "Corefile"
+    corefile.write_text(COREFILE.replace("topology", "topology {\n default rack,* namespaces shop shpo\n }"))
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(corefile), 53, None))
+    list(problems.check())
+    words = f"{corefile}:6: 'default' names the namespace 'shpo', which does not exist, did you mean 'shop'?"
+    assert [line for line in caplog.messages if "default" in line] == [f"plugin/topology: {words}"]
+    cli.main(["audit", "-conf", str(corefile), "--wide"])
+    assert words in capsys.readouterr().out
+
+
 def test_without_a_mistake_nothing_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "Corefile").write_text(COREFILE)
     (tmp_path / "cluster.yaml").write_text(CLUSTER)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+DOMAIN: Final = "topodns.io/"
 TOPOLOGY_KEYS: Final = "topodns.io/topology-keys"
 TTL: Final = "topodns.io/ttl"
 MIN_ENDPOINTS: Final = "topodns.io/min-endpoints"
@@ -18,7 +19,8 @@ MAX_ENDPOINTS: Final = "topodns.io/max-endpoints"
 APPLY_TO: Final = "topodns.io/apply-to"
 OPENYURT: Final = "openyurt.io/topologyKeys"
 SUPEREDGE: Final = "topologyKeys"
-OWN: Final = (TOPOLOGY_KEYS, TTL, MIN_ENDPOINTS, MAX_LOAD, MAX_ENDPOINTS, APPLY_TO)
+GUARDS: Final = (MIN_ENDPOINTS, MAX_LOAD, MAX_ENDPOINTS, APPLY_TO)
+OWN: Final = (TOPOLOGY_KEYS, TTL, *GUARDS)
 READ: Final = (*OWN, OPENYURT, SUPEREDGE)
 
 MAX_BAD: Final = 5  # annotations of one object that are kept

@@ -38,7 +38,7 @@ from topodns.cluster.node_labels import NodeLabels
 from topodns.cluster.policies import Policies
 from topodns.cluster.slices import HELD, SliceOwner, SliceTable
 from topodns.cluster.soa_serial import counts_in_serial
-from topodns.cluster.unknown_nodes import UnknownNodes
+from topodns.cluster.unknown_names import UnknownNames
 from topodns.dependency import EVERYTHING, Fact, address_facts, namespace_fact, node_fact, service_fact
 
 T = TypeVar("T")
@@ -130,7 +130,8 @@ class ClusterState:
         self.imports: Mapping[tuple[str, str], Service] = MappingProxyType(self._imports)
         self.pods: Mapping[tuple[str, str], Pod] = MappingProxyType(self._pods)
         self.max_endpoints: Mapping[ObjectKey, int] = MappingProxyType(self.policies.max_endpoints)
-        self.node_labels, self.unknown_nodes = NodeLabels(), UnknownNodes(self.all_nodes)
+        self.node_labels, self.unknown_nodes = NodeLabels(), UnknownNames(self.all_nodes)
+        self.unknown_namespaces = UnknownNames(lambda: [name for _, name in self._namespaces])
         self.misannotated_pods: dict[ObjectKey, MisannotatedPod] = {}  # at most MOST_MISANNOTATED
         self._tables: dict[Kind, _Table] = {
             "Namespace": _Table(self._namespaces, self._take_namespace),

@@ -9,7 +9,7 @@ from typing import Final
 
 from topodns.cluster.findings.objects import no_namespace, no_slice, shared_address
 from topodns.cluster.model import Kind, ObjectKey, Service
-from topodns.cluster.unknown_nodes import similar_steps
+from topodns.cluster.unknown_names import similar_steps
 from topodns.dns.message import Query
 from topodns.dns.name import Name, is_reverse, name_text, name_wire
 from topodns.dns.rrtype import Rcode, RRClass, RRType, type_text

@@ -7,12 +7,13 @@ InvalidPolicy out, with notices about its annotations.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
 from topodns.cluster.annotations import (
     APPLY_TO,
+    DOMAIN,
     MAX_ENDPOINTS,
     MAX_LOAD,
     MIN_ENDPOINTS,
@@ -50,7 +51,6 @@ MAX_TTL: Final = 300
 
 _TOO_LONG: Final = f"expected at most {MAX_KEYS_TEXT} characters"
 _SWITCHED_OFF: Final = ("none",)
-_OWN_DOMAIN: Final = "topodns.io/"
 _SHOWN_CHARACTERS: Final = 80  # of an annotation quoted in a message: an annotation may have 256 KiB
 _WELL_KNOWN: Final = (HOSTNAME_LABEL, ZONE_LABEL, "topology.kubernetes.io/region")
 _ANY_LABELS: Final = Selector()
@@ -64,15 +64,22 @@ _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 class DefaultKeys:
     """A line `default` of the Corefile: keys for headless Services that have none, nor their Namespace.
 
-    `namespaces`: () for all. `labels`: of the Service.
+    `namespaces`: () for all. `labels`: of the Service. `place`: FILE:LINE, which may change without another effect.
     """
 
     policy: Policy
     namespaces: tuple[str, ...] = ()
     labels: Selector = _ANY_LABELS
+    place: str = field(default="", compare=False)
 
     def holds_for(self, service: Service) -> bool:
         return (not self.namespaces or service.namespace in self.namespaces) and self.labels.matches(service.labels)
+
+    def covers(self, other: "DefaultKeys") -> bool:
+        """Whether this one certainly holds for all Services for which the other one does."""
+        if not set(self.labels.requirements) <= set(other.labels.requirements):
+            return False
+        return not self.namespaces or (bool(other.namespaces) and set(other.namespaces) <= set(self.namespaces))
 
 
 def key_reader(sources: Sequence[KeySource], defaults: Sequence[DefaultKeys] = ()) -> KeyReader:
@@ -158,7 +165,7 @@ def bad_annotation(found: BadAnnotation) -> Notice:
             f"annotation {found.name!r} is unknown and has no effect, "
             f"expected {', '.join(map(repr, OWN[:-1]))} or {OWN[-1]!r}"
         )
-    own = found.name.lower().startswith(_OWN_DOMAIN)
+    own = found.name.lower().startswith(DOMAIN)
     return Notice("annotation", "error" if own else "warning", text)
 
 
