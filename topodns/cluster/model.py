@@ -57,6 +57,7 @@ class Namespace:
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     topology_keys: str | None = None  # annotation topodns.io/topology-keys, cut as in TopologyInputs
+    bad: tuple[BadAnnotation, ...] = ()  # without effect there; of a Node and an EndpointSlice likewise
     version: int = field(default=0, compare=False)
 
     @property
@@ -75,6 +76,7 @@ class Node:
     pod_cidrs: tuple[tuple[bytes, int], ...] = ()  # (packed network address, prefix length)
     created: str = ""  # creationTimestamp, RFC 3339 in UTC, so that text order is time order
     ready: bool = True  # the Ready condition; True where it is absent
+    bad: tuple[BadAnnotation, ...] = ()
     version: int = field(default=0, compare=False)
 
     @property
@@ -300,6 +302,7 @@ class EndpointSlice:
     cluster_id: str = ""  # of an imported one: one or more labels, from multicluster.kubernetes.io/source-cluster
     mirrored: bool = False  # made from a v1 Endpoints; counts only if its Service has no other slice
     left_out: int = 0  # as of a Service
+    bad: tuple[BadAnnotation, ...] = ()
     version: int = field(default=0, compare=False)
 
     @property

@@ -17,12 +17,12 @@ from topodns.cluster.annotations import (
     MAX_ENDPOINTS,
     MAX_LOAD,
     MIN_ENDPOINTS,
-    OWN,
     SUPEREDGE,
     TOPOLOGY_KEYS,
     TTL,
     BadAnnotation,
     expected_text,
+    problem_of_name,
 )
 from topodns.cluster.api_names import is_label_key
 from topodns.cluster.label_selector import Selector
@@ -154,19 +154,12 @@ def _read_import(service: Service, sources: Sequence[KeySource]) -> ServiceKeys:
 
 
 def bad_annotation(found: BadAnnotation) -> Notice:
-    """The notice about an annotation of a Service that has an unknown name, or no text for a value."""
+    """The notice about an annotation of a Service that has an unknown name, or no text for a value, or is a label."""
     if found.value:
         text = f"annotation {found.name!r}: {expected_text(found.value)}; it has no effect"
         return Notice("annotation", "error", text)
-    if found.meant:
-        text = f"annotation {found.name!r} is unknown and has no effect, did you mean {found.meant!r}?"
-    else:
-        text = (
-            f"annotation {found.name!r} is unknown and has no effect, "
-            f"expected {', '.join(map(repr, OWN[:-1]))} or {OWN[-1]!r}"
-        )
     own = found.name.lower().startswith(DOMAIN)
-    return Notice("annotation", "error" if own else "warning", text)
+    return Notice("annotation", "error" if own else "warning", problem_of_name(found))
 
 
 def _without_effect(inputs: TopologyInputs) -> Iterator[Notice]:

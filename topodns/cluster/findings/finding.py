@@ -26,7 +26,7 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-_COMPLETE: Final = frozenset(("default", "import"))  # their texts name what they are about
+_COMPLETE: Final = frozenset(("annotation_elsewhere", "default", "import"))  # their texts name what they are about
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,8 @@ class Finding:
     """One problem of one Service's policy, or of the whole cluster (service CLUSTER). `kind` is one of
 
     annotation: an annotation of the Service, or of its Pods, has no effect: its name is unknown, for example.
-    annotation_of_pods: the same of Pods that no Service has as endpoints. keys_of_namespace: the key list of a
+    annotation_of_pods: the same of Pods that no Service has as endpoints. annotation_elsewhere: the same of
+    a Namespace, of Nodes, and of an EndpointSlice without a Service. keys_of_namespace: the key list of a
     Namespace breaks a rule, or parts of it are ignored.
     default: a `default` of the Corefile names a namespace that does not exist.
     import: keys of a ServiceImport are invalid, or an annotation has no effect.
