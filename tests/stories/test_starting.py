@@ -143,7 +143,7 @@ def test_malformed_objects_are_skipped_named_and_counted(ignoring: Server) -> No
 
 def test_an_invalid_policy_is_ignored_and_logged_in_one_line_with_service_and_rule(ignoring: Server) -> None:
     line = ignoring.wait_for_line("shop/wrong")
-    assert line.startswith("[WARNING] plugin/topology: Service shop/wrong: topology annotation: ")
+    assert line.startswith("[WARNING] plugin/topology: Service shop/wrong: annotation 'topodns.io/topology-keys': ")
     assert "expected a label key or *, found 'not a key'" in line
     assert ignoring.metric("topodns_policy_invalid", namespace="shop", service="wrong") == 1
     assert ignoring.metric("topodns_policies", source="annotation", valid="false") == 1

@@ -13,7 +13,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
-from topodns.cluster.annotations import BadAnnotation
+from topodns.cluster.annotations import SUPEREDGE, TOPOLOGY_KEYS, BadAnnotation
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -91,6 +91,7 @@ class ServicePort:
     number: int | None  # None only in manifests: the API server refuses it
 
 
+SWITCHED_OFF: Final = "none"  # in place of a list in an annotation of topodns
 MAX_KEYS_TEXT: Final = 8192
 """Characters of a list of topology keys in an annotation, which may have 256 KiB; 16 of the longest need 5,138."""
 
@@ -151,6 +152,18 @@ class KeySource(Enum):
     DEFAULT = "default"  # a line of the Corefile
     NEAR = "_near"  # of no Service: the keys of the view `_near` where a Service has none
 
+    @property
+    def written(self) -> str:
+        """The place of a key list that may be invalid, with its name; that of a Service's own."""
+        return _WRITTEN.get(self, f"`{self.value}`")
+
+
+_WRITTEN: Final[Mapping[KeySource, str]] = {
+    KeySource.ANNOTATION: f"annotation {TOPOLOGY_KEYS!r}",
+    KeySource.FIELD: "spec.topologyKeys",
+    KeySource.SUPEREDGE: f"annotation {SUPEREDGE!r}",
+}
+
 
 def label_name(key: str) -> str:
     """The name of the label that a topology key other than `*` compares."""
@@ -178,7 +191,9 @@ class Policy:
     min_endpoints: int = 1  # that a key must match to win, 1..1000: annotation topodns.io/min-endpoints
     max_load: MaxLoad | None = None  # of the values of a key: annotation topodns.io/max-load
     near_only: bool = False  # for the name `_near.SERVICE` alone: annotation topodns.io/apply-to
-    warnings: tuple[str, ...] = ()  # ignored parts: keys after "*", repeated keys, a bad ttl
+    warnings: tuple[
+        str, ...
+    ] = ()  # ignored parts: keys after "*", repeated keys, a bad ttl; of a Service with the place
 
     @property
     def labels(self) -> tuple[str, ...]:

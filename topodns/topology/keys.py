@@ -30,6 +30,8 @@ from topodns.cluster.model import (
     ANY_KEY,
     HOSTNAME_LABEL,
     MAX_KEYS_TEXT,
+    OTHER,
+    SWITCHED_OFF,
     ZONE_LABEL,
     InvalidPolicy,
     KeyReader,
@@ -50,7 +52,6 @@ MIN_TTL: Final = 1
 MAX_TTL: Final = 300
 
 _TOO_LONG: Final = f"expected at most {MAX_KEYS_TEXT} characters"
-_SWITCHED_OFF: Final = ("none",)
 _SHOWN_CHARACTERS: Final = 80  # of an annotation quoted in a message: an annotation may have 256 KiB
 _WELL_KNOWN: Final = (HOSTNAME_LABEL, ZONE_LABEL, "topology.kubernetes.io/region")
 _ANY_LABELS: Final = Selector()
@@ -221,6 +222,8 @@ def _completed(policy: Policy | None, service: Service, guards: Guards) -> Polic
     """The policy with the TTL and the guards of a Service; None for one that filters nothing."""
     if policy is None or policy.is_empty:
         return None
+    if policy.warnings:
+        policy = replace(policy, warnings=tuple(f"{policy.source.written}: {each}" for each in policy.warnings))
     return guarded(_with_ttl(policy, service.topology.ttl), guards)
 
 
@@ -283,7 +286,7 @@ def parse_list(text: str | None, source: KeySource) -> Policy | InvalidPolicy | 
     keys = _json_strings(text) if is_json else tuple(key.strip() for key in text.split(","))
     if keys is None:
         return InvalidPolicy(source, f"expected a JSON array of strings, found {_shown(text)}")
-    if keys in ((), _SWITCHED_OFF):
+    if keys in ((), (SWITCHED_OFF,)):
         return Policy((), source)
     return _validated(source, keys, commas=not is_json)
 
@@ -382,7 +385,12 @@ def _problem(source: KeySource, keys: tuple[str, ...], commas: bool) -> str | No
     if len(keys) > MAX_KEYS:
         return f"expected at most {MAX_KEYS} keys, found {len(keys)}"
     bad = next((key for key in keys if not _is_key(key, source)), None)
-    return f"expected a label key or *, found {_shown(bad)}{_advice(bad, source, commas)}" if bad is not None else None
+    if bad is None:
+        return None
+    found = f"{_shown(bad)}{_advice(bad, source, commas)}"
+    if OTHER in bad and source in _WITH_OTHERS:
+        return f"expected KEY, !KEY or *, found {found}"
+    return f"expected a label key or *, found {found}"
 
 
 def _is_key(text: str, source: KeySource) -> bool:
@@ -401,7 +409,15 @@ def _advice(bad: str, source: KeySource, commas: bool) -> str:
         return " (keys are separated by commas)"
     domain, slash, name = bad.partition("/")
     meant = bad.lower() if label_name(bad.lower()) in _WELL_KNOWN else f"{domain.lower()}{slash}{name}"
-    return f" (did you mean {meant!r}?)" if bad.isascii() and slash and _is_key(meant, source) else ""
+    if not (slash and _is_key(meant, source)):
+        meant = _other(bad) if source in _WITH_OTHERS else ""
+    return f" (did you mean {meant!r}?)" if bad.isascii() and meant and _is_key(meant, source) else ""
+
+
+def _other(bad: str) -> str:
+    """The key that may be meant by one with OTHER in a wrong place, more than once, or beside a blank; "" for none."""
+    name = bad.replace(f"{OTHER} ", "").replace(f" {OTHER}", "").replace(OTHER, "")
+    return "" if OTHER not in bad or not name else name if name == ANY_KEY else f"{OTHER}{name}"
 
 
 def _mended(source: KeySource, keys: tuple[str, ...]) -> Policy:
@@ -428,7 +444,7 @@ def _with_ttl(policy: Policy, text: str | None) -> Policy:
     """
     if text is None:
         return policy
-    expected = f"topodns.io/ttl: expected {MIN_TTL} to {MAX_TTL} seconds, found {_shown(text)}"
+    expected = f"annotation {TTL!r}: expected {MIN_TTL} to {MAX_TTL} seconds, found {_shown(text)}"
     if not _WHOLE_NUMBER.fullmatch(text.strip()):
         return replace(policy, warnings=(*policy.warnings, f"{expected}, which is ignored"))
     asked = int(text)
