@@ -66,6 +66,12 @@ MISTAKES: Final = [
     ("topodns.io/ttl:", "topodns.io/max-load: much, x:", "expected a decimal from 1 to 100, found 'much'"),
     ("topodns.io/ttl:", "topodns.io/max-endpoints: all, x:", "expected 1 to 1000, found 'all'"),
     ("topodns.io/ttl:", "topodns.io/apply-to: both, x:", "expected near or name, found 'both'"),
+    (KEYS, "'*', topodns.io/min-endpoints: '2'", "annotation 'topodns.io/min-endpoints' has no effect on the keys *"),
+    (
+        KEYS,
+        "'kubernetes.io/hostname,*', topodns.io/max-load: '2'",
+        "annotation 'topodns.io/max-load' has no effect on the keys kubernetes.io/hostname,*",
+    ),
     ("topodns.io/ttl:", "topodns.io/minendpoint:", "did you mean 'topodns.io/min-endpoints'?"),
     ("  name: db\n", "  name: db\n  labels: {topodns.io/ttl: '3'}\n", "label 'topodns.io/ttl' has no effect, did"),
     *(

@@ -193,7 +193,7 @@ class Policy:
     near_only: bool = False  # for the name `_near.SERVICE` alone: annotation topodns.io/apply-to
     warnings: tuple[
         str, ...
-    ] = ()  # ignored parts: keys after "*", repeated keys, a bad ttl; of a Service with the place
+    ] = ()  # ignored parts: keys after "*", repeated keys, a bad ttl, idle guards; of a Service with the place
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ from topodns.cluster.model import (
     TopologyInputs,
     label_name,
 )
-from topodns.topology.guards import Guards, guards_of
+from topodns.topology.guards import Guards, guards_of, idle_guards
 
 MAX_KEYS: Final = 16  # MaxServiceTopologyKeys of 1.17
 NODE_POOL_LABEL: Final = "apps.openyurt.io/nodepool"
@@ -455,10 +455,13 @@ def _with_ttl(policy: Policy, text: str | None) -> Policy:
 
 
 def guarded(policy: Policy, guards: Guards) -> Policy:
-    """The policy with the guards of a Service."""
+    """The policy with the guards of a Service, and a warning about each that changes no answer."""
     if guards == _UNGUARDED:
         return policy
-    return replace(policy, min_endpoints=guards.min_endpoints, max_load=guards.max_load, near_only=guards.near_only)
+    policy = replace(policy, min_endpoints=guards.min_endpoints, max_load=guards.max_load, near_only=guards.near_only)
+    keys = ",".join(policy.keys)
+    idle = (f"annotation {name!r} has no effect on the keys {keys}" for name in idle_guards(policy))
+    return replace(policy, warnings=(*policy.warnings, *idle))
 
 
 def _shown(text: str) -> str:

@@ -39,7 +39,8 @@ class Finding:
     Namespace breaks a rule, or parts of it are ignored.
     default: a `default` of the Corefile names a namespace that does not exist.
     import: keys of a ServiceImport are invalid, or an annotation has no effect.
-    invalid: the key list breaks a rule. mended: parts of the list are ignored, or topodns.io/ttl is ignored or clamped.
+    invalid: the key list breaks a rule. mended: parts of the list are ignored, topodns.io/ttl
+    is ignored or clamped, or a guard changes no answer.
     governing: the Service is a StatefulSet's governing one, so its members may not find each other. misplaced: the
     Service has keys, but is not headless. overridden: two annotations are set, one of them wins.
     no_namespace: the Service's namespace does not exist. no_slice: the Service has no EndpointSlice.
