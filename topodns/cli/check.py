@@ -86,7 +86,7 @@ class _Found:
 
 
 class FileProblem(ConfigError):
-    """The error of a file that the Corefile names; `problem` is the whole text."""
+    """The error of a file that the Corefile names, or of an object in it; `problem` is the whole text."""
 
     def __init__(self, problem: str) -> None:
         super().__init__("", 0, problem)
@@ -117,7 +117,9 @@ def _read(flags: argparse.Namespace, text: str | None, found: _Found) -> None:
         log.warning("plugin/bind: %s", line)
     check_kubeconfigs(settings, found)
     with found.noted():
-        if unread := check_manifests(settings):
+        unread, findings = check_manifests(settings)
+        found.errors += map(FileProblem, findings)
+        if unread:
             found.errors.append(FileProblem(f"{found.source}: not good: {unread}"))
 
 
@@ -137,14 +139,16 @@ def check_kubeconfigs(settings: Settings, found: _Found) -> None:
                 asyncio.run(check_kubeconfig(api))
 
 
-def check_manifests(settings: Settings) -> str:
-    """How many manifest files that the Corefile names, and objects in them, cannot be read; "" for none.
+def check_manifests(settings: Settings) -> tuple[str, list[str]]:
+    """How many manifest files that the Corefile names, and objects in them, cannot be read, "" for none; and the
+    findings about topology keys and annotations that are errors, as in an audit.
 
-    Logs the bad ones, and problems of topology keys. Raises ConfigError, or for other files of the Corefile OSError or
-    BadText.
+    Logs the bad files and objects, and the findings that are warnings. Raises ConfigError, or for other files of the
+    Corefile OSError or BadText.
     """
     machine = Machine("", "", frozenset(), Random(0))
     files = objects = 0
+    errors: list[str] = []
     clusters = Assembly(machine, lambda line: None).build(settings).clusters
     load_manifests(clusters)
     for cluster in clusters:
@@ -152,8 +156,10 @@ def check_manifests(settings: Settings) -> str:
             files += cluster.source.files_bad
             objects += cluster.source.objects_skipped
         for finding in cluster.findings():
-            if finding is not None and finding.severity != "info":
+            if finding is not None and finding.severity == "error":
+                errors.append(f"plugin/topology: {finding}")
+            elif finding is not None and finding.severity == "warning":
                 log.warning("plugin/topology: %s", finding)
     counts = ((files, "manifest file"), (objects, "object"))
     bad = " and ".join(counted(count, what) for count, what in counts if count)
-    return f"{bad} cannot be read" if bad else ""
+    return f"{bad} cannot be read" if bad else "", errors

@@ -24,6 +24,7 @@ from topodns.cluster.annotations import (
     bad_on_namespace,
     bad_on_service,
     expected_text,
+    meant_by,
     shown_value,
 )
 from topodns.cluster.decode.fields import (
@@ -167,7 +168,7 @@ def decode_whole(
             labels = _kept(read.metadata.labels, pod_labels)
             objects = tuple(replace(each, labels=labels) for each in objects if isinstance(each, Pod))
         if isinstance(source, Mapping):
-            _leave_out_values(read.metadata.annotations or {}, left_out)
+            _leave_out_values(kind, read.metadata.annotations or {}, left_out)
         return Decoded(read.metadata, objects, str(left_out) if left_out.number else "")
     except (*UNREADABLE, ValueError) as error:
         api_version, name = read_identity(source)
@@ -176,10 +177,14 @@ def decode_whole(
         raise DecodeError(kind, name, str(error)) from error
 
 
-def _leave_out_values(annotations: Mapping[str, Any], left_out: LeftOutElements) -> None:
-    """An API server has texts alone, and refuses a manifest with other values, such as a number without quotes."""
+def _leave_out_values(kind: str, annotations: Mapping[str, Any], left_out: LeftOutElements) -> None:
+    """An API server has texts alone, and refuses a manifest with other values, such as a number without quotes.
+
+    Those of a Service that look like one of topodns are in its `TopologyInputs.bad`.
+    """
+    bad_on_it = kind in ("Service", "ServiceImport")
     for name, value in annotations.items():
-        if not isinstance(value, str):
+        if not isinstance(value, str) and not (bad_on_it and meant_by(name) is not None):
             left_out.add(f"metadata.annotations.{name}", expected_text(shown_value(value, _LONGEST_SHOWN)))
 
 
