@@ -171,6 +171,24 @@ def test_a_namespace_of_a_default_that_does_not_exist_is_named_by_log_and_audit(
     assert words in capsys.readouterr().out
 
 
+def test_a_finding_about_keys_of_a_default_has_its_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corefile = tmp_path / "Corefile"
+    corefile.write_text(COREFILE.replace("topology", "topology {\n default rak,*\n }"))
+    (tmp_path / "cluster.yaml").write_text(CLUSTER.replace(f"topodns.io/topology-keys: {KEYS}, ", ""))
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(corefile), 53, None))
+    list(problems.check())
+    words = f"which therefore never matches; did you mean rack? (keys of 'default', {corefile}:6)"
+    assert [line for line in caplog.messages if words in line] == [
+        f"plugin/topology: Service shop/db: no Node has the label rak, {words}"
+    ]
+    for command in (["audit", "--wide"], ["explain", "--node", "worker-1", "db.shop.svc.cluster.local"]):
+        cli.main([command[0], "-conf", str(corefile), *command[1:]])
+        assert words in " ".join(capsys.readouterr().out.split())
+
+
 def test_an_annotation_of_nodes_is_named_by_log_and_audit(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,6 +1,9 @@
 """Findings about the lines `default` of a `topology` directive."""
 
+from dataclasses import replace
+
 from topodns.cluster.findings.finding import CLUSTER, Finding, Findings
+from topodns.cluster.model import InvalidPolicy, KeySource, Policy
 from topodns.cluster.state import ClusterState
 from topodns.plugins.topology.settings import TopologySettings
 
@@ -20,3 +23,19 @@ def default_findings(state: ClusterState, topology: TopologySettings) -> Finding
                 text = f"{default.place}: 'default' names the namespace {name!r}, which does not exist{meant}"
                 yield Finding(CLUSTER, "default", text)
     state.unknown_namespaces.keep_only(unknown)
+
+
+def with_origin(found: Finding, policy: Policy | InvalidPolicy | None, topology: TopologySettings) -> Finding:
+    """This finding about a Service with this policy; where it is about keys of a `default`, with the place of that.
+
+    With several places if several lines have the keys for the namespace: their labels are not looked at.
+    """
+    if not found.keys or not isinstance(policy, Policy) or policy.source is not KeySource.DEFAULT:
+        return found
+    namespace = found.service.namespace
+    places = [
+        each.place
+        for each in topology.defaults
+        if each.policy.keys == policy.keys and (not each.namespaces or namespace in each.namespaces)
+    ]
+    return replace(found, text=f"{found.text} (keys of 'default', {' or '.join(places)})") if places else found
