@@ -17,6 +17,7 @@ from topodns.app.load import load_chosen
 from topodns.cli.colour import show
 from topodns.cli.coredns_check import Migration, examine
 from topodns.cli.options import add_corefile_flags, stdin_text
+from topodns.cluster.findings.finding import Finding
 from topodns.corefile.errors import ConfigError
 from topodns.corefile.files import load_corefile
 from topodns.inspect.text import counted
@@ -27,7 +28,7 @@ from topodns.logs import warnings_to
 from topodns.netlink.route import own_addresses
 from topodns.plugins.bind import foreign_warnings
 from topodns.plugins.block import Settings
-from topodns.plugins.kubernetes.clusters import load_manifests
+from topodns.plugins.kubernetes.clusters import Cluster, load_manifests
 from topodns.plugins.setup import FILE_ERRORS
 
 log = logging.getLogger(__name__)
@@ -157,9 +158,16 @@ def check_manifests(settings: Settings) -> tuple[str, list[str]]:
             objects += cluster.source.objects_skipped
         for finding in cluster.findings():
             if finding is not None and finding.severity == "error":
-                errors.append(f"plugin/topology: {finding}")
+                errors.append(f"plugin/topology: {finding}{_place(cluster, finding)}")
             elif finding is not None and finding.severity == "warning":
-                log.warning("plugin/topology: %s", finding)
+                log.warning("plugin/topology: %s%s", finding, _place(cluster, finding))
     counts = ((files, "manifest file"), (objects, "object"))
     bad = " and ".join(counted(count, what) for count, what in counts if count)
     return f"{bad} cannot be read" if bad else "", errors
+
+
+def _place(cluster: Cluster, finding: Finding) -> str:
+    """` (FILE:LINE)` of the Service or ServiceImport that a finding is about; "" for none of a manifest."""
+    kind = "Service" if finding.imported is None else "ServiceImport"
+    place = cluster.source.place(kind, finding.subject) if isinstance(cluster.source, ManifestSource) else ""
+    return place and f" ({place})"

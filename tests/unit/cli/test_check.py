@@ -149,8 +149,9 @@ MANIFEST_FAULTS = [
         BAD_KEYS.replace('topology-keys: "a b"', "min-endpoints: 2"),
         1,
         "plugin/topology: Service shop/web: annotation 'topodns.io/min-endpoints': expected text, found 2: put it in "
-        "quotes; it has no effect\n",
+        "quotes; it has no effect (",
     ),
+    ("a Service with a fault has its place", f"kind: Node\nmetadata: {{name: a}}\n---\n{BAD_KEYS}", 1, "/a.yaml:4)\n"),
     (
         "a guard alone",
         BAD_KEYS.replace('topology-keys: "a b"', 'min-endpoints: "2"'),
