@@ -194,12 +194,36 @@ def test_annotations_of_pods_that_only_a_service_can_have_get_a_warning(cluster:
     deployment = workload("Deployment", "web", {}, template)
     annotated(deployment["spec"]["template"], "topology-keys")
     single = annotated(pod("single", "web", pause_container()), TTL)
-    fine = annotated(workload("DaemonSet", "agent", {}, template), "topology-keys")  # not in its template
-    assert warnings(cluster, admission, deployment, statefulset, single, fine) == [
+    own = annotated(workload("DaemonSet", "agent", {}, template), "topology-keys")  # not in its template
+    assert warnings(cluster, admission, deployment, statefulset, single, own) == [
         "annotation 'topodns.io/topology-keys' has no effect on a Pod: put 'topodns.io/topology-keys' on the Service",
         "annotation 'topodns.io/ttl' has no effect on a Pod: put 'topodns.io/ttl' on the Service",
+        "annotation 'topology-keys' has no effect on a DaemonSet: put 'topodns.io/topology-keys' on the Service",
         "annotation 'topology-keys' has no effect on a Pod: put 'topodns.io/topology-keys' on the Service",
     ]
+
+
+def test_a_namespace_with_another_annotation_than_keys_or_a_label_in_its_place_gets_a_warning(
+    cluster: Cluster, admission: Place
+) -> None:
+    def namespace(name: str, **metadata: Object) -> Object:
+        return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, **metadata}}
+
+    some = [
+        namespace("one", annotations={"topodns.io/topology-key": "zone"}),
+        namespace("two", annotations={TTL: "3", TOPOLOGY_KEYS: "zone"}),
+        namespace("three", labels={TOPOLOGY_KEYS: "zone"}),
+        namespace("four", annotations={TOPOLOGY_KEYS: "zone", READ[-1]: "a"}, labels={READ[-1]: "a"}),
+    ]
+    run = cluster.kubectl("create", "--dry-run=server", "-f", "-", objects=some)
+    assert run.returncode == 0, run.stderr
+    for text in (
+        "annotation 'topodns.io/topology-key' is unknown and has no effect, did you mean 'topodns.io/topology-keys'?",
+        "annotation 'topodns.io/ttl' has no effect on a Namespace: put 'topodns.io/ttl' on the Service",
+        "label 'topodns.io/topology-keys' has no effect, did you mean the annotation 'topodns.io/topology-keys'?",
+    ):
+        assert run.stderr.count(text) == 1, run.stderr
+    assert run.stderr.count("'topodns-annotations'") == 6, "the names of policy and binding, for three Namespaces"
 
 
 def test_kubectl_prints_the_output_in_the_manual(cluster: Cluster, admission: Place) -> None:

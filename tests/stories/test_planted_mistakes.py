@@ -45,17 +45,56 @@ endpoints: [{addresses: [10.1.0.1], nodeName: worker-1}, {addresses: [10.1.0.2],
 COREFILE: Final = "cluster.local {\n kubernetes {\n manifests cluster.yaml\n }\n topology\n}\n"
 KEYS: Final = '"rack,*"'
 
+UNKNOWN: Final = "is unknown and has no effect, did you mean 'topodns.io/topology-keys'?"
+NOT_HERE: Final = "has no effect on"
+SLICE: Final = "apiVersion: discovery"
+WORKLOAD: Final = """\
+kind: {}
+metadata: {{name: web, annotations: {{topodns.io/topology-keys: rack}}}}"""
+TEMPLATE: Final = """\
+kind: {}
+metadata: {{name: web}}
+spec: {{template: {{metadata: {{annotations: {{topology-keys: rack}}}}}}}}"""
+
 MISTAKES: Final = [
     ("topodns.io/topology-keys:", "topodns.io/topologykeys:", "did you mean 'topodns.io/topology-keys'?"),
     ("topodns.io/topology-keys:", "topodns.com/topology-keys:", "did you mean 'topodns.io/topology-keys'?"),
     ("topodns.io/ttl:", "topodns.io/tll:", "did you mean 'topodns.io/ttl'?"),
     ('topodns.io/ttl: "30"', "topodns.io/ttl: 30", "put it in quotes; it has no effect"),
-    ('"30"', "soon", "topodns.io/ttl: expected 1 to 300 seconds, found 'soon'"),
+    ('"30"', "soon", "annotation 'topodns.io/ttl': expected 1 to 300 seconds, found 'soon'"),
     ("topodns.io/ttl:", "topodns.io/min-endpoints: none, x:", "expected 1 to 1000, found 'none'"),
     ("topodns.io/ttl:", "topodns.io/max-load: much, x:", "expected a decimal from 1 to 100, found 'much'"),
     ("topodns.io/ttl:", "topodns.io/max-endpoints: all, x:", "expected 1 to 1000, found 'all'"),
     ("topodns.io/ttl:", "topodns.io/apply-to: both, x:", "expected near or name, found 'both'"),
+    (KEYS, "'*', topodns.io/min-endpoints: '2'", "annotation 'topodns.io/min-endpoints' has no effect on the keys *"),
+    (
+        KEYS,
+        "'kubernetes.io/hostname,*', topodns.io/max-load: '2'",
+        "annotation 'topodns.io/max-load' has no effect on the keys kubernetes.io/hostname,*",
+    ),
     ("topodns.io/ttl:", "topodns.io/minendpoint:", "did you mean 'topodns.io/min-endpoints'?"),
+    ("  name: db\n", "  name: db\n  labels: {topodns.io/ttl: '3'}\n", "label 'topodns.io/ttl' has no effect, did"),
+    *(
+        ("{name: shop}", f"{{name: shop, {wrong}: 'rack'}}}}", f"namespace 'shop': {words}")
+        for wrong, words in (
+            ("annotations: {topodns.io/topology-key", f"annotation 'topodns.io/topology-key' {UNKNOWN}"),
+            ("annotations: {topodns.io/max-load", f"annotation 'topodns.io/max-load' {NOT_HERE} a Namespace: put"),
+            ("labels: {topodns.io/topology-keys", "label 'topodns.io/topology-keys' has no effect, did you mean"),
+        )
+    ),
+    (
+        "{name: db-1,",
+        "{name: db-1, annotations: {topodns.io/ttl: '3'},",
+        f"its EndpointSlices: annotation 'topodns.io/ttl' {NOT_HERE} an EndpointSlice: put 'topodns.io/ttl'",
+    ),
+    *(
+        (SLICE, f"{workload.format(kind)}\n---\n{SLICE}", f"cluster.yaml:25: {kind} web: annotation {words}")
+        for kind in ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job")
+        for workload, words in (
+            (WORKLOAD, f"'topodns.io/topology-keys' {NOT_HERE} a {kind}: put"),
+            (TEMPLATE, f"'topology-keys' {NOT_HERE} a Pod: put 'topodns.io/topology-keys' on the Service"),
+        )
+    ),
     (KEYS, "[rack]", "write its items as one text, such as 'a,b'; it has no effect"),
     (KEYS, "'rak,*'", "no Node has the label rak, which therefore never matches; did you mean rack?"),
     (KEYS, "'rack,,*'", "found nothing (a comma too many)"),
@@ -63,6 +102,10 @@ MISTAKES: Final = [
     (KEYS, "rack;zone", "found 'rack;zone' (keys are separated by commas)"),
     (KEYS, "Kubernetes.io/Hostname", "(did you mean 'kubernetes.io/hostname'?)"),
     (KEYS, "'topology.kubernetes.io/zone,kubernetes.io/hostname'", "the key kubernetes.io/hostname never decides"),
+    (KEYS, "None", "no Node has the label None, which therefore never matches; did you mean 'none'?"),
+    (KEYS, "NONE", "no Node has the label NONE, which therefore never matches; did you mean 'none'?"),
+    (KEYS, "'rack,none'", "never matches; did you mean 'none'? It counts alone"),
+    (KEYS, "'! rack'", "expected KEY, !KEY or *, found '! rack' (did you mean '!rack'?)"),
     (KEYS, "'*,rack'", "keys after * are ignored: rack"),
     (KEYS, "'rack,rack'", "repeated keys are ignored: rack"),
     ("clusterIP: None", "clusterIP: 10.96.0.9", "topology keys have no effect here: the Service is not headless"),
@@ -111,6 +154,54 @@ def test_a_mistake_is_named_by_log_audit_and_explain(
     assert words in printed("audit", "-conf", str(corefile), "--wide")
     client = ("--client", CLIENTS[right]) if right in CLIENTS else ("--node", "worker-1")
     assert words in printed("explain", "-conf", str(corefile), *client, "db.shop.svc.cluster.local")
+
+
+def test_a_namespace_of_a_default_that_does_not_exist_is_named_by_log_and_audit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corefile = tmp_path / "Corefile"
+    corefile.write_text(COREFILE.replace("topology", "topology {\n default rack,* namespaces shop shpo\n }"))
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(corefile), 53, None))
+    list(problems.check())
+    words = f"{corefile}:6: 'default' names the namespace 'shpo', which does not exist, did you mean 'shop'?"
+    assert [line for line in caplog.messages if "default" in line] == [f"plugin/topology: {words}"]
+    cli.main(["audit", "-conf", str(corefile), "--wide"])
+    assert words in capsys.readouterr().out
+
+
+def test_a_finding_about_keys_of_a_default_has_its_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corefile = tmp_path / "Corefile"
+    corefile.write_text(COREFILE.replace("topology", "topology {\n default rak,*\n }"))
+    (tmp_path / "cluster.yaml").write_text(CLUSTER.replace(f"topodns.io/topology-keys: {KEYS}, ", ""))
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(corefile), 53, None))
+    list(problems.check())
+    words = f"which therefore never matches; did you mean rack? (keys of 'default', {corefile}:6)"
+    assert [line for line in caplog.messages if words in line] == [
+        f"plugin/topology: Service shop/db: no Node has the label rak, {words}"
+    ]
+    for command in (["audit", "--wide"], ["explain", "--node", "worker-1", "db.shop.svc.cluster.local"]):
+        cli.main([command[0], "-conf", str(corefile), *command[1:]])
+        assert words in " ".join(capsys.readouterr().out.split())
+
+
+def test_an_annotation_of_nodes_is_named_by_log_and_audit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "Corefile").write_text(COREFILE)
+    annotated = CLUSTER.replace("labels: {topology", "annotations: {topodns.io/topology-keys: rack}, labels: {topology")
+    (tmp_path / "cluster.yaml").write_text(annotated)
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
+    list(problems.check())
+    words = f"Nodes: annotation 'topodns.io/topology-keys' {NOT_HERE} a Node: put 'topodns.io/topology-keys'"
+    assert [line for line in caplog.messages if words in line] == [f"plugin/topology: {words} on the Service"]
+    cli.main(["audit", "-conf", str(tmp_path / "Corefile"), "--wide"])
+    assert f"annotation 'topodns.io/topology-keys' {NOT_HERE} a Node" in capsys.readouterr().out
 
 
 def test_without_a_mistake_nothing_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -29,15 +29,25 @@ def test_a_port_in_use_is_named_with_its_address(corefile: Path, kind: socket.So
     assert ended.stderr == f"listen {transport} {host}:{port}: address already in use\n"
 
 
-def test_an_admin_port_in_use_is_named_with_its_address(corefile: Path) -> None:
+@pytest.mark.parametrize("directive", ["health", "ready", "prometheus"])
+def test_an_admin_port_in_use_is_named_with_its_directive_and_address(corefile: Path, directive: str) -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as taken:
         taken.bind((own_address(), 0))
         taken.listen()
         host, port = taken.getsockname()
-        corefile.write_text(f". {{\n    bind {host}\n    whoami\n    ready {host}:{port}\n}}\n")
+        corefile.write_text(f". {{\n    bind {host}\n    whoami\n    {directive} {host}:{port}\n}}\n")
         ended = topodns("-conf", str(corefile), "-dns.port", "0")
     assert (ended.returncode, ended.stdout) == (1, "")
-    assert ended.stderr == f"listen tcp {host}:{port}: address already in use\n"
+    problem = f"{corefile}:4: '{directive}' cannot listen on {host}:{port}: address already in use"
+    assert ended.stderr == f"{problem}\n"
+
+
+def test_an_admin_address_with_a_name_that_does_not_exist_is_named_with_its_directive(corefile: Path) -> None:
+    corefile.write_text(f". {{\n    bind {own_address()}\n    whoami\n    health no-such-name.invalid:5380\n}}\n")
+    ended = topodns("-conf", str(corefile), "-dns.port", "0")
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith(f"{corefile}:4: 'health' cannot listen on no-such-name.invalid:5380: ")
+    assert "unknown error" not in ended.stderr
 
 
 def test_a_faulty_corefile_is_one_line_with_its_place(corefile: Path) -> None:
@@ -143,7 +153,7 @@ def test_malformed_objects_are_skipped_named_and_counted(ignoring: Server) -> No
 
 def test_an_invalid_policy_is_ignored_and_logged_in_one_line_with_service_and_rule(ignoring: Server) -> None:
     line = ignoring.wait_for_line("shop/wrong")
-    assert line.startswith("[WARNING] plugin/topology: Service shop/wrong: topology annotation: ")
+    assert line.startswith("[WARNING] plugin/topology: Service shop/wrong: annotation 'topodns.io/topology-keys': ")
     assert "expected a label key or *, found 'not a key'" in line
     assert ignoring.metric("topodns_policy_invalid", namespace="shop", service="wrong") == 1
     assert ignoring.metric("topodns_policies", source="annotation", valid="false") == 1

@@ -22,7 +22,8 @@ _LONGEST_LIST: Final = [f"{_LONGEST_PREFIX}/{n:x}{'a' * 62}" for n in range(16)]
 
 
 def _no_key(found: str, advice: str = "") -> str:
-    return f"expected a label key or *, found {repr(found) if found else 'nothing'}{f' ({advice})' if advice else ''}"
+    expected = "KEY, !KEY or *" if "!" in found else "a label key or *"
+    return f"expected {expected}, found {repr(found) if found else 'nothing'}{f' ({advice})' if advice else ''}"
 
 
 def _no_array(found: str) -> str:
@@ -103,11 +104,15 @@ REFUSED: Final = (
     Case("zöne", _no_key("zöne")),
     Case("**", _no_key("**")),
     Case("!", _no_key("!")),
-    Case("!*", _no_key("!*")),
-    Case("!!zone", _no_key("!!zone")),
-    Case("! zone", _no_key("! zone")),
-    Case("zone!", _no_key("zone!")),
-    Case('["!*"]', _no_key("!*")),
+    Case("!*", _no_key("!*", "did you mean '*'?")),
+    *(
+        Case(key, _no_key(key, "did you mean '!zone'?"))
+        for key in ("!!zone", "! zone", "zone!", "zone !", "!zone!", "! !zone")
+    ),
+    Case("x/!zone", _no_key("x/!zone", "did you mean '!x/zone'?")),
+    Case("!zone rack!", _no_key("!zone rack!")),
+    Case('["!*"]', _no_key("!*", "did you mean '*'?")),
+    Case('["! zone"]', _no_key("! zone", "did you mean '!zone'?")),
     Case(f"!{_LONGEST_PREFIX}d/zone", _no_key(f"!{_LONGEST_PREFIX}d/zone"[:80] + "...")),
     Case(f'["!{_LONGEST_PREFIX}d/zone"]', _no_key(f"!{_LONGEST_PREFIX}d/zone"[:80] + "...")),
     Case("zone\x00", None),

@@ -14,7 +14,7 @@ from topodns.net.descriptors import Descriptors
 from topodns.net.http_server.messages import AdminLimits, HttpReply, HttpRequest, Route
 from topodns.net.http_server.server import AdminServer
 from topodns.net.reuseport import Binding, Instance, leave_group
-from topodns.net.sockets import open_tcp
+from topodns.net.sockets import ListenError, open_tcp
 from topodns.plugins.health import PLUGIN as HEALTH
 from topodns.plugins.prometheus import PLUGIN as PROMETHEUS
 from topodns.plugins.ready import PLUGIN as READY
@@ -52,13 +52,15 @@ class Admin:
         Raises ListenError; the previous routes and listeners then stay.
         """
         wanted = self._routes(generation)
-        opened = _open((at for at in wanted if at not in self._server.addresses), self._instance)
-        for at, routes in wanted.items():
+        missing = [address for address in wanted if (address.host, address.port) not in self._server.addresses]
+        opened = _open(missing, self._instance)
+        for address, routes in wanted.items():
+            at = (address.host, address.port)
             if at in opened:
                 self._server.listen(at, opened[at], routes, _tls(generation, at))
             else:
                 self._server.replace_routes(at, routes, _tls(generation, at))
-        self._server.close(keep=frozenset(wanted))
+        self._server.close(keep=frozenset((address.host, address.port) for address in wanted))
 
     def go_lame(self) -> None:
         """Answer /ready with 503 from now on; if another instance serves, new connections go to that instance."""
@@ -96,20 +98,22 @@ class Admin:
         if self._more is not None:
             yield from self._more.readings()
 
-    def _routes(self, generation: Generation) -> Mapping[tuple[str, int], dict[str, Route]]:
-        wanted: dict[tuple[str, int], dict[str, Route]] = {}
+    def _routes(self, generation: Generation) -> Mapping[Address, dict[str, Route]]:
+        wanted: dict[Address, dict[str, Route]] = {}
         for block in generation.settings.blocks:
             if (health := HEALTH.settings_of(block)) is not None:
-                _at(wanted, health.listen)["/health"] = _healthy
+                wanted.setdefault(health.listen, {})["/health"] = _healthy
             if (ready := READY.settings_of(block)) is not None:
-                _at(wanted, ready.listen)["/ready"] = self._readiness.route(generation.clusters, ready.continuously)
+                wanted.setdefault(ready.listen, {})["/ready"] = self._readiness.route(
+                    generation.clusters, ready.continuously
+                )
             if (prometheus := PROMETHEUS.settings_of(block)) is not None:
-                _at(wanted, prometheus.listen)["/metrics"] = self._metrics.route()
+                wanted.setdefault(prometheus.listen, {})["/metrics"] = self._metrics.route()
         if self._more is not None:
             for address, routes in self._more.of(generation):
-                _at(wanted, address).update(routes)
+                wanted.setdefault(address, {}).update(routes)
         if self._metrics_listen is not None:
-            _at(wanted, self._metrics_listen)["/metrics"] = self._metrics.route()
+            wanted.setdefault(self._metrics_listen, {})["/metrics"] = self._metrics.route()
         return wanted
 
 
@@ -132,13 +136,12 @@ def _limits(descriptors: Descriptors | None) -> AdminLimits:
     return replace(limits, connections=min(limits.connections, max(1, descriptors.http // 3)))
 
 
-def _open(
-    addresses: Iterable[tuple[str, int]], instance: Instance | None
-) -> dict[tuple[str, int], list[socket.socket]]:
+def _open(addresses: Iterable[Address], instance: Instance | None) -> dict[tuple[str, int], list[socket.socket]]:
     opened: dict[tuple[str, int], list[socket.socket]] = {}
     try:
-        for at in addresses:
-            opened[at] = open_tcp(*at, instance.binding(at[0]) if instance is not None else Binding())
+        for address in addresses:
+            binding = instance.binding(address.host) if instance is not None else Binding()
+            opened[address.host, address.port] = _open_one(address, binding)
     except BaseException:
         for sockets in opened.values():
             for sock in sockets:
@@ -147,9 +150,14 @@ def _open(
     return opened
 
 
+def _open_one(address: Address, binding: Binding) -> list[socket.socket]:
+    try:
+        return open_tcp(address.host, address.port, binding)
+    except ListenError as problem:
+        if address.owner:
+            problem.add_owner(address.owner)
+        raise
+
+
 def _healthy(request: HttpRequest) -> HttpReply:
     return HttpReply(200, b"OK")
-
-
-def _at(wanted: dict[tuple[str, int], dict[str, Route]], address: Address) -> dict[str, Route]:
-    return wanted.setdefault((address.host, address.port), {})

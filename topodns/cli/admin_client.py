@@ -149,7 +149,8 @@ def add_report_flags(parser: argparse.ArgumentParser) -> None:
         "--what-if",
         action="append",
         metavar="CHANGE",
-        help="print what would change; node=NAME:down, zone=NAME:down, scale=NS/NAME:-N, keys=NS/NAME:KEY,KEY",
+        help="print what would change; node=NAME:down, zone=NAME:down, scale=NS/NAME:-N, keys=NS/NAME:KEY,KEY, "
+        "default=KEY,KEY",
     )
     parser.add_argument(
         "--fail-on",

@@ -17,6 +17,7 @@ from topodns.app.load import load_chosen
 from topodns.cli.colour import show
 from topodns.cli.coredns_check import Migration, examine
 from topodns.cli.options import add_corefile_flags, stdin_text
+from topodns.cluster.findings.finding import Finding
 from topodns.corefile.errors import ConfigError
 from topodns.corefile.files import load_corefile
 from topodns.inspect.text import counted
@@ -27,7 +28,7 @@ from topodns.logs import warnings_to
 from topodns.netlink.route import own_addresses
 from topodns.plugins.bind import foreign_warnings
 from topodns.plugins.block import Settings
-from topodns.plugins.kubernetes.clusters import load_manifests
+from topodns.plugins.kubernetes.clusters import Cluster, load_manifests
 from topodns.plugins.setup import FILE_ERRORS
 
 log = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ class _Found:
 
 
 class FileProblem(ConfigError):
-    """The error of a file that the Corefile names; `problem` is the whole text."""
+    """The error of a file that the Corefile names, or of an object in it; `problem` is the whole text."""
 
     def __init__(self, problem: str) -> None:
         super().__init__("", 0, problem)
@@ -117,7 +118,9 @@ def _read(flags: argparse.Namespace, text: str | None, found: _Found) -> None:
         log.warning("plugin/bind: %s", line)
     check_kubeconfigs(settings, found)
     with found.noted():
-        if unread := check_manifests(settings):
+        unread, findings = check_manifests(settings)
+        found.errors += map(FileProblem, findings)
+        if unread:
             found.errors.append(FileProblem(f"{found.source}: not good: {unread}"))
 
 
@@ -137,14 +140,16 @@ def check_kubeconfigs(settings: Settings, found: _Found) -> None:
                 asyncio.run(check_kubeconfig(api))
 
 
-def check_manifests(settings: Settings) -> str:
-    """How many manifest files that the Corefile names, and objects in them, cannot be read; "" for none.
+def check_manifests(settings: Settings) -> tuple[str, list[str]]:
+    """How many manifest files that the Corefile names, and objects in them, cannot be read, "" for none; and the
+    findings about topology keys and annotations that are errors, as in an audit.
 
-    Logs the bad ones, and problems of topology keys. Raises ConfigError, or for other files of the Corefile OSError or
-    BadText.
+    Logs the bad files and objects, and the findings that are warnings. Raises ConfigError, or for other files of the
+    Corefile OSError or BadText.
     """
     machine = Machine("", "", frozenset(), Random(0))
     files = objects = 0
+    errors: list[str] = []
     clusters = Assembly(machine, lambda line: None).build(settings).clusters
     load_manifests(clusters)
     for cluster in clusters:
@@ -152,8 +157,17 @@ def check_manifests(settings: Settings) -> str:
             files += cluster.source.files_bad
             objects += cluster.source.objects_skipped
         for finding in cluster.findings():
-            if finding is not None and finding.severity != "info":
-                log.warning("plugin/topology: %s", finding)
+            if finding is not None and finding.severity == "error":
+                errors.append(f"plugin/topology: {finding}{_place(cluster, finding)}")
+            elif finding is not None and finding.severity == "warning":
+                log.warning("plugin/topology: %s%s", finding, _place(cluster, finding))
     counts = ((files, "manifest file"), (objects, "object"))
     bad = " and ".join(counted(count, what) for count, what in counts if count)
-    return f"{bad} cannot be read" if bad else ""
+    return f"{bad} cannot be read" if bad else "", errors
+
+
+def _place(cluster: Cluster, finding: Finding) -> str:
+    """` (FILE:LINE)` of the Service or ServiceImport that a finding is about; "" for none of a manifest."""
+    kind = "Service" if finding.imported is None else "ServiceImport"
+    place = cluster.source.place(kind, finding.subject) if isinstance(cluster.source, ManifestSource) else ""
+    return place and f" ({place})"

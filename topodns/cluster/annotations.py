@@ -6,10 +6,12 @@ the two.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+DOMAIN: Final = "topodns.io/"
 TOPOLOGY_KEYS: Final = "topodns.io/topology-keys"
 TTL: Final = "topodns.io/ttl"
 MIN_ENDPOINTS: Final = "topodns.io/min-endpoints"
@@ -18,8 +20,10 @@ MAX_ENDPOINTS: Final = "topodns.io/max-endpoints"
 APPLY_TO: Final = "topodns.io/apply-to"
 OPENYURT: Final = "openyurt.io/topologyKeys"
 SUPEREDGE: Final = "topologyKeys"
-OWN: Final = (TOPOLOGY_KEYS, TTL, MIN_ENDPOINTS, MAX_LOAD, MAX_ENDPOINTS, APPLY_TO)
+GUARDS: Final = (MIN_ENDPOINTS, MAX_LOAD, MAX_ENDPOINTS, APPLY_TO)
+OWN: Final = (TOPOLOGY_KEYS, TTL, *GUARDS)
 READ: Final = (*OWN, OPENYURT, SUPEREDGE)
+WORKLOADS: Final = frozenset(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job"))
 
 MAX_BAD: Final = 5  # annotations of one object that are kept
 _LONGEST_NAME: Final = 317  # characters of an annotation's name in the API
@@ -27,11 +31,12 @@ _SHOWN: Final = 40  # characters of a value in JSON
 
 
 class BadAnnotation(NamedTuple):
-    """An annotation of a Service, or of a Pod, that has no effect there."""
+    """An annotation that has no effect where it is, or a label in the place of one."""
 
     name: str
     meant: str  # the annotation with the nearest name; "" for none
     value: str = ""  # as JSON, if it is no text; "" for a text
+    is_label: bool = False
 
 
 def one_letter_off(word: str) -> str:
@@ -83,8 +88,11 @@ def meant_by(name: str) -> str | None:
     return other or ("" if _OWN.search(squeezed) else None)
 
 
-def bad_on_service(annotations: Mapping[str, Any]) -> tuple[BadAnnotation, ...]:
-    """The annotations of a Service whose names are unknown, and those that topodns reads with another value than text.
+def bad_on_service(
+    annotations: Mapping[str, Any], labels: Mapping[str, str] = MappingProxyType({})
+) -> tuple[BadAnnotation, ...]:
+    """The annotations of a Service whose names are unknown, and those that topodns reads with another value than text;
+    and its labels that look like an annotation of topodns.
 
     An API server has texts alone; in manifests a number, `true` or a list may stand without quotes.
     """
@@ -93,7 +101,22 @@ def bad_on_service(annotations: Mapping[str, Any]) -> tuple[BadAnnotation, ...]:
         for name, value in annotations.items()
         if (meant := meant_by(name)) is not None and (meant != name or not isinstance(value, str))
     ]
-    return tuple(found[:MAX_BAD])
+    return tuple([*found, *_bad_labels(labels)][:MAX_BAD])
+
+
+def bad_on_namespace(annotations: Mapping[str, Any], labels: Mapping[str, str]) -> tuple[BadAnnotation, ...]:
+    """The annotations of a Namespace that are unknown or that only a Service can have; labels as of a Service."""
+    read = (*OWN, "")
+    found = [
+        BadAnnotation(name, meant)
+        for name in annotations
+        if name != TOPOLOGY_KEYS and (meant := meant_by(name)) is not None and meant in read
+    ]
+    return tuple([*found, *_bad_labels(labels)][:MAX_BAD])
+
+
+def _bad_labels(labels: Mapping[str, str]) -> Iterator[BadAnnotation]:
+    return (BadAnnotation(name, meant, is_label=True) for name in labels if (meant := meant_by(name)) in OWN and meant)
 
 
 def shown_value(value: object, longest: int = _SHOWN) -> str:
@@ -108,13 +131,53 @@ def expected_text(shown: str) -> str:
     return f"expected text, found {shown}: {advice}"
 
 
-def bad_on_pod(annotations: Mapping[str, Any]) -> tuple[BadAnnotation, ...]:
-    """The annotations of a Pod that only a Service can have: those of topodns, and what looks like one of them."""
+def bad_elsewhere(annotations: Mapping[str, Any]) -> tuple[BadAnnotation, ...]:
+    """The annotations that only a Service can have, of an object of another kind, such as a Pod: those of topodns, and
+    what looks like one of them.
+    """
     found = [name for name in annotations if meant_by(name) in OWN]
-    return _on_pods(tuple(found[:MAX_BAD])) if found else ()
+    return _elsewhere(tuple(found[:MAX_BAD])) if found else ()
 
 
 @lru_cache(256)
-def _on_pods(names: tuple[str, ...]) -> tuple[BadAnnotation, ...]:
+def _elsewhere(names: tuple[str, ...]) -> tuple[BadAnnotation, ...]:
     """One value for all Pods of a workload: they have the same annotations."""
     return tuple(BadAnnotation(name, meant_by(name) or "") for name in names)
+
+
+def bad_in_workload(kind: str, source: Mapping[str, Any]) -> Iterator[str]:
+    """The problems of annotations of a parsed object that makes Pods: its own, and those of its Pod template.
+
+    Nothing else of such an object is read; none for another kind than WORKLOADS.
+    """
+    template = _within(source, "spec", "template") if kind in WORKLOADS else {}
+    for of, one in ((kind, source if kind in WORKLOADS else {}), ("Pod", template)):
+        for bad in bad_elsewhere(_within(one, "metadata", "annotations")):
+            yield problem_elsewhere(bad, of)
+
+
+def _within(source: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
+    for name in names:
+        found = source.get(name)
+        source = found if isinstance(found, dict) else {}
+    return source
+
+
+def problem_elsewhere(bad: BadAnnotation, kind: str) -> str:
+    """The sentence about an annotation, or label, of an object of this kind other than Service."""
+    unknown = kind == "Namespace" and bad.meant in ("", TOPOLOGY_KEYS)
+    if bad.is_label or unknown:
+        return problem_of_name(bad, (TOPOLOGY_KEYS,))
+    article = "an" if kind == "EndpointSlice" else "a"
+    return f"annotation {bad.name!r} has no effect on {article} {kind}: put {bad.meant!r} on the Service"
+
+
+def problem_of_name(bad: BadAnnotation, expected: Sequence[str] = OWN) -> str:
+    """The sentence about an unknown annotation, or a label, of an object with annotations that topodns reads."""
+    if bad.is_label:
+        return f"label {bad.name!r} has no effect, did you mean the annotation {bad.meant!r}?"
+    if bad.meant:
+        return f"annotation {bad.name!r} is unknown and has no effect, did you mean {bad.meant!r}?"
+    *others, last = map(repr, expected)
+    names = f"{', '.join(others)} or {last}" if others else last
+    return f"annotation {bad.name!r} is unknown and has no effect, expected {names}"

@@ -1,4 +1,6 @@
-"""Names in the Kubernetes API: the syntax of names of Nodes, and of keys and values of labels (util/validation)."""
+"""Names in the Kubernetes API (util/validation): the syntax of names of Nodes and namespaces, and of keys and values of
+labels.
+"""
 
 import re
 from typing import Final
@@ -6,6 +8,7 @@ from typing import Final
 MAX_SUBDOMAIN: Final = 253  # characters
 
 _SUBDOMAIN: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*")
+_DNS_LABEL: Final = re.compile(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?")
 _LABEL_NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
@@ -15,6 +18,11 @@ def is_subdomain(text: str) -> bool:
     At most 253 characters. A single label may have more than the 63 that DNS allows, as in the API.
     """
     return len(text) <= MAX_SUBDOMAIN and _SUBDOMAIN.fullmatch(text) is not None
+
+
+def is_dns_label(text: str) -> bool:
+    """Whether this is a DNS-1123 label, such as the name of a namespace: 1 to 63 of `a-z0-9-`, no `-` at either end."""
+    return _DNS_LABEL.fullmatch(text) is not None
 
 
 def is_label_key(text: str) -> bool:

@@ -13,7 +13,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import Final, Generic, Literal, NamedTuple, TypeVar
 
-from topodns.cluster.annotations import BadAnnotation
+from topodns.cluster.annotations import SUPEREDGE, TOPOLOGY_KEYS, BadAnnotation
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -57,6 +57,7 @@ class Namespace:
     name: str
     labels: Mapping[str, str] = field(default_factory=dict)
     topology_keys: str | None = None  # annotation topodns.io/topology-keys, cut as in TopologyInputs
+    bad: tuple[BadAnnotation, ...] = ()  # without effect there; of a Node and an EndpointSlice likewise
     version: int = field(default=0, compare=False)
 
     @property
@@ -75,6 +76,7 @@ class Node:
     pod_cidrs: tuple[tuple[bytes, int], ...] = ()  # (packed network address, prefix length)
     created: str = ""  # creationTimestamp, RFC 3339 in UTC, so that text order is time order
     ready: bool = True  # the Ready condition; True where it is absent
+    bad: tuple[BadAnnotation, ...] = ()
     version: int = field(default=0, compare=False)
 
     @property
@@ -89,6 +91,7 @@ class ServicePort:
     number: int | None  # None only in manifests: the API server refuses it
 
 
+SWITCHED_OFF: Final = "none"  # in place of a list in an annotation of topodns
 MAX_KEYS_TEXT: Final = 8192
 """Characters of a list of topology keys in an annotation, which may have 256 KiB; 16 of the longest need 5,138."""
 
@@ -149,6 +152,18 @@ class KeySource(Enum):
     DEFAULT = "default"  # a line of the Corefile
     NEAR = "_near"  # of no Service: the keys of the view `_near` where a Service has none
 
+    @property
+    def written(self) -> str:
+        """The place of a key list that may be invalid, with its name; that of a Service's own."""
+        return _WRITTEN.get(self, f"`{self.value}`")
+
+
+_WRITTEN: Final[Mapping[KeySource, str]] = {
+    KeySource.ANNOTATION: f"annotation {TOPOLOGY_KEYS!r}",
+    KeySource.FIELD: "spec.topologyKeys",
+    KeySource.SUPEREDGE: f"annotation {SUPEREDGE!r}",
+}
+
 
 def label_name(key: str) -> str:
     """The name of the label that a topology key other than `*` compares."""
@@ -176,7 +191,9 @@ class Policy:
     min_endpoints: int = 1  # that a key must match to win, 1..1000: annotation topodns.io/min-endpoints
     max_load: MaxLoad | None = None  # of the values of a key: annotation topodns.io/max-load
     near_only: bool = False  # for the name `_near.SERVICE` alone: annotation topodns.io/apply-to
-    warnings: tuple[str, ...] = ()  # ignored parts: keys after "*", repeated keys, a bad ttl
+    warnings: tuple[
+        str, ...
+    ] = ()  # ignored parts: keys after "*", repeated keys, a bad ttl, idle guards; of a Service with the place
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -300,6 +317,7 @@ class EndpointSlice:
     cluster_id: str = ""  # of an imported one: one or more labels, from multicluster.kubernetes.io/source-cluster
     mirrored: bool = False  # made from a v1 Endpoints; counts only if its Service has no other slice
     left_out: int = 0  # as of a Service
+    bad: tuple[BadAnnotation, ...] = ()
     version: int = field(default=0, compare=False)
 
     @property

@@ -38,10 +38,11 @@ from topodns.cluster.node_labels import NodeLabels
 from topodns.cluster.policy_table import Policies
 from topodns.cluster.slices import HELD, SliceOwner, SliceTable
 from topodns.cluster.soa_serial import counts_in_serial
-from topodns.cluster.unknown_nodes import UnknownNodes
+from topodns.cluster.unknown_names import UnknownNames
 from topodns.dependency import EVERYTHING, Fact, address_facts, namespace_fact, node_fact, service_fact
 
 T = TypeVar("T")
+Annotated = Namespace | Node | EndpointSlice
 Store = dict[tuple[str, str], T]  # by ObjectKey
 
 
@@ -70,7 +71,7 @@ class Journal(Protocol):
 
 Follower = Callable[[Kind, Sequence[Keyed]], object]
 _ALL: Final = frozenset((EVERYTHING,))
-MOST_MISANNOTATED: Final = 1000  # Pods that are kept for warnings
+MOST_MISANNOTATED: Final = 1000  # Pods, and objects of the other kinds together, that are kept for warnings
 _SMALL: Final = 100  # endpoints; building so many takes about 0.3 ms
 
 
@@ -130,8 +131,10 @@ class ClusterState:
         self.imports: Mapping[tuple[str, str], Service] = MappingProxyType(self._imports)
         self.pods: Mapping[tuple[str, str], Pod] = MappingProxyType(self._pods)
         self.max_endpoints: Mapping[ObjectKey, int] = MappingProxyType(self.policies.max_endpoints)
-        self.node_labels, self.unknown_nodes = NodeLabels(), UnknownNodes(self.all_nodes)
+        self.node_labels, self.unknown_nodes = NodeLabels(), UnknownNames(self.all_nodes)
+        self.unknown_namespaces = UnknownNames(lambda: [name for _, name in self._namespaces])
         self.misannotated_pods: dict[ObjectKey, MisannotatedPod] = {}  # at most MOST_MISANNOTATED
+        self.misannotated: dict[tuple[type[Annotated], ObjectKey], Annotated] = {}  # likewise
         self._tables: dict[Kind, _Table] = {
             "Namespace": _Table(self._namespaces, self._take_namespace),
             "Node": _Table(self._nodes, self._take_node),
@@ -374,6 +377,7 @@ class ClusterState:
 
     def _take_node(self, key: ObjectKey, old: Node | None, new: Node | None) -> Collection[Fact]:
         self.nodes.replace(old, new)
+        self._note_annotations(old, new)
         before, after = (each or self.locators.nodes.get(key.name) for each in (old, new))
         facts = facts_of_change(old, new) | self.node_labels.move(before, after)
         addresses = {each for node in (old, new) if node for each in (*node.addresses, *node.tunnel_addresses)}
@@ -413,6 +417,7 @@ class ClusterState:
 
     def _take_namespace(self, key: ObjectKey, old: Namespace | None, new: Namespace | None) -> Collection[Fact]:
         self.policies.take_namespace(key, old, new)
+        self._note_annotations(old, new)
         return (namespace_fact(key.name),)
 
     def _take_service(self, key: ObjectKey, old: Service | None, new: Service | None) -> Collection[Fact]:
@@ -425,6 +430,8 @@ class ClusterState:
 
     def _take_slice(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> Collection[Fact]:
         change = self.slice_table.replace(key, old, new)
+        if (new is not None and new.bad) or (old is not None and old.bad):
+            self._note_annotations(old, new)
         for owner in change.owners:
             self._backends.invalidate_slice(owner, key.name)
             self.policies.take_slices(owner)
@@ -434,6 +441,12 @@ class ClusterState:
         self.unchecked_slices.update(change.sharing)
         self.nodes.move_endpoints(change.before, change.after, key.namespace)
         return change.facts
+
+    def _note_annotations(self, old: Annotated | None, new: Annotated | None) -> None:
+        if old is not None and old.bad:
+            self.misannotated.pop((type(old), old.key), None)
+        if new is not None and new.bad and len(self.misannotated) < MOST_MISANNOTATED:
+            self.misannotated[type(new), new.key] = new
 
     def _take_pod(self, key: ObjectKey, old: Pod | None, new: Pod | None) -> Collection[Fact]:
         if isinstance(new, MisannotatedPod):

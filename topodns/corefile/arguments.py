@@ -6,8 +6,8 @@ message has after "expected".
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
-from ipaddress import IPv4Network, IPv6Network
+from dataclasses import dataclass, field, replace
+from ipaddress import IPv4Network, IPv6Network, ip_address
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A listen address. `host` "" is all addresses of both families."""
+    """A listen address. `host` "" is all addresses of both families. `owner`: `FILE:LINE: 'DIRECTIVE'`, "" for none."""
 
     host: str
     port: int
+    owner: str = field(default="", compare=False)
 
 
 T = TypeVar("T")
@@ -39,6 +40,7 @@ _DURATION_PART: Final = re.compile(r"([0-9.]+)([a-zµμ]+)")
 _SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _LONGEST_DURATION: Final = 2.0**63 / 1e9  # seconds: the maximum of Go's time.Duration
 _PREFIX: Final = re.compile(r"([0-9A-Fa-f:.]+)(/[0-9]{1,3})?")
+_NO_NAME: Final = re.compile(r"[0-9.]+|.*[^-0-9A-Za-z_.].*")
 _HOST_PORT: Final = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<host>[^\[\]:]*)):(?P<port>[0-9]{1,18})")
 
 
@@ -203,10 +205,11 @@ def networks(directive: Directive) -> tuple[Network, ...]:
 def listen_address(directive: Directive, default: Address) -> Address:
     """The address in the only argument, `HOST:PORT` or `:PORT` (all addresses); `default` without an argument.
 
-    Raises ConfigError for other or more arguments.
+    HOST may be a name, which is resolved when the address is opened. Raises ConfigError for other or more arguments.
     """
+    owner = f"{directive.place if directive.line else directive.file}: {directive.name!r}"
     if not directive.args:
-        return default
+        return replace(default, owner=owner)
     match = _HOST_PORT.fullmatch(directive.args[0])
     if len(directive.args) > 1 or match is None:
         meant = f"; did you mean ':{directive.args[0]}'?" if _WHOLE.fullmatch(" ".join(directive.args)) else ""
@@ -215,7 +218,18 @@ def listen_address(directive: Directive, default: Address) -> Address:
         raise directive.error(
             f"'{directive.name}' has {shown(directive.args[0])}, expected a port from 1 to {MAX_PORT}"
         )
-    return Address(match["bracketed"] or match["host"] or "", int(match["port"]))
+    host = match["bracketed"] or match["host"] or ""
+    if (match["bracketed"] is not None or _NO_NAME.fullmatch(host)) and not _is_address(host):
+        raise directive.error(f"'{directive.name}' has {shown(directive.args[0])}, expected an IP address or a name")
+    return Address(host, int(match["port"]), owner)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def choice(directive: Directive, text: str, choices: Mapping[str, T]) -> T:

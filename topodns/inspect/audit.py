@@ -42,6 +42,7 @@ from topodns.inspect.model import (
 from topodns.inspect.what_if import WhatIf, parse_change_steps, scenario_steps
 from topodns.kube.manifests.source import ManifestSource
 from topodns.plugins.kubernetes.clusters import Cluster
+from topodns.plugins.topology.findings import default_findings, with_origin
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.select import UnknownClient
 
@@ -244,7 +245,7 @@ def audit_steps(
             after.add((yield from _service_steps((yield from scenario.view_steps(view)), after_nodes, topology)))
     hard = topology.unknown_client is not UnknownClient.ALL and any(map(_is_hard, state.policies.all().values()))
     unlocated = unlocated_finding_steps(state, topology.locate, hard)
-    others = yield from gather_steps(chain(state_findings(state), unlocated))
+    others = yield from gather_steps(chain(state_findings(state), default_findings(state, topology), unlocated))
     others = yield from _order_steps(others, _rank)
     report = _report(len(nodes.nodes), before.services, others)
     return report, None if scenario is None else _report(len(scenario.nodes), after.services, others)
@@ -288,7 +289,7 @@ def _difference(before: ServiceReport, after: ServiceReport) -> ServiceDifferenc
 def _service_steps(view: ServiceView, nodes: NodeGroups, topology: TopologySettings) -> Steps[ServiceReport]:
     def report_steps(found: Coverage) -> Steps[ServiceReport]:
         findings = chain(view_findings(view, topology, nodes), coverage_finding_steps(found, nodes))
-        ranked = _ranked((yield from gather_steps(findings)))
+        ranked = _ranked(with_origin(each, view.policy, topology) for each in (yield from gather_steps(findings)))
         text = policy_text(view.policy, view.guards.max_endpoints)
         return ServiceReport(
             service=view.key,

@@ -35,6 +35,7 @@ from topodns.inspect.verdicts import Candidates, Verdicts, candidates_of, tried_
 from topodns.plugins.kubernetes.clusters import Cluster
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.zone import KubernetesZone
+from topodns.plugins.topology.findings import with_origin
 from topodns.query.plugin import Client, Resolution, Scope
 from topodns.topology.claims import Claim
 from topodns.topology.client_locator import ClientLocator
@@ -256,7 +257,9 @@ def _findings(cluster: Cluster, candidates: Candidates, resolution: Resolution) 
     if candidates.imported:
         yield from import_findings(cluster.state, service)
     else:
-        yield from service_findings(cluster.state, service, cluster.topology.on_invalid is OnInvalid.IGNORE)
+        policy = cluster.state.policies.get(service)
+        for found in service_findings(cluster.state, service, cluster.topology.on_invalid is OnInvalid.IGNORE):
+            yield found and with_origin(found, policy, cluster.topology)
 
 
 def _cluster_of(clusters: Collection[Cluster], query: Query, client: Client | None) -> Cluster:

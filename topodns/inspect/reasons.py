@@ -7,14 +7,15 @@ from ipaddress import ip_address
 from itertools import islice
 from typing import Final
 
+from topodns.cluster.decode.misspelt import nearest
 from topodns.cluster.findings.objects import no_namespace, no_slice, shared_address
 from topodns.cluster.model import Kind, ObjectKey, Service
-from topodns.cluster.unknown_nodes import similar_steps
+from topodns.cluster.unknown_names import similar_steps
 from topodns.dns.message import Query
 from topodns.dns.name import Name, is_reverse, name_text, name_wire
 from topodns.dns.rrtype import Rcode, RRClass, RRType, type_text
 from topodns.inspect.model import Steps
-from topodns.inspect.text import NAMED, named
+from topodns.inspect.text import NAMED, named, offer
 from topodns.kube.manifests.source import ManifestSource
 from topodns.plugins.kubernetes.answer import answer, name_of, question_of
 from topodns.plugins.kubernetes.clusters import Cluster
@@ -42,6 +43,7 @@ from topodns.topology.select import MISSES, Reason, Selection, UnknownClient
 _ANY_CLIENT: Final = Client(bytes(4), 0, "udp", limit=512)  # whether a name exists depends on no client
 _TYPES: Final = (RRType.A, RRType.AAAA, RRType.CNAME, RRType.SRV, RRType.PTR, RRType.TXT, RRType.NS, RRType.SOA)
 _OF_THE_SERVER: Final = {Fixed.APEX: (RRType.SOA, RRType.NS), Fixed.NS_DNS: (RRType.A, RRType.AAAA)}
+_OF_SERVICE: Final = 3  # labels of SERVICE.NAMESPACE.svc
 _LOCATORS: Final = frozenset[Kind](("NodeLocator", "PodLocator"))
 
 SENTENCES: Final = {
@@ -157,7 +159,27 @@ def missing_object(cluster: Cluster, query: Query) -> str:
 
     Only for names answered with NXDOMAIN, or that `fallthrough` passes on in its place.
     """
-    return name_error_text(_unfiltered(cluster), query)
+    kubernetes = _unfiltered(cluster)
+    text = name_error_text(kubernetes, query)
+    return text and f"{text}{name_offer(kubernetes, query)}"
+
+
+def name_offer(kubernetes: KubernetesZone, query: Query) -> str:
+    """The end of the clause about a name that does not exist: the Service, namespace or view that may be meant."""
+    name, question = asked_name(kubernetes, query)
+    state, missing = kubernetes.state, answer(kubernetes, name, question).missing
+    if missing in (Missing.ENDPOINT, Missing.NAME) and len(question.labels) > _OF_SERVICE:
+        view = nearest(question.labels[0], (NEAR, ALL))
+        return f", did you mean {view!r}?" if view else ""
+    if not isinstance(name, (ServiceName, ZonalName, NamespaceNode, PodName)):
+        return ""
+    if missing is Missing.SERVICE and isinstance(name, (ServiceName, ZonalName)):
+        services = state.imports if question.origin.multicluster else state.services
+        return offer(name.service, [each for namespace, each in services if namespace == name.namespace])
+    if missing is Missing.NAMESPACE and not kubernetes.settings.namespaces:
+        known = [each for _, each in state.namespaces]
+        return offer(name.namespace, known) if name.namespace not in known else ""
+    return ""
 
 
 def name_error_text(kubernetes: KubernetesZone, query: Query) -> str:

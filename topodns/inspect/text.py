@@ -5,7 +5,8 @@ each text raises KeyError or TypeError for one that it cannot read.
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Final
 
@@ -13,6 +14,8 @@ from topodns.logs import printable
 
 WIDTH: Final = 120  # columns of an audit
 _UNLIMITED: Final = sys.maxsize
+_NEIGHBOURS: Final = 30  # known names before and behind an unknown one that are compared with it
+_COMPARED: Final = 64  # characters of a name: difflib is quadratic
 NAMED: Final = 5  # names in one sentence
 ENDPOINTS: Final = 12  # in the text of an explanation
 
@@ -45,6 +48,19 @@ def named(names: Iterable[str], count: int | None = None) -> str:
     shown = known[:NAMED]
     more = (len(known) if count is None else count) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more > 0 else "")
+
+
+def offer(name: str, known: Collection[str]) -> str:
+    """`, did you mean ...?` with the known name most similar to an unknown one; "" without one.
+
+    Only names that are near in alphabetical order are compared: a cluster may have 5,000 Nodes.
+    """
+    from difflib import get_close_matches  # here: only errors need it
+
+    ordered = sorted(known)
+    at = bisect(ordered, name)
+    near = get_close_matches(name[:_COMPARED], ordered[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS], n=1)
+    return f", did you mean {near[0]!r}?" if near else ""
 
 
 def explanation_text(explained: Mapping[str, object]) -> str:

@@ -5,7 +5,6 @@ A change is text on a command line or in a URL: `node=NAME:down`, `zone=NAME:dow
 """
 
 import re
-from bisect import bisect
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from heapq import heapify, heapreplace
@@ -24,6 +23,7 @@ from topodns.cluster.model import (
 from topodns.cluster.state import ClusterState
 from topodns.inspect.errors import Refused
 from topodns.inspect.model import FAMILIES, PodKey, ServiceView, Steps, parse_service, pod_key
+from topodns.inspect.text import offer
 from topodns.topology.keys import guarded, parse_list
 
 MAX_CHANGES: Final = 64  # of one what-if
@@ -39,8 +39,6 @@ _FORMS: Final = (
     "default=KEY,KEY",
 )
 _SHOWN: Final = 80  # characters quoted in a message
-_NEIGHBOURS: Final = 30  # known names before and behind an unknown one that are compared with it
-_COMPARED: Final = 64  # characters of a name: difflib is quadratic
 _NUMBER: Final = re.compile(r"[-+][0-9]{1,6}")
 
 
@@ -118,7 +116,7 @@ def parse_change(text: str) -> WhatIf:
     if what == "default" and equals:
         return _default(text, rest)
     if what not in _PARSERS or not equals:
-        raise Refused(f"found {_shown(text)}, expected {', '.join(_FORMS)}{_nearest(what, (*_PARSERS, 'default'))}")
+        raise Refused(f"found {_shown(text)}, expected {', '.join(_FORMS)}{offer(what, (*_PARSERS, 'default'))}")
     if not name or not colon or not value:
         raise Refused(f"found {_shown(text)}, expected {_form(what)}")
     return _PARSERS[what](text, name, value)
@@ -331,17 +329,4 @@ def _form(what: str) -> str:
 
 
 def _unknown(kind: str, name: str, known: Collection[str]) -> str:
-    return f"no {kind} is named {_shown(name)}{_nearest(name, known) or (': there is none' if not known else '')}"
-
-
-def _nearest(name: str, known: Collection[str]) -> str:
-    """`, did you mean ...?` with the most similar known name; "" without one.
-
-    Only names that are near in alphabetical order are compared: a cluster may have 5,000 Nodes.
-    """
-    from difflib import get_close_matches  # here: only errors need it
-
-    ordered = sorted(known)
-    at = bisect(ordered, name)
-    near = get_close_matches(name[:_COMPARED], ordered[max(0, at - _NEIGHBOURS) : at + _NEIGHBOURS], n=1)
-    return f", did you mean {_shown(near[0])}?" if near else ""
+    return f"no {kind} is named {_shown(name)}{offer(name, known) or (': there is none' if not known else '')}"

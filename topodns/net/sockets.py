@@ -27,10 +27,15 @@ class ListenError(Exception):
 
     def __init__(self, transport: str, host: str, port: int, reason: OSError) -> None:
         shown = f"[{host}]" if ":" in host else host
-        why = os.strerror(reason.errno).lower() if reason.errno else str(reason)
-        super().__init__(f"listen {transport} {shown}:{port}: {why}")
+        why = os.strerror(reason.errno).lower() if reason.errno and reason.errno > 0 else reason.strerror or str(reason)
+        self._why = f"{shown}:{port}: {why}"
+        super().__init__(f"listen {transport} {self._why}")
         self.in_use = reason.errno == errno.EADDRINUSE
         self.no_family = reason.errno in _NO_FAMILY  # or no such address on this machine
+
+    def add_owner(self, owner: str) -> None:
+        """Begin the text with the directive of the Corefile, `FILE:LINE: 'DIRECTIVE'`, instead of the transport."""
+        self.args = (f"{owner} cannot listen on {self._why}",)
 
 
 def open_udp(host: str, port: int, binding: Binding = _ALONE) -> list[socket.socket]:

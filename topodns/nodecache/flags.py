@@ -33,7 +33,7 @@ _LONGEST_MARKER: Final = 2  # dashes
 
 
 class WrongUsage(Exception):
-    """A command line for which Go's package flag would print the usage and exit with status 2."""
+    """A command line for which Go's package flag would print the usage and exit with status 2, or without -localip."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,8 @@ def usage() -> str:
 def parse_flags(arguments: Sequence[str], environment: Mapping[str, str]) -> NodeCacheFlags:
     """The settings of this command line; `environment` has the Node's name unless a flag gives it.
 
-    Raises WrongUsage where Go's package flag exits with status 2, ConfigError where node-cache exits with 1.
+    Raises WrongUsage where Go's package flag exits with status 2, and without -localip; ConfigError where node-cache
+    exits with 1.
     """
     given = read_flags(arguments, _KNOWN)
     if given.rest:
@@ -236,11 +237,11 @@ def _action(given: ParsedFlags) -> NodeCacheAction:
 def _local_ips(text: str, needed: bool) -> tuple[tuple[IPAddress, ...], tuple[str, ...]]:
     """The distinct addresses of -localip, and remarks for the log: one if there are duplicates.
 
-    Raises ConfigError for an address that cannot be listened on, and if there is none but one is `needed`.
+    Raises ConfigError for an address that cannot be listened on, and WrongUsage if there is none but one is `needed`.
     """
     if not text:
         if needed:
-            raise _error("'-localip' is missing, expected addresses to listen on, such as 169.254.20.10,10.96.0.10")
+            raise WrongUsage("'-localip' is missing, expected addresses to listen on, such as 169.254.20.10,10.96.0.10")
         return (), ()
     found = [_local_ip(part) for part in text.split(",")]
     unique = tuple(dict.fromkeys(found))

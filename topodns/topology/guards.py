@@ -9,14 +9,25 @@ endpoint that comes or goes changes the answers of few clients. Specification: d
 import re
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from hashlib import blake2b
 from typing import Final, NamedTuple, TypeVar
 
 from topodns.cluster.annotations import APPLY_TO, MAX_ENDPOINTS, MAX_LOAD, MIN_ENDPOINTS
 from topodns.cluster.endpoints import Group, Pool, group_of
-from topodns.cluster.model import CLUSTER_KEY, HOSTNAME_LABEL, OTHER, Endpoint, MaxLoad, Node, ObjectKey, Service
+from topodns.cluster.model import (
+    ANY_KEY,
+    CLUSTER_KEY,
+    HOSTNAME_LABEL,
+    OTHER,
+    Endpoint,
+    MaxLoad,
+    Node,
+    ObjectKey,
+    Policy,
+    Service,
+)
 from topodns.cluster.node_labels import NodeLabels
 
 T = TypeVar("T")
@@ -80,6 +91,20 @@ def _factor(text: str) -> Fraction | None:
     """Exact: 1.4 times 30 times 2 / 14 is 6, where a float has less."""
     factor = Fraction(text) if _DECIMAL.fullmatch(text) else None
     return factor if factor is not None and 1 <= factor <= GREATEST_LOAD else None
+
+
+def idle_guards(policy: Policy) -> Iterator[str]:
+    """The annotations of guards that change no answer by the keys of this policy, whatever matches them.
+
+    Where no key passes the guards, `*` decides, else the first key with a match: so a guard of one key alone is idle,
+    and `max-load` if at most the last of several is one that it counts, none of them `*`.
+    """
+    if policy.min_endpoints > 1 and len(policy.keys) == 1:
+        yield MIN_ENDPOINTS
+    counted = [key for key in policy.keys if not (key in (ANY_KEY, HOSTNAME_LABEL) or key.startswith(OTHER))]
+    only_last = counted == [*policy.keys[-1:]] and policy.min_endpoints == 1
+    if policy.max_load is not None and policy.keys and (not counted or only_last or len(policy.keys) == 1):
+        yield MAX_LOAD
 
 
 class Load(NamedTuple):

@@ -7,21 +7,22 @@ InvalidPolicy out, with notices about its annotations.
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 
 from topodns.cluster.annotations import (
     APPLY_TO,
+    DOMAIN,
     MAX_ENDPOINTS,
     MAX_LOAD,
     MIN_ENDPOINTS,
-    OWN,
     SUPEREDGE,
     TOPOLOGY_KEYS,
     TTL,
     BadAnnotation,
     expected_text,
+    problem_of_name,
 )
 from topodns.cluster.api_names import is_label_key
 from topodns.cluster.label_selector import Selector
@@ -29,6 +30,8 @@ from topodns.cluster.model import (
     ANY_KEY,
     HOSTNAME_LABEL,
     MAX_KEYS_TEXT,
+    OTHER,
+    SWITCHED_OFF,
     ZONE_LABEL,
     InvalidPolicy,
     KeyReader,
@@ -41,7 +44,7 @@ from topodns.cluster.model import (
     TopologyInputs,
     label_name,
 )
-from topodns.topology.guards import Guards, guards_of
+from topodns.topology.guards import Guards, guards_of, idle_guards
 
 MAX_KEYS: Final = 16  # MaxServiceTopologyKeys of 1.17
 NODE_POOL_LABEL: Final = "apps.openyurt.io/nodepool"
@@ -49,8 +52,6 @@ MIN_TTL: Final = 1
 MAX_TTL: Final = 300
 
 _TOO_LONG: Final = f"expected at most {MAX_KEYS_TEXT} characters"
-_SWITCHED_OFF: Final = ("none",)
-_OWN_DOMAIN: Final = "topodns.io/"
 _SHOWN_CHARACTERS: Final = 80  # of an annotation quoted in a message: an annotation may have 256 KiB
 _WELL_KNOWN: Final = (HOSTNAME_LABEL, ZONE_LABEL, "topology.kubernetes.io/region")
 _ANY_LABELS: Final = Selector()
@@ -64,15 +65,22 @@ _WHOLE_NUMBER: Final = re.compile(r"-?[0-9]{1,18}")
 class DefaultKeys:
     """A line `default` of the Corefile: keys for headless Services that have none, nor their Namespace.
 
-    `namespaces`: () for all. `labels`: of the Service.
+    `namespaces`: () for all. `labels`: of the Service. `place`: FILE:LINE, which may change without another effect.
     """
 
     policy: Policy
     namespaces: tuple[str, ...] = ()
     labels: Selector = _ANY_LABELS
+    place: str = field(default="", compare=False)
 
     def holds_for(self, service: Service) -> bool:
         return (not self.namespaces or service.namespace in self.namespaces) and self.labels.matches(service.labels)
+
+    def covers(self, other: "DefaultKeys") -> bool:
+        """Whether this one certainly holds for all Services for which the other one does."""
+        if not set(self.labels.requirements) <= set(other.labels.requirements):
+            return False
+        return not self.namespaces or (bool(other.namespaces) and set(other.namespaces) <= set(self.namespaces))
 
 
 def key_reader(sources: Sequence[KeySource], defaults: Sequence[DefaultKeys] = ()) -> KeyReader:
@@ -147,19 +155,12 @@ def _read_import(service: Service, sources: Sequence[KeySource]) -> ServiceKeys:
 
 
 def bad_annotation(found: BadAnnotation) -> Notice:
-    """The notice about an annotation of a Service that has an unknown name, or no text for a value."""
+    """The notice about an annotation of a Service that has an unknown name, or no text for a value, or is a label."""
     if found.value:
         text = f"annotation {found.name!r}: {expected_text(found.value)}; it has no effect"
         return Notice("annotation", "error", text)
-    if found.meant:
-        text = f"annotation {found.name!r} is unknown and has no effect, did you mean {found.meant!r}?"
-    else:
-        text = (
-            f"annotation {found.name!r} is unknown and has no effect, "
-            f"expected {', '.join(map(repr, OWN[:-1]))} or {OWN[-1]!r}"
-        )
-    own = found.name.lower().startswith(_OWN_DOMAIN)
-    return Notice("annotation", "error" if own else "warning", text)
+    own = found.name.lower().startswith(DOMAIN)
+    return Notice("annotation", "error" if own else "warning", problem_of_name(found))
 
 
 def _without_effect(inputs: TopologyInputs) -> Iterator[Notice]:
@@ -221,6 +222,8 @@ def _completed(policy: Policy | None, service: Service, guards: Guards) -> Polic
     """The policy with the TTL and the guards of a Service; None for one that filters nothing."""
     if policy is None or policy.is_empty:
         return None
+    if policy.warnings:
+        policy = replace(policy, warnings=tuple(f"{policy.source.written}: {each}" for each in policy.warnings))
     return guarded(_with_ttl(policy, service.topology.ttl), guards)
 
 
@@ -283,7 +286,7 @@ def parse_list(text: str | None, source: KeySource) -> Policy | InvalidPolicy | 
     keys = _json_strings(text) if is_json else tuple(key.strip() for key in text.split(","))
     if keys is None:
         return InvalidPolicy(source, f"expected a JSON array of strings, found {_shown(text)}")
-    if keys in ((), _SWITCHED_OFF):
+    if keys in ((), (SWITCHED_OFF,)):
         return Policy((), source)
     return _validated(source, keys, commas=not is_json)
 
@@ -382,7 +385,12 @@ def _problem(source: KeySource, keys: tuple[str, ...], commas: bool) -> str | No
     if len(keys) > MAX_KEYS:
         return f"expected at most {MAX_KEYS} keys, found {len(keys)}"
     bad = next((key for key in keys if not _is_key(key, source)), None)
-    return f"expected a label key or *, found {_shown(bad)}{_advice(bad, source, commas)}" if bad is not None else None
+    if bad is None:
+        return None
+    found = f"{_shown(bad)}{_advice(bad, source, commas)}"
+    if OTHER in bad and source in _WITH_OTHERS:
+        return f"expected KEY, !KEY or *, found {found}"
+    return f"expected a label key or *, found {found}"
 
 
 def _is_key(text: str, source: KeySource) -> bool:
@@ -401,7 +409,15 @@ def _advice(bad: str, source: KeySource, commas: bool) -> str:
         return " (keys are separated by commas)"
     domain, slash, name = bad.partition("/")
     meant = bad.lower() if label_name(bad.lower()) in _WELL_KNOWN else f"{domain.lower()}{slash}{name}"
-    return f" (did you mean {meant!r}?)" if bad.isascii() and slash and _is_key(meant, source) else ""
+    if not (slash and _is_key(meant, source)):
+        meant = _other(bad) if source in _WITH_OTHERS else ""
+    return f" (did you mean {meant!r}?)" if bad.isascii() and meant and _is_key(meant, source) else ""
+
+
+def _other(bad: str) -> str:
+    """The key that may be meant by one with OTHER in a wrong place, more than once, or beside a blank; "" for none."""
+    name = bad.replace(f"{OTHER} ", "").replace(f" {OTHER}", "").replace(OTHER, "")
+    return "" if OTHER not in bad or not name else name if name == ANY_KEY else f"{OTHER}{name}"
 
 
 def _mended(source: KeySource, keys: tuple[str, ...]) -> Policy:
@@ -428,7 +444,7 @@ def _with_ttl(policy: Policy, text: str | None) -> Policy:
     """
     if text is None:
         return policy
-    expected = f"topodns.io/ttl: expected {MIN_TTL} to {MAX_TTL} seconds, found {_shown(text)}"
+    expected = f"annotation {TTL!r}: expected {MIN_TTL} to {MAX_TTL} seconds, found {_shown(text)}"
     if not _WHOLE_NUMBER.fullmatch(text.strip()):
         return replace(policy, warnings=(*policy.warnings, f"{expected}, which is ignored"))
     asked = int(text)
@@ -439,10 +455,13 @@ def _with_ttl(policy: Policy, text: str | None) -> Policy:
 
 
 def guarded(policy: Policy, guards: Guards) -> Policy:
-    """The policy with the guards of a Service."""
+    """The policy with the guards of a Service, and a warning about each that changes no answer."""
     if guards == _UNGUARDED:
         return policy
-    return replace(policy, min_endpoints=guards.min_endpoints, max_load=guards.max_load, near_only=guards.near_only)
+    policy = replace(policy, min_endpoints=guards.min_endpoints, max_load=guards.max_load, near_only=guards.near_only)
+    keys = ",".join(policy.keys)
+    idle = (f"annotation {name!r} has no effect on the keys {keys}" for name in idle_guards(policy))
+    return replace(policy, warnings=(*policy.warnings, *idle))
 
 
 def _shown(text: str) -> str:

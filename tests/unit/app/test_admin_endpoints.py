@@ -20,7 +20,7 @@ def served(corefile: str, metrics_listen: Address | None = None) -> Mapping[tupl
     routes = Admin(Metrics(list, ()), metrics_listen, more=inspection(list))._routes(
         assembly().build(settings(corefile))
     )
-    return {at: set(paths) for at, paths in routes.items()}
+    return {(at.host, at.port): set(paths) for at, paths in routes.items()}
 
 
 @pytest.mark.parametrize(

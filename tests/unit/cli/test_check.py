@@ -138,7 +138,26 @@ MANIFEST_FAULTS = [
         0,
         "a.yaml:1: a kubeconfig, which has no objects; the option for it is `kubeconfig`\n",
     ),
-    ("keys that break a rule", BAD_KEYS, 0, "[WARNING] plugin/topology: Service shop/web: "),
+    (
+        "keys that break a rule, as in an audit",
+        BAD_KEYS,
+        1,
+        "plugin/topology: Service shop/web: annotation 'topodns.io/topology-keys': expected a label key or *, found",
+    ),
+    (
+        "a guard without quotes, of an object that is read",
+        BAD_KEYS.replace('topology-keys: "a b"', "min-endpoints: 2"),
+        1,
+        "plugin/topology: Service shop/web: annotation 'topodns.io/min-endpoints': expected text, found 2: put it in "
+        "quotes; it has no effect (",
+    ),
+    ("a Service with a fault has its place", f"kind: Node\nmetadata: {{name: a}}\n---\n{BAD_KEYS}", 1, "/a.yaml:4)\n"),
+    (
+        "a guard alone",
+        BAD_KEYS.replace('topology-keys: "a b"', 'min-endpoints: "2"'),
+        0,
+        "[WARNING] plugin/topology: Service shop/web: annotation 'topodns.io/min-endpoints' has no effect without",
+    ),
 ]
 
 
@@ -149,7 +168,10 @@ def test_check_reads_the_manifests_too(tmp_path: Path, text: str, status: int, p
     (tmp_path / "Corefile").write_text(WITH_MANIFESTS)
     (tmp_path / "a.yaml").write_text(text)
     assert cli.main(["check", "-conf", str(tmp_path / "Corefile")]) == status
-    assert problem in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert problem in err
+    assert err.count("put it in quotes") <= 1
+    assert ("cannot be read" in err) == (status == 1 and "topodns.io" not in text)
 
 
 FROM_COREDNS = ["check", "--from", "coredns"]

@@ -137,9 +137,30 @@ UNREADABLE = """kind: Service
 metadata:
   name: db
   namespace: shop
-  annotations: {topodns.io/topology-keys: %s}
+  annotations: {%s: %s}
 spec: {clusterIP: None}
 """
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("[zone]", """found ["zone"]: write its items as one text, such as 'a,b'"""),
+        ("5", "found 5: put it in quotes"),
+        ("yes", "found true: put it in quotes"),
+    ],
+)
+def test_an_annotation_of_topodns_with_no_text_is_a_finding(
+    tmp_path: Path, value: str, problem: str, capsys: Captured
+) -> None:
+    path = tmp_path / "db.yaml"
+    path.write_text(UNREADABLE % ("topodns.io/topology-keys", value))
+    assert cli.main(["audit", "--manifests", str(path), "--wide"]) == 1
+    out, err = capsys.readouterr()
+    text = f"error   shop/db: annotation: annotation 'topodns.io/topology-keys': expected text, {problem}"
+    assert f"{text}; it has no effect\n" in out
+    assert "not complete" not in out
+    assert "left out" not in err
 
 
 @pytest.mark.parametrize(
@@ -154,11 +175,9 @@ def test_an_object_that_cannot_be_read_makes_the_audit_incomplete(
     tmp_path: Path, value: str, problem: str, capsys: Captured
 ) -> None:
     path = tmp_path / "db.yaml"
-    path.write_text(UNREADABLE % value)
+    path.write_text(UNREADABLE % ("example.com/owner", value))
     (tmp_path / "Corefile").write_text(". {\nkubernetes cluster.local {\nmanifests db.yaml\n}\ntopology\n}\n")
-    line = (
-        f"{path}:1: Service shop/db: left out metadata.annotations.topodns.io/topology-keys: expected text, {problem}"
-    )
+    line = f"{path}:1: Service shop/db: left out metadata.annotations.example.com/owner: expected text, {problem}"
     for source in (["--manifests", str(path)], ["-conf", str(tmp_path / "Corefile")]):
         assert cli.main(["audit", *source, "--fail-on", "never"]) == 2
         out, err = capsys.readouterr()

@@ -22,8 +22,10 @@ from topodns.cluster.annotations import (
     SUPEREDGE,
     TOPOLOGY_KEYS,
     TTL,
+    WORKLOADS,
     BadAnnotation,
-    bad_on_pod,
+    bad_elsewhere,
+    bad_on_namespace,
     bad_on_service,
     meant_by,
 )
@@ -42,7 +44,7 @@ def test_a_name_like_one_of_ours_is_known_with_the_one_that_is_meant(name: str, 
 def test_any_other_name_is_no_business_of_topodns(name: str) -> None:
     assert meant_by(name) is None
     assert bad_on_service({name: "zone"}) == ()
-    assert bad_on_pod({name: "zone"}) == ()
+    assert bad_elsewhere({name: "zone"}) == ()
 
 
 @pytest.mark.parametrize("name", READ)
@@ -67,22 +69,37 @@ def test_a_value_that_is_no_text_is_a_mistake(value: object, shown: str) -> None
 
 @pytest.mark.parametrize("name", [TOPOLOGY_KEYS, TTL, MIN_ENDPOINTS, "topodns.io/topologykeys", "topology-keys"])
 def test_what_only_a_service_can_have_is_a_mistake_on_a_pod(name: str) -> None:
-    assert [bad.name for bad in bad_on_pod({"example.com/other": "", name: "zone"})] == [name]
+    assert [bad.name for bad in bad_elsewhere({"example.com/other": "", name: "zone"})] == [name]
 
 
 @pytest.mark.parametrize("name", [OPENYURT, SUPEREDGE, "topodns.io/whatever"])
 def test_what_others_read_is_no_mistake_on_a_pod(name: str) -> None:
-    assert bad_on_pod({name: "zone"}) == ()
+    assert bad_elsewhere({name: "zone"}) == ()
+
+
+@pytest.mark.parametrize(
+    "name", [*READ[1:6], "topodns.io/topologykeys", "topodns.io/min-endpoint", "topodns.io/whatever"]
+)
+def test_a_namespace_can_have_keys_alone(name: str) -> None:
+    annotations = {TOPOLOGY_KEYS: "zone", OPENYURT: "zone", "example.com/other": "", name: "2"}
+    assert bad_on_namespace(annotations, {}) == (BadAnnotation(name, meant_by(name) or ""),)
+
+
+@pytest.mark.parametrize("name", [*READ[:6], "topodns.io/topologykeys", "topology-keys"])
+def test_a_label_in_the_place_of_an_annotation_is_a_mistake(name: str) -> None:
+    labels = {"app": "web", SUPEREDGE: "a", "topology.kubernetes.io/zone": "a", name: "zone"}
+    expected = (BadAnnotation(name, meant_by(name) or "", is_label=True),)
+    assert bad_on_namespace({}, labels) == bad_on_service({}, labels) == expected
 
 
 def test_pods_of_one_workload_share_the_record_of_their_annotations() -> None:
-    assert bad_on_pod({TOPOLOGY_KEYS: "a"}) is bad_on_pod({TOPOLOGY_KEYS: "b"})
+    assert bad_elsewhere({TOPOLOGY_KEYS: "a"}) is bad_elsewhere({TOPOLOGY_KEYS: "b"})
 
 
 def test_of_many_mistakes_the_first_few_are_kept() -> None:
     many = {f"topodns.io/key-{at}": "" for at in range(1000)}
     assert [bad.name for bad in bad_on_service(many)] == list(many)[:MAX_BAD]
-    assert len(bad_on_pod(many)) == MAX_BAD
+    assert len(bad_elsewhere(many)) == MAX_BAD
 
 
 def admission_policies() -> Mapping[str, Any]:
@@ -104,12 +121,19 @@ def test_the_admission_policies_look_at_service_imports_as_at_services() -> None
     assert kinds["expression"] == "request.resource.resource in ['services', 'serviceimports']"
 
 
+def test_the_admission_policy_looks_at_all_kinds_whose_annotations_are_read_in_manifests() -> None:
+    rules = admission_policies()["topodns-annotations"]["matchConstraints"]["resourceRules"]
+    looked_at = {kind for each in rules for kind in each["resources"]}
+    assert looked_at >= {f"{kind.lower()}s" for kind in (*WORKLOADS, "Namespace", "Node", "Pod", "Service")}
+
+
 def test_the_admission_policy_has_the_same_rule() -> None:
     """tests/cluster/test_chart.py tries the table of cases on a real API server."""
     rule = {each["name"]: each["expression"] for each in admission_policies()["topodns-annotations"]["variables"]}
     keys, others = f"{NEAR_KEYS}|{NEAR_DOMAIN_KEYS}", "|".join(NEAR_DOMAIN_OTHERS.values())
     assert f"r'{keys}|{NEAR_DOMAIN_TTL}|{others}|{OWN_DOMAIN}'" in rule["bad"], "on a Service"
     assert f"r'{keys}|{NEAR_DOMAIN_TTL}|{others}'" in rule["bad"], "on a Pod"
+    assert f"r'{keys}|{NEAR_DOMAIN_TTL}|{others}'" in rule["labels"]
     assert str(list(READ)) in rule["read"]
     assert [part.partition("'")[0] for part in rule["meant"].split("r'")[1:]] == [
         keys,

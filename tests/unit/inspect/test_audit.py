@@ -76,7 +76,7 @@ def test_a_service_with_a_bound_is_reported_also_without_keys() -> None:
     assert (bound.service.name, bound.keys, bound.guards) == ("bound", (), {"max-endpoints": "1"})
     assert (bound.covered, bound.endpoints) == (3, 3)
     assert (near.service.name, near.guards, near.covered) == ("near", {"max-load": "1.5", "apply-to": "near"}, 2)
-    assert [found.text.partition(" ")[0] for found in near.findings] == ["_near.near:"]
+    assert [found.text.partition(" ")[0] for found in near.findings] == ["_near.near:", "annotation"]
     assert [(found.service.name, found.text) for found in report.others] == [
         ("least", "annotation 'topodns.io/min-endpoints' has no effect without topology keys")
     ]

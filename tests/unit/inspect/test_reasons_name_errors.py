@@ -9,7 +9,7 @@ from tests.support.cluster_dig import ClusterDig, query_of, settings
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, pod, service
 from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import ClusterObject
-from topodns.inspect.reasons import name_error_text
+from topodns.inspect.reasons import name_error_text, name_offer
 from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
 from topodns.plugins.kubernetes.zone import KubernetesZone
 
@@ -166,6 +166,28 @@ def test_the_reason_names_the_missing_object(question: str, options: dict[str, A
     dig = ClusterDig(cluster(), settings(**options))
     assert dig(question).startswith("NXDOMAIN")
     assert explained(dig, settings(**options), question) == reason
+
+
+@pytest.mark.parametrize(
+    ("question", "meant"),
+    [
+        ("wbe.shop.svc.cluster.local. A", "web"),
+        ("web.shpo.svc.cluster.local. A", "shop"),
+        ("shpo.svc.cluster.local. A", "shop"),
+        ("near.db.shop.svc.cluster.local. A", "_near"),
+        ("_naer.db.shop.svc.cluster.local. A", "_near"),
+        ("all.db.shop.svc.cluster.local. A", "_all"),
+        ("db-0.db.shop.svc.cluster.local. A", ""),
+        ("near.shop.cluster.local. A", ""),
+        ("nothing-like-it.shop.svc.cluster.local. A", ""),
+        ("web.nothing-like-it.svc.cluster.local. A", ""),
+    ],
+)
+def test_the_name_that_may_be_meant_is_offered(question: str, meant: str) -> None:
+    dig = ClusterDig(cluster(), settings())
+    assert dig(question).startswith("NXDOMAIN")
+    offered = name_offer(KubernetesZone(settings(), None, dig.state, None), query_of(question))
+    assert offered == (f", did you mean {meant!r}?" if meant else "")
 
 
 def test_of_an_origin_of_several_clusters_the_serviceimport_is_named() -> None:

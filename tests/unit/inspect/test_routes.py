@@ -8,6 +8,7 @@ from tests.support.corefile_settings import settings
 from tests.support.generation_builder import assembly
 from topodns.app.admin_endpoints import Admin
 from topodns.app.metrics import Metrics
+from topodns.corefile.arguments import Address
 from topodns.inspect.http import JobQueue
 from topodns.inspect.routes import inspection
 from topodns.metrics.registry import Reading
@@ -25,7 +26,7 @@ def test_the_page_is_served_at_its_address_and_shows_the_clusters_of_all_blocks(
             )
         )
         ((at, routes),) = admin._routes(generation).items()
-        assert at == ("127.0.0.1", 8182)
+        assert at == Address("127.0.0.1", 8182)
         paths = {
             "/",
             "/topology",
@@ -89,7 +90,7 @@ def test_other_addresses_of_the_server_say_at_which_one_its_state_is_explained(r
         by_address = admin._routes(assembly().build(settings(ADDRESSES % ready)))
         admin.close()
         for port in (8080, 9153, 8182):
-            (routes,) = (each for address, each in by_address.items() if address[1] == port)
+            (routes,) = (each for address, each in by_address.items() if address.port == port)
             for path in ("/explain", "/who", "/top", "/audit"):
                 text = f"{path} is not at this address, but at that of `ready`: {at}\n"
                 assert routes[path](HttpRequest(path, {}, "127.0.0.1")) == HttpReply(404, text.encode())

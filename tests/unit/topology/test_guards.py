@@ -11,12 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.model_builders import endpoint, endpoint_slice, node, service
+from topodns.cluster.annotations import MAX_LOAD, MIN_ENDPOINTS
 from topodns.cluster.backends import Backends
 from topodns.cluster.endpoints import Group, Pool
 from topodns.cluster.model import Endpoint, KeySource, MaxLoad, Node, ObjectKey, Policy, TopologyInputs
 from topodns.cluster.node_labels import NodeLabels
 from topodns.topology import guards as guards_module
-from topodns.topology.guards import Domains, Guards, bounded, guards_of
+from topodns.topology.guards import Domains, Guards, bounded, guards_of, idle_guards
 from topodns.topology.select import Location, Reason, Selection, select
 
 H = "kubernetes.io/hostname"
@@ -245,6 +246,54 @@ def test_the_winner_is_that_of_the_rule_written_out(
         return
     for name in cluster.nodes:
         assert cluster.ask(name, factor, keys).key == literal(cluster, name, Fraction(factor), keys)
+
+
+# Guards without effect
+
+
+@pytest.mark.parametrize(
+    ("keys", "least", "loaded", "idle"),
+    [
+        (["*"], 2, True, ["min-endpoints", "max-load"]),
+        ([Z], 2, True, ["min-endpoints", "max-load"]),
+        ([H], 1, True, ["max-load"]),
+        (["!" + Z, "*"], 2, True, ["max-load"]),
+        ([H, "*"], 2, True, ["max-load"]),
+        ([H, Z], 1, True, ["max-load"]),
+        ([H, Z], 2, True, []),
+        ([Z, H], 1, True, []),
+        ([Z, "*"], 2, True, []),
+        ([Z], 1, False, []),
+        ([H, Z, "*"], 1, True, []),
+    ],
+)
+def test_a_guard_that_changes_no_answer_is_idle(keys: list[str], least: int, loaded: bool, idle: list[str]) -> None:
+    load = MaxLoad(Fraction(1), DB) if loaded else None
+    policy = Policy(tuple(keys), KeySource.ANNOTATION, min_endpoints=least, max_load=load)
+    assert list(idle_guards(policy)) == [f"topodns.io/{name}" for name in idle]
+
+
+@given(
+    st.lists(st.integers(1, 5), min_size=3, max_size=3),
+    st.lists(st.integers(0, 4), min_size=3, max_size=3),
+    st.lists(st.sampled_from([H, Z, "!" + Z, "!" + H]), max_size=3, unique=True),
+    st.booleans(),
+    st.integers(1, 3),
+)
+def test_without_an_idle_guard_each_client_gets_the_same(
+    nodes: list[int], endpoints: list[int], keys: list[str], wild: bool, least: int
+) -> None:
+    cluster = Cluster(dict(zip("abc", nodes, strict=True)), dict(zip("abc", endpoints, strict=True)))
+    ordered = (*keys, *(["*"] * (wild or not keys)))
+    policy = Policy(ordered, KeySource.ANNOTATION, min_endpoints=least, max_load=MaxLoad(Fraction(1), DB))
+    idle = set(idle_guards(policy))
+    bare = replace(policy, max_load=None) if MAX_LOAD in idle else policy
+    bare = replace(bare, min_endpoints=1) if MIN_ENDPOINTS in idle else bare
+    for name, each in cluster.nodes.items():
+        guarded, free = (
+            select(cluster.pool, one, Location(name, each), domains=cluster.domains) for one in (policy, bare)
+        )
+        assert guarded.group.endpoints == free.group.endpoints
 
 
 # max-endpoints

@@ -117,7 +117,7 @@ MENDED = {
 @pytest.mark.parametrize(("annotation", "keys", "warning"), MENDED.values(), ids=MENDED)
 def test_a_list_that_can_be_mended_is_with_a_warning(annotation: str, keys: tuple[str, ...], warning: str) -> None:
     assert policy_of(service("db", annotation=annotation), DEFAULT_SOURCES) == Policy(
-        keys, KeySource.ANNOTATION, warnings=(warning,)
+        keys, KeySource.ANNOTATION, warnings=(f"annotation 'topodns.io/topology-keys': {warning}",)
     )
 
 

@@ -1,4 +1,5 @@
-"""Misspelt fields, kinds and apiVersions of manifests, which nothing reads, and which an API server would refuse.
+"""Misspelt fields, kinds and apiVersions of manifests, which nothing reads, and which an API server would refuse; and
+annotations of objects that make Pods, which an API server takes.
 
 A word is taken for a known one that differs in case, in `-`, `_` and `.`, in one letter, or in the `es` of a plural.
 The kinds of the API have no other field so near to one that is read.
@@ -9,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
 from typing import Any, Final, get_args
 
-from topodns.cluster.annotations import SEPARATORS, one_letter_off
+from topodns.cluster.annotations import SEPARATORS, bad_in_workload, one_letter_off
 from topodns.cluster.decode.objects import RULES
 from topodns.cluster.decode.structs import ApiMetadata, ApiStruct
 from topodns.cluster.decode.unreadable_elements import field_types
@@ -22,9 +23,11 @@ _WITHOUT_SEPARATORS: Final = str.maketrans("", "", SEPARATORS)
 
 
 def misspellings(kind: str, document: Mapping[str, Any]) -> list[str]:
-    """A clause for each misspelt word of a parsed document of this kind, with the word that may be meant."""
+    """A clause for each misspelt or misplaced word of a parsed document of this kind, with the word or the place that
+    may be meant.
+    """
     rule, version = RULES.get(kind), document.get("apiVersion") or ""
-    found: list[str] = []
+    found = list(bad_in_workload(kind, document))
     if not isinstance(version, str):  # the decoder refuses such an object
         return found
     if rule is None:

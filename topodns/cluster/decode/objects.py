@@ -20,9 +20,11 @@ from topodns.cluster.annotations import (
     SUPEREDGE,
     TOPOLOGY_KEYS,
     TTL,
-    bad_on_pod,
+    bad_elsewhere,
+    bad_on_namespace,
     bad_on_service,
     expected_text,
+    meant_by,
     shown_value,
 )
 from topodns.cluster.decode.fields import (
@@ -166,7 +168,7 @@ def decode_whole(
             labels = _kept(read.metadata.labels, pod_labels)
             objects = tuple(replace(each, labels=labels) for each in objects if isinstance(each, Pod))
         if isinstance(source, Mapping):
-            _leave_out_values(read.metadata.annotations or {}, left_out)
+            _leave_out_values(kind, read.metadata.annotations or {}, left_out)
         return Decoded(read.metadata, objects, str(left_out) if left_out.number else "")
     except (*UNREADABLE, ValueError) as error:
         api_version, name = read_identity(source)
@@ -175,10 +177,14 @@ def decode_whole(
         raise DecodeError(kind, name, str(error)) from error
 
 
-def _leave_out_values(annotations: Mapping[str, Any], left_out: LeftOutElements) -> None:
-    """An API server has texts alone, and refuses a manifest with other values, such as a number without quotes."""
+def _leave_out_values(kind: str, annotations: Mapping[str, Any], left_out: LeftOutElements) -> None:
+    """An API server has texts alone, and refuses a manifest with other values, such as a number without quotes.
+
+    Those of a Service that look like one of topodns are in its `TopologyInputs.bad`.
+    """
+    bad_on_it = kind in ("Service", "ServiceImport")
     for name, value in annotations.items():
-        if not isinstance(value, str):
+        if not isinstance(value, str) and not (bad_on_it and meant_by(name) is not None):
             left_out.add(f"metadata.annotations.{name}", expected_text(shown_value(value, _LONGEST_SHOWN)))
 
 
@@ -191,11 +197,12 @@ def _kept(labels: Mapping[str, str] | None, keys: Collection[str]) -> tuple[tupl
 
 
 def _decode_namespace(source: ApiObject, _left_out: LeftOutElements) -> Iterator[Namespace]:
-    metadata = source.metadata
+    metadata, annotations = source.metadata, source.metadata.annotations or {}
     yield Namespace(
         name=intern(metadata.name),
         labels=interned(metadata.labels),
-        topology_keys=_list_text((metadata.annotations or {}).get(TOPOLOGY_KEYS)),
+        topology_keys=_list_text(annotations.get(TOPOLOGY_KEYS)),
+        bad=bad_on_namespace(annotations, metadata.labels or {}),
         version=version_of(metadata),
     )
 
@@ -213,6 +220,7 @@ def _decode_node(source: ApiNode, left_out: LeftOutElements) -> Iterator[Node]:
         pod_cidrs=parse_listed(parse_prefix, spec.pod_cidrs, spec.pod_cidr, left_out, "spec.podCIDRs"),
         created=source.metadata.creation_timestamp or "",
         ready=all(entry.status == "True" for entry in status.conditions or () if entry.type == "Ready"),
+        bad=bad_elsewhere(annotations),
         version=version_of(source.metadata),
     )
 
@@ -253,7 +261,7 @@ def _decode_service(source: ApiService, left_out: LeftOutElements) -> Iterator[S
         headless=headless,
         external_name=(spec.external_name or "") if external else None,
         ports=_service_ports(spec.ports, left_out),
-        topology=_topology_inputs(spec, source.metadata.annotations or {}),
+        topology=_topology_inputs(spec, source.metadata),
         labels=interned(source.metadata.labels) if headless else interned(None),
         external_ips=_foreign_addresses(islice(_external_addresses(spec, ingress), MAX_LISTED), left_out),
         external_hostnames=tuple(each.hostname for each in ingress if each.hostname and not each.ip)[:MAX_LISTED],
@@ -274,11 +282,12 @@ def _external_addresses(spec: ApiServiceSpec, ingress: Sequence[ApiIngress]) -> 
         yield f"status.loadBalancer.ingress[{at}].ip", entry.ip
 
 
-def _topology_inputs(spec: ApiServiceSpec, annotations: Mapping[str, Any]) -> TopologyInputs:
+def _topology_inputs(spec: ApiServiceSpec, metadata: ApiMetadata) -> TopologyInputs:
     """The topology fields as written. An empty topologyKeys counts as absent: the API does not distinguish the two.
 
     Annotations, which may have 256 KiB each, are cut where they are too long to be valid, so as to be invalid still.
     """
+    annotations, labels = metadata.annotations or {}, metadata.labels or {}
     return replace(
         _import_inputs(annotations),
         field=tuple(spec.topology_keys[:_KEPT_KEYS]) if spec.topology_keys else None,
@@ -286,6 +295,7 @@ def _topology_inputs(spec: ApiServiceSpec, annotations: Mapping[str, Any]) -> To
         superedge=_list_text(annotations.get(SUPEREDGE)),
         traffic_distribution=spec.traffic_distribution,
         internal_traffic_policy=spec.internal_traffic_policy,
+        bad=bad_on_service(annotations, labels) if annotations or labels else (),
     )
 
 
@@ -340,7 +350,7 @@ def _decode_pod(source: ApiPod, left_out: LeftOutElements) -> Iterator[Pod]:
         return
     texts = [entry.ip for entry in status.pod_ips or () if entry.ip]
     if ips := parse_listed(parse_address, texts, status.pod_ip, left_out, "status.podIPs"):
-        bad = bad_on_pod(source.metadata.annotations) if source.metadata.annotations else ()
+        bad = bad_elsewhere(source.metadata.annotations) if source.metadata.annotations else ()
         yield (partial(MisannotatedPod, bad=bad) if bad else Pod)(
             namespace=namespace_of(source.metadata),
             name=source.metadata.name,

@@ -5,6 +5,7 @@ from itertools import islice, starmap
 from sys import intern
 from typing import Final
 
+from topodns.cluster.annotations import bad_elsewhere
 from topodns.cluster.decode.fields import (
     NO_LABELS,
     checked_label,
@@ -81,6 +82,7 @@ def decode_slice(source: ApiEndpointSlice, left_out: LeftOutElements) -> tuple[E
         generation=generation_of(source.metadata),
         imported=imported,
         cluster_id=cluster_id or "",
+        bad=bad_elsewhere(source.metadata.annotations) if source.metadata.annotations else (),
         version=version_of(source.metadata),
     )
     return (decoded,)

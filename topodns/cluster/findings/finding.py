@@ -13,7 +13,9 @@ CLUSTER: Final = ObjectKey("", "")
 MAX_NAMED: Final = 10  # Nodes, zones, endpoints or Pods that a finding names
 _SHOWN: Final = 5  # names in a text
 
-_PASSING: Final = frozenset(("no_namespace", "no_slice", "shared_address", "shared_pod_cidr", "unknown_node"))
+_PASSING: Final = frozenset(
+    ("default", "no_namespace", "no_slice", "shared_address", "shared_pod_cidr", "unknown_node")
+)
 
 
 class Severity(StrEnum):
@@ -24,15 +26,21 @@ class Severity(StrEnum):
     INFO = "info"
 
 
+_COMPLETE: Final = frozenset(("annotation_elsewhere", "default", "import"))  # their texts name what they are about
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One problem of one Service's policy, or of the whole cluster (service CLUSTER). `kind` is one of
 
     annotation: an annotation of the Service, or of its Pods, has no effect: its name is unknown, for example.
-    annotation_of_pods: the same of Pods that no Service has as endpoints. keys_of_namespace: the key list of a
+    annotation_of_pods: the same of Pods that no Service has as endpoints. annotation_elsewhere: the same of
+    a Namespace, of Nodes, and of an EndpointSlice without a Service. keys_of_namespace: the key list of a
     Namespace breaks a rule, or parts of it are ignored.
+    default: a `default` of the Corefile names a namespace that does not exist.
     import: keys of a ServiceImport are invalid, or an annotation has no effect.
-    invalid: the key list breaks a rule. mended: parts of the list are ignored, or topodns.io/ttl is ignored or clamped.
+    invalid: the key list breaks a rule. mended: parts of the list are ignored, topodns.io/ttl
+    is ignored or clamped, or a guard changes no answer.
     governing: the Service is a StatefulSet's governing one, so its members may not find each other. misplaced: the
     Service has keys, but is not headless. overridden: two annotations are set, one of them wins.
     no_namespace: the Service's namespace does not exist. no_slice: the Service has no EndpointSlice.
@@ -65,7 +73,7 @@ class Finding:
         return self.imported or self.service
 
     def __str__(self) -> str:
-        if self.kind == "import":
+        if self.kind in _COMPLETE:
             return self.text
         if self.service == CLUSTER:
             return f"all Services: {self.text}"

@@ -10,8 +10,10 @@ from topodns.cluster.model import (
     ANY_KEY,
     HOSTNAME_LABEL,
     OTHER,
+    SWITCHED_OFF,
     ZONE_LABEL,
     InvalidPolicy,
+    KeySource,
     Node,
     ObjectKey,
     Policy,
@@ -49,13 +51,13 @@ def key_findings(
         yield Finding(key, "governing", _BOUNDED)
     if isinstance(policy, InvalidPolicy):
         effect = "the Service stays unfiltered" if ignored else "no client gets an endpoint (on_invalid deny)"
-        text = f"topology {policy.source.value}: {policy.problem}; {effect}"
+        text = f"{policy.source.written}: {policy.problem}; {effect}"
         yield Finding(key, "invalid", text, Severity.ERROR)
         return
     if policy is None:
         return
     for warning in policy.warnings:
-        yield Finding(key, "mended", f"topology {policy.source.value}: {warning}")
+        yield Finding(key, "mended", warning)
     if governing and not policy.is_empty and policy.keys != (ANY_KEY,) and not policy.near_only:
         yield Finding(key, "governing", _GOVERNING)
     if labels.nodes:
@@ -65,13 +67,19 @@ def key_findings(
 def _label_findings(key: ObjectKey, policy: Policy, labels: NodeLabels) -> Iterator[Finding]:
     for each in absent_keys(policy.keys, labels):
         label = label_name(each)
-        nearest = nearest_label(label, labels.names)
-        meant = f"; did you mean {nearest}?" if nearest else ""
-        text = f"no Node has the label {label}, which therefore never matches{meant}"
+        text = f"no Node has the label {label}, which therefore never matches{_meant(label, policy, labels)}"
         yield Finding(key, "ineffective", text, keys=(each,))
     for each, before in shadowed_keys(policy, labels):
         text = f"the key {each} never decides, since {before} before it always matches; put {each} first"
         yield Finding(key, "ineffective", text, keys=(each,))
+
+
+def _meant(label: str, policy: Policy, labels: NodeLabels) -> str:
+    """The end of the sentence about a label that no Node has: what may be meant by it."""
+    if label.lower() == SWITCHED_OFF and policy.source is not KeySource.FIELD:
+        return f"; did you mean {SWITCHED_OFF!r}?" + (" It counts alone" if len(policy.keys) > 1 else "")
+    nearest = nearest_label(label, labels.names)
+    return f"; did you mean {nearest}?" if nearest else ""
 
 
 def partial_findings(

@@ -6,13 +6,23 @@ several Nodes have), and objects that are left out.
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
 from ipaddress import ip_address
-from itertools import islice
+from itertools import chain, islice
 from typing import Final
 
-from topodns.cluster.annotations import TOPOLOGY_KEYS
+from topodns.cluster.annotations import TOPOLOGY_KEYS, problem_elsewhere
 from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Severity, first_names
 from topodns.cluster.findings.key_lists import key_findings, lacking, nodes_without, partial_keys
-from topodns.cluster.model import NO_KEYS, EndpointSlice, InvalidPolicy, MisannotatedPod, Notice, ObjectKey, Policy
+from topodns.cluster.model import (
+    NO_KEYS,
+    EndpointSlice,
+    InvalidPolicy,
+    MisannotatedPod,
+    Namespace,
+    Node,
+    Notice,
+    ObjectKey,
+    Policy,
+)
 from topodns.cluster.namespace_budget import FURTHER
 from topodns.cluster.node_labels import NodeLabels
 from topodns.cluster.slices import SliceOwner
@@ -51,7 +61,10 @@ def service_findings(state: ClusterState, key: ObjectKey, ignored: bool) -> Find
     """
     yield from _key_findings(state, key, state.policies.get(key), ignored)
     yield from noted(key, state.policies.notices(key))
-    for found in pod_findings(state):
+    namespace = state.namespaces.get(("", key.namespace))
+    for text in _problems_of_namespace(namespace) if namespace is not None else ():
+        yield Finding(key, "annotation", text)
+    for found in chain(elsewhere_findings(state), pod_findings(state)):
         yield found if found is not None and found.service == key else None
 
 
@@ -68,6 +81,7 @@ def _labels_of(state: ClusterState) -> NodeLabels:
     return state.node_labels if state.synced else NodeLabels()
 
 
+_ELSEWHERE: Final = "annotation_elsewhere"
 SERVICES: Final = 25  # with an annotated Pod as endpoint, looked at in one step
 
 
@@ -79,6 +93,7 @@ def annotation_findings(state: ClusterState) -> Findings:
         yield Finding(CLUSTER, "keys_of_namespace", f"namespace {name!r}: annotation {TOPOLOGY_KEYS!r}: {problem}")
     for key in tuple(state.cluster_set.keys):
         yield from import_findings(state, key)
+    yield from elsewhere_findings(state)
     yield from pod_findings(state)
 
 
@@ -98,6 +113,33 @@ def import_findings(state: ClusterState, key: ObjectKey) -> Iterator[Finding]:
         found += ((Severity.WARNING, warning) for warning in policy.warnings)
     about = f"ServiceImport {key}: "
     return (Finding(CLUSTER, "import", about + text, severity, imported=key) for severity, text in found)
+
+
+def elsewhere_findings(state: ClusterState) -> Findings:
+    """The findings about annotations, and labels in their place, of Namespaces, Nodes and EndpointSlices: one for each
+    Namespace or Service, and for all Nodes. Their texts do not change while Nodes and slices come and go.
+    """
+    found: dict[Finding, None] = {}
+    for one in tuple(state.misannotated.values()):
+        yield None
+        if isinstance(one, Namespace):
+            found |= dict.fromkeys(Finding(CLUSTER, _ELSEWHERE, text) for text in _problems_of_namespace(one))
+        elif isinstance(one, Node):
+            problems = (problem_elsewhere(bad, "Node") for bad in one.bad)
+            found |= dict.fromkeys(Finding(CLUSTER, _ELSEWHERE, f"Nodes: {text}") for text in problems)
+        else:
+            service = state.service(ObjectKey(one.namespace, one.service_name))
+            for bad in one.bad:
+                text = problem_elsewhere(bad, "EndpointSlice")
+                if service is not None and not one.imported:
+                    found[Finding(service.key, "annotation", f"its EndpointSlices: {text}")] = None
+                else:
+                    found[Finding(CLUSTER, _ELSEWHERE, f"EndpointSlice {one.key}: {text}")] = None
+    yield from found
+
+
+def _problems_of_namespace(one: Namespace) -> Iterator[str]:
+    return (f"namespace {one.name!r}: {problem_elsewhere(bad, 'Namespace')}" for bad in one.bad)
 
 
 def pod_findings(state: ClusterState) -> Findings:

@@ -268,6 +268,14 @@ class ManifestSet:
         """A log line for each document that is no manifest, or has misspelt words or repeated keys."""
         return tuple(line for file in sorted(self._files) for line in self._files[file].remarks)
 
+    def place(self, kind: str, key: ObjectKey) -> str:
+        """FILE:LINE of the object that counts; "" if no file has it."""
+        for file in sorted(self._files, reverse=True):
+            for entry in reversed(self._files[file].entries):
+                if (entry.kind, entry.key) == (kind, key):
+                    return f"{file}:{entry.line}"
+        return ""
+
     def merged(self) -> Merged:
         chosen: dict[tuple[str, ObjectKey], tuple[str, ManifestEntry]] = {}
         overlaps: dict[tuple[str, str], list[tuple[ManifestEntry, ManifestEntry]]] = {}

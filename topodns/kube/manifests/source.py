@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Final
 
 from topodns.cluster.label_selector import Selector
-from topodns.cluster.model import Change, ClusterObject, Kind, Replaced, Upserted
+from topodns.cluster.model import Change, ClusterObject, Kind, ObjectKey, Replaced, Upserted
 from topodns.files.regular import FileState, file_state, read_regular
 from topodns.kube.manifests.documents import MAX_BYTES
 from topodns.kube.manifests.objects import ManifestSet, read_contents
@@ -97,6 +97,10 @@ class ManifestSource:
                 await in_slices(self._emit_differences())
                 bad = f"; files that cannot be read: {self.files_bad}" if self.files_bad else ""
                 log.info("manifests: changed files were read%s", bad)
+
+    def place(self, kind: str, key: ObjectKey) -> str:
+        """FILE:LINE of the object of this kind and key, for commands; "" if no file has it."""
+        return self._set.place(kind, key)
 
     @property
     def files_bad(self) -> int:

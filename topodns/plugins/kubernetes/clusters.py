@@ -24,6 +24,7 @@ from topodns.plugins.kubernetes.client_pods import ClientPods, KubernetesLabels
 from topodns.plugins.kubernetes.feed import Feed, FeedSettings, feed_settings
 from topodns.plugins.kubernetes.pod_wait import PodWait
 from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.topology.findings import default_findings, with_origin
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.settings import View
@@ -139,7 +140,10 @@ class Cluster:
         """
         yield from left_out_findings(self.state)
         if self.topology is not None:
-            yield from policy_findings(self.state, self.topology.on_invalid is OnInvalid.IGNORE)
+            policies = self.state.policies
+            for found in policy_findings(self.state, self.topology.on_invalid is OnInvalid.IGNORE):
+                yield found and with_origin(found, policies.get(found.service), self.topology)
+            yield from default_findings(self.state, self.topology)
 
 
 def load_manifests(clusters: Iterable[Cluster]) -> None:

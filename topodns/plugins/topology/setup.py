@@ -1,13 +1,16 @@
 """The parser of `topology`. Each option may be given once; docs/reference/topology.md has them."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from ipaddress import ip_address
+from itertools import takewhile
 from typing import Final, TypeVar
 
+from topodns.cluster.annotations import DOMAIN, GUARDS
+from topodns.cluster.api_names import is_dns_label
 from topodns.cluster.label_selector import BadSelector, parse_selector
-from topodns.cluster.model import InvalidPolicy, KeySource
+from topodns.cluster.model import InvalidPolicy, KeySource, Policy
 from topodns.corefile.arguments import (
     choice,
     fold_options,
@@ -41,10 +44,12 @@ MAX_TTL: Final = 3600  # seconds; as in `kubernetes`
 E = TypeVar("E", bound=Enum)
 
 
-def parse_topology(directive: Directive, _: Context) -> TopologySettings:
+def parse_topology(directive: Directive, context: Context) -> TopologySettings:
     no_args(directive)
     once_each(directive, adding_up=("default",))
-    return fold_options(directive, TopologySettings(), _READERS)
+    settings = fold_options(directive, TopologySettings(), _READERS)
+    _warn_of_shadowed(settings.defaults, context)
+    return settings
 
 
 def _spellings(values: Iterable[E]) -> dict[str, E]:
@@ -71,6 +76,31 @@ def _default(option: Directive, settings: TopologySettings) -> TopologySettings:
     """`default KEYS [namespaces NAMESPACE...] [labels SELECTOR]`."""
     no_body(option)
     keys, *rest = some_args(option, "topology keys, separated by commas")
+    policy = _default_policy(option, keys, rest)
+    if rest and rest[0] not in _DEFAULT_WORDS:
+        raise option.error(f"'default' has {shown(rest[0])}{_guard(rest[0]) or hint(rest[0], _DEFAULT_WORDS)}")
+    at = rest.index("labels") if "labels" in rest else len(rest)
+    namespaces, words = rest[1:at], rest[at + 1 :]
+    bare = "namespaces" if at and not namespaces else "labels" if at < len(rest) and not words else ""
+    if bare:
+        raise option.error(f"'default' has nothing behind '{bare}', expected {_DEFAULT_FORM}")
+    for behind, name in enumerate(namespaces):
+        _check_namespace(option, name, behind > 0)
+    try:
+        labels = parse_selector(" ".join(words))
+    except BadSelector as problem:
+        if "namespaces" in words:
+            raise option.error(f"'default' has 'namespaces' behind 'labels', expected {_DEFAULT_FORM}") from None
+        raise option.error(f"'default' has no label selector: {problem}") from None
+    default = DefaultKeys(policy, tuple(namespaces), labels, option.place)
+    return replace(settings, defaults=(*settings.defaults, default))
+
+
+def _default_policy(option: Directive, keys: str, rest: Sequence[str]) -> Policy:
+    """The policy of KEYS, which `rest` stands behind. Raises ConfigError."""
+    if keys.endswith(",") or "".join(rest[:1]).startswith(","):
+        written = " ".join((keys, *takewhile(lambda word: word not in _DEFAULT_WORDS, rest)))
+        raise option.error(f"'default' has blanks in its keys {shown(written)}, expected one word such as zone,*")
     policy = parse_list(keys, KeySource.DEFAULT)
     if isinstance(policy, InvalidPolicy):
         raise option.error(f"'default' has invalid topology keys: {policy.problem}")
@@ -78,18 +108,31 @@ def _default(option: Directive, settings: TopologySettings) -> TopologySettings:
         raise option.error(f"'default' has {shown(keys)}, expected topology keys, separated by commas")
     if policy.warnings:
         raise option.error(f"'default': {policy.warnings[0]}")
-    if rest and rest[0] not in _DEFAULT_WORDS:
-        raise option.error(f"'default' has {shown(rest[0])}{hint(rest[0], _DEFAULT_WORDS)}")
-    at = rest.index("labels") if "labels" in rest else len(rest)
-    namespaces, selector = rest[1:at], " ".join(rest[at + 1 :])
-    bare = "namespaces" if at and not namespaces else "labels" if at < len(rest) and not selector else ""
-    if bare:
-        raise option.error(f"'default' has nothing behind '{bare}', expected {_DEFAULT_FORM}")
-    try:
-        labels = parse_selector(selector)
-    except BadSelector as problem:
-        raise option.error(f"'default' has no label selector: {problem}") from None
-    return replace(settings, defaults=(*settings.defaults, DefaultKeys(policy, tuple(namespaces), labels)))
+    return policy
+
+
+def _check_namespace(option: Directive, name: str, behind: bool) -> None:
+    """Raises ConfigError for a name that no namespace can have, and for a guard `behind` another namespace."""
+    advice = _guard(name) if behind else ""
+    if not is_dns_label(name) or advice:
+        expected = ", expected a namespace: lower-case letters, digits and '-', at most 63, with blanks between several"
+        raise option.error(f"'default' has {shown(name)}{advice or expected}")
+
+
+def _guard(word: str) -> str:
+    """The end of a message about a guard on the line `default`; "" for another word."""
+    name = f"{DOMAIN}{word.removeprefix(DOMAIN)}"
+    return f": guards are annotations of Services, here {name}" if name in GUARDS else ""
+
+
+def _warn_of_shadowed(defaults: Sequence[DefaultKeys], context: Context) -> None:
+    for at, default in enumerate(defaults):
+        before = next((each for each in defaults[:at] if each.covers(default)), None)
+        if before is not None:
+            context.warn(
+                f"plugin/topology: this 'default' has no effect, since that at {before.place} holds for the same "
+                f"Services ({default.place})"
+            )
 
 
 def _locate(option: Directive, settings: TopologySettings) -> TopologySettings:

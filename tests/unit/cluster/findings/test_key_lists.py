@@ -30,20 +30,20 @@ GOVERNING = (
 def test_an_invalid_wish_is_reported_with_its_rule_and_its_effect(ignored: bool, effect: str) -> None:
     [(kind, line)] = findings(service("db", annotation="not a label key"), ignored=ignored)
     assert kind == "invalid"
-    assert line.startswith("Service default/db: topology annotation: ")
+    assert line.startswith("Service default/db: annotation 'topodns.io/topology-keys': ")
     assert "not a label key" in line
     assert line.endswith(f"; {effect}")
 
 
 def test_the_source_of_an_invalid_wish_is_named() -> None:
     [(_, line)] = findings(service("db", field=("*", "kubernetes.io/hostname")))
-    assert line.startswith("Service default/db: topology field: ")
+    assert line.startswith("Service default/db: spec.topologyKeys: ")
 
 
 def test_a_value_that_was_mended_is_reported() -> None:
     [(kind, line)] = findings(service("db", annotation="kubernetes.io/hostname", ttl="soon"))
     assert kind == "mended"
-    assert line.startswith("Service default/db: topology annotation: ")
+    assert line.startswith("Service default/db: annotation 'topodns.io/ttl': ")
     assert "soon" in line
 
 

@@ -9,7 +9,12 @@ from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import KeySource, Policy
 from topodns.corefile.arguments import Address
 from topodns.corefile.errors import listed
+from topodns.corefile.lexer import tokenize
+from topodns.corefile.parser import parse_blocks
+from topodns.dns.name import ROOT
+from topodns.plugins.context import Context
 from topodns.plugins.topology.settings import PageSettings, TopologySettings
+from topodns.plugins.topology.setup import parse_topology
 from topodns.topology.client_locator import Method
 from topodns.topology.keys import NAMED_SOURCES, DefaultKeys
 from topodns.topology.select import OnInvalid, UnknownClient
@@ -17,6 +22,8 @@ from topodns.topology.select import OnInvalid, UnknownClient
 SOURCES = listed([source.value for source in NAMED_SOURCES])
 ZONES = Policy(("zone", "*"), KeySource.DEFAULT)
 DEFAULT = "default KEYS [namespaces NAMESPACE...] [labels SELECTOR]"
+NAMESPACE = "expected a namespace: lower-case letters, digits and '-', at most 63, with blanks between several"
+NO_NAMESPACES = ("shop,data", "Shop", "shop*", "-shop", "shop.data", "s" * 64, "topodns.io/max-load")
 METHODS = listed([method.value for method in Method])
 KUBERNETES = "kubernetes cluster.local {\n manifests .\n}"
 DEFAULTS_WRITTEN_OUT = """\
@@ -113,9 +120,25 @@ def test_options(option: str, expected: TopologySettings) -> None:
         ),
         ("default *,zone", "'default': keys after * are ignored: zone"),
         ("default zone namespace shop", "'default' has 'namespace', did you mean 'namespaces'?"),
+        *(
+            (
+                f"default {keys} namespaces shop",
+                f"'default' has blanks in its keys '{keys}', expected one word such as zone,*",
+            )
+            for keys in ("zone, *", "zone , *", "zone ,*", "rack, zone, *")
+        ),
         (
-            "default zone, *",
-            "'default' has invalid topology keys: expected a label key or *, found nothing (a comma too many)",
+            "default zone labels app=db namespaces shop",
+            f"'default' has 'namespaces' behind 'labels', expected {DEFAULT}",
+        ),
+        *((f"default zone namespaces {name}", f"'default' has '{name}', {NAMESPACE}") for name in NO_NAMESPACES),
+        (
+            "default zone,* namespaces shop min-endpoints 2",
+            "'default' has 'min-endpoints': guards are annotations of Services, here topodns.io/min-endpoints",
+        ),
+        (
+            "default zone,* max-load 1.5",
+            "'default' has 'max-load': guards are annotations of Services, here topodns.io/max-load",
         ),
         ("default zone namespaces", f"'default' has nothing behind 'namespaces', expected {DEFAULT}"),
         ("default zone namespaces labels a", f"'default' has nothing behind 'namespaces', expected {DEFAULT}"),
@@ -144,6 +167,30 @@ def test_options(option: str, expected: TopologySettings) -> None:
 )
 def test_a_wrong_option_is_refused(option: str, expected: str) -> None:
     assert block_problem(f"{KUBERNETES}\ntopology {{\n{option}\n}}") == f"Corefile:6: {expected}"
+
+
+@pytest.mark.parametrize(
+    ("former", "latter", "shadowed"),
+    [
+        ("default rack", "default zone", True),
+        ("default rack", "default zone namespaces shop labels app=db", True),
+        ("default rack namespaces shop web", "default zone namespaces web", True),
+        ("default rack labels app=db", "default zone labels app=db,tier=1", True),
+        ("default rack namespaces shop", "default zone", False),
+        ("default rack namespaces shop", "default zone namespaces shop web", False),
+        ("default rack labels app=db", "default zone", False),
+        ("default rack namespaces max-load", "default zone namespaces shop", False),
+    ],
+)
+def test_a_default_that_a_former_one_shadows_is_warned_of(former: str, latter: str, shadowed: bool) -> None:
+    (block,) = parse_blocks(tokenize(f". {{\ntopology {{\n{former}\n{latter}\n}}\n}}", "Corefile"))
+    lines: list[str] = []
+    parse_topology(block.directives[0], Context((ROOT,), warn=lines.append))
+    warning = (
+        "plugin/topology: this 'default' has no effect, since that at Corefile:3 holds for the same Services "
+        "(Corefile:4)"
+    )
+    assert lines == [warning] * shadowed
 
 
 def test_an_option_twice_is_refused() -> None:

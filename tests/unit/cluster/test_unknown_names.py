@@ -1,13 +1,13 @@
 """Names of Nodes that do not exist, with the known name that may be meant."""
 
-from topodns.cluster.unknown_nodes import MAX_SIMILAR, UnknownNodes, similar_steps
+from topodns.cluster.unknown_names import MAX_SIMILAR, UnknownNames, similar_steps
 from topodns.time_slices import do_at_once
 
 KNOWN = ["worker-1", "worker-2", "control"]
 
 
-def clause(name: str, nodes: UnknownNodes | None = None) -> str:
-    return do_at_once((nodes or UnknownNodes(lambda: KNOWN)).clause_steps(name))
+def clause(name: str, nodes: UnknownNames | None = None) -> str:
+    return do_at_once((nodes or UnknownNames(lambda: KNOWN)).clause_steps(name))
 
 
 def test_the_node_that_may_be_meant_is_named() -> None:
@@ -27,7 +27,7 @@ def test_a_name_like_none_is_said_to_be_unknown() -> None:
 
 
 def test_similar_names_are_looked_for_a_few_times_only() -> None:
-    nodes = UnknownNodes(lambda: ["worker"])
+    nodes = UnknownNames(lambda: ["worker"])
     names = [f"wor{'x' * count}ker" for count in range(1, MAX_SIMILAR + 1)]
     first, *_ = [clause(name, nodes) for name in names]
     assert first == "there is no Node worxker (worker?)"
@@ -42,5 +42,5 @@ def test_a_similar_node_is_found_among_thousands_in_short_steps() -> None:
     steps = similar_steps("node-49990", names)
     assert sum(1 for _ in steps) == 250
     assert do_at_once(similar_steps("node-49990", names)) == "node-4999"
-    search = UnknownNodes(lambda: names).clause_steps("nod-4999")
+    search = UnknownNames(lambda: names).clause_steps("nod-4999")
     assert sum(1 for _ in search) > 5, "also the digits of thousands are compared in several steps"

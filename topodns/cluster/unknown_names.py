@@ -1,4 +1,6 @@
-"""Names of Nodes that do not exist, as EndpointSlices may have them, and the known name that may be meant."""
+"""Names of Nodes and Namespaces that do not exist, as EndpointSlices and the Corefile may have them, and the known name
+that may be meant.
+"""
 
 import re
 from collections.abc import Callable, Collection, Generator, Iterable
@@ -13,22 +15,26 @@ _LOOKED_AT: Final = 200  # names whose digits are compared in one step
 _DIGITS: Final = re.compile("[0-9]+")
 
 
-class UnknownNodes:
-    """The clause about each unknown name; the similar name is looked for once, and kept."""
+class UnknownNames:
+    """The known name that is similar to each unknown one of one kind: it is looked for once, and kept."""
 
     def __init__(self, known: Callable[[], Collection[str]]) -> None:
         self._known = known
         self._similar: dict[str, str] = {}
 
     def clause_steps(self, name: str) -> Generator[None, None, str]:
-        """`there is no Node NAME (OTHER?)`, in steps; without OTHER if none is similar, or MAX_SIMILAR are kept.
+        """`there is no Node NAME (OTHER?)`, in steps; without OTHER if none is similar, or MAX_SIMILAR are kept."""
+        similar = yield from self.similar_steps(name)
+        return f"there is no Node {name}" + (f" ({similar}?)" if similar else "")
 
-        The other one has the same digits: numbered Nodes come and go.
+    def similar_steps(self, name: str) -> Generator[None, None, str]:
+        """The similar known name, in steps; "" if none is, or MAX_SIMILAR are kept.
+
+        It has the same digits: numbered Nodes come and go.
         """
         if name not in self._similar and len(self._similar) < MAX_SIMILAR:
             self._similar[name] = yield from self._search_steps(name)
-        similar = self._similar.get(name, "")
-        return f"there is no Node {name}" + (f" ({similar}?)" if similar else "")
+        return self._similar.get(name, "")
 
     def keep_only(self, names: Collection[str]) -> None:
         """Forget the similar names of all other names."""
