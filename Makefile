@@ -57,8 +57,9 @@ test-differential: $(VENV)/.dev ## ask topodns and CoreDNS the same 190,000 ques
 	@$(BIN)/python -m tests.support.coredns
 	@$(SUITES) tests/differential
 
-test-chart: $(VENV)/.dev ## render the Helm chart in all its shapes (the first run builds helm with Go)
+test-chart: $(VENV)/.dev ## render the Helm chart in all its shapes (the first run builds helm and kustomize with Go)
 	@$(BIN)/python -m tests.support.chart.helm
+	@$(BIN)/python -m tests.support.chart.tools
 	@$(BIN)/python -m tests.support.chart.promtool
 	@$(SUITES) tests/chart
 
