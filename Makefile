@@ -124,7 +124,7 @@ bench-memory: install ## measure what a server and a node cache take, and fit fo
 bench-guard: install ## count the calls of a query on each of its paths; fails if one takes over 10 % more than its figure (10 seconds)
 	@$(BIN)/python -m bench.guard $(ARGS)
 
-manifests: $(VENV)/.dev ## write config/kubernetes, the chart's README and its dashboards anew
+manifests: $(VENV)/.dev ## write config/kubernetes, the chart's README, annotations and dashboards anew
 	@$(BIN)/python -m tests.support.chart.helm
 	@$(BIN)/python -m tests.support.chart.manifests
 

@@ -41,10 +41,10 @@ def test_a_folder_equals_the_output_of_make_manifests(part: Part) -> None:
     assert written == files(part)
 
 
-def test_make_manifests_writes_all_folders_the_dashboards_and_the_readme() -> None:
+def test_make_manifests_writes_all_folders_the_dashboards_the_readme_and_the_annotations() -> None:
     folders = {FOLDER / part.name for part in PARTS}
-    written = {path.parent for path in everything() if path.name != "README.md"}
-    assert written == {*folders, CHART / "dashboards"}
+    assert {path.parent for path in everything()} == {*folders, CHART, CHART / "dashboards"}
+    assert {path.name for path in everything() if path.parent == CHART} == {"README.md", "Chart.yaml"}
     assert {path for path in FOLDER.iterdir() if path.is_dir()} == folders
 
 

@@ -1,4 +1,4 @@
-"""The plain manifests of config/kubernetes, as the chart renders them, and the chart's README and dashboards.
+"""The plain manifests of config/kubernetes, as the chart renders them, and files of the chart itself.
 
 `python -m tests.support.chart.manifests` writes them: `make manifests`. The folder `server` is a kustomize base; each
 other one is a component, with the objects that the chart's values add to those before it, and patches of those that
@@ -14,8 +14,10 @@ from typing import Any, Final
 
 import yaml
 
+from tests.support.chart.artifact_hub import chart_yaml
 from tests.support.chart.boards import board_files
 from tests.support.chart.helm import CHART, CLUSTER_DNS, ROOT, Object, Values, rendered_text
+from tests.support.chart.readable_yaml import readable_yaml
 from tests.support.chart.readme import readme
 
 FOLDER: Final = ROOT / "config/kubernetes"
@@ -117,7 +119,7 @@ def write_kustomization(folder: Path, parts: Sequence[Part]) -> None:
 def everything() -> Mapping[Path, str]:
     """All that is written here."""
     parts = {FOLDER / part.name / name: text for part in PARTS for name, text in files(part).items()}
-    return {**parts, **board_files(), CHART / "README.md": readme()}
+    return {**parts, **board_files(), CHART / "README.md": readme(), CHART / "Chart.yaml": chart_yaml()}
 
 
 def _documents(values: Values) -> dict[tuple[str, str], _Document]:
@@ -147,9 +149,9 @@ def _patches(
     for (kind, name), document in before.items():
         if (kind, name) not in after:
             gone = {"$patch": "delete", "apiVersion": document.value["apiVersion"], "kind": kind}
-            yield {"target": {"kind": kind, "name": name}, "patch": _yaml({**gone, "metadata": {"name": name}})}
+            yield {"target": {"kind": kind, "name": name}, "patch": readable_yaml({**gone, "metadata": {"name": name}})}
         elif changes := list(_changes(document.value, after[kind, name].value)):
-            shared.setdefault((name, _yaml(changes)), []).append(kind)
+            shared.setdefault((name, readable_yaml(changes)), []).append(kind)
     for (name, patch), kinds in shared.items():
         yield {"target": {"kind": "|".join(kinds), "name": name}, "patch": patch}
 
@@ -171,19 +173,6 @@ def _changes(before: Object, after: Object, path: str = "") -> Iterator[Object]:
             yield {"op": "replace", "value": after[key], "path": at}
 
 
-class _Readable(yaml.SafeDumper):
-    """With texts of several lines as they are."""
-
-
-_Readable.add_representer(
-    str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, "|" if "\n" in text else None)
-)
-
-
-def _yaml(value: object) -> str:
-    return yaml.dump(value, Dumper=_Readable, sort_keys=False, width=200)
-
-
 def _kustomization(part: Part, resources: list[str], patches: list[Object]) -> str:
     base = part is SERVER
     head = [
@@ -196,7 +185,7 @@ def _kustomization(part: Part, resources: list[str], patches: list[Object]) -> s
         "resources": resources,
         **({"patches": patches} if patches else {}),
     }
-    return "\n".join(head) + "\n" + _yaml(content)
+    return "\n".join(head) + "\n" + readable_yaml(content)
 
 
 if __name__ == "__main__":
