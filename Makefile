@@ -57,7 +57,7 @@ test-differential: $(VENV)/.dev ## ask topodns and CoreDNS the same 190,000 ques
 	@$(BIN)/python -m tests.support.coredns
 	@$(SUITES) tests/differential
 
-test-chart: $(VENV)/.dev ## render the Helm chart in all its shapes (the first run builds helm and kustomize with Go)
+test-chart: $(VENV)/.dev ## render the Helm chart in all its shapes (the first run builds helm, kustomize and krew with Go)
 	@$(BIN)/python -m tests.support.chart.helm
 	@$(BIN)/python -m tests.support.chart.tools
 	@$(BIN)/python -m tests.support.chart.promtool
@@ -139,6 +139,10 @@ image: install ## build the image by docker or buildah; where they or a registry
 
 image-tools: install ## the same with the package kubernetes, for topodns locator and for commands that read a kubeconfig
 	@$(BIN)/python -m release image --tools $(ARGS)
+
+.PHONY: krew
+krew: install ## write the kubectl plugin and its manifest for krew into dist/: REPOSITORY=https://github.com/OWNER/topodns
+	@$(BIN)/python -m release.krew $(REPOSITORY)
 
 site: $(VENV)/.site ## write the documents as a site into dist/site
 	@$(BIN)/python -m release site
