@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.demo_server import serving_demo
 from tests.support.event_loops import PATIENCE
 from tests.support.fake_kubectl import FakeKubectl, pod
-from tests.support.server_process import READY, ROOT, Server, serving, topodns
+from tests.support.server_process import READY, ROOT, Server, topodns
 
 SCRIPT = ROOT / "topodns/cli/kubectl-topodns.sh"
-DEMO = ROOT / "config/demo"
 CACHE = "cache.shop.svc.cluster.local"
 PODS = [
     pod("topodns-0", ready=False),
@@ -25,9 +25,7 @@ PODS = [
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    corefile = (DEMO / "Corefile").read_text().replace("127.0.0.1:5381", f"HERE:{READY}")
-    corefile = corefile.replace("manifests cluster", f"manifests {DEMO / 'cluster'}").replace("127.0.0.1", "HERE")
-    with serving(tmp_path_factory.mktemp("demo"), corefile) as server:
+    with serving_demo(tmp_path_factory.mktemp("demo")) as server:
         yield server
 
 
