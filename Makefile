@@ -128,6 +128,10 @@ manifests: $(VENV)/.dev ## write config/kubernetes, the chart's README, annotati
 	@$(BIN)/python -m tests.support.chart.helm
 	@$(BIN)/python -m tests.support.chart.manifests
 
+.PHONY: krew
+krew: install ## write the kubectl plugin and its manifest for krew into dist/: REPOSITORY=https://github.com/OWNER/topodns
+	@$(BIN)/python -m release.krew $(REPOSITORY)
+
 dist: install ## write wheel and sdist into dist/, the same octets for the same commit
 	@$(BIN)/python -m release dist
 
@@ -139,10 +143,6 @@ image: install ## build the image by docker or buildah; where they or a registry
 
 image-tools: install ## the same with the package kubernetes, for topodns locator and for commands that read a kubeconfig
 	@$(BIN)/python -m release image --tools $(ARGS)
-
-.PHONY: krew
-krew: install ## write the kubectl plugin and its manifest for krew into dist/: REPOSITORY=https://github.com/OWNER/topodns
-	@$(BIN)/python -m release.krew $(REPOSITORY)
 
 site: $(VENV)/.site ## write the documents as a site into dist/site
 	@$(BIN)/python -m release site
