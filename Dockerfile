@@ -32,6 +32,7 @@ RUN apt-get update \
  && ln -s /opt/topodns/bin/topodns /coredns \
  && ln -s /opt/topodns/bin/node-cache /node-cache
 COPY --from=made /opt/topodns /opt/topodns
+COPY config/demo /demo
 ARG VERSION
 ARG REVISION
 ARG CREATED

@@ -57,8 +57,9 @@ test-differential: $(VENV)/.dev ## ask topodns and CoreDNS the same 190,000 ques
 	@$(BIN)/python -m tests.support.coredns
 	@$(SUITES) tests/differential
 
-test-chart: $(VENV)/.dev ## render the Helm chart in all its shapes (the first run builds helm with Go)
+test-chart: $(VENV)/.dev ## render the Helm chart in all its shapes (the first run builds helm, kustomize and krew with Go)
 	@$(BIN)/python -m tests.support.chart.helm
+	@$(BIN)/python -m tests.support.chart.tools
 	@$(BIN)/python -m tests.support.chart.promtool
 	@$(SUITES) tests/chart
 
@@ -123,9 +124,13 @@ bench-memory: install ## measure what a server and a node cache take, and fit fo
 bench-guard: install ## count the calls of a query on each of its paths; fails if one takes over 10 % more than its figure (10 seconds)
 	@$(BIN)/python -m bench.guard $(ARGS)
 
-manifests: $(VENV)/.dev ## write config/kubernetes, the chart's README and its dashboards anew
+manifests: $(VENV)/.dev ## write config/kubernetes, the chart's README, annotations and dashboards anew
 	@$(BIN)/python -m tests.support.chart.helm
 	@$(BIN)/python -m tests.support.chart.manifests
+
+.PHONY: krew
+krew: install ## write the kubectl plugin and its manifest for krew into dist/: REPOSITORY=https://github.com/OWNER/topodns
+	@$(BIN)/python -m release.krew $(REPOSITORY)
 
 dist: install ## write wheel and sdist into dist/, the same octets for the same commit
 	@$(BIN)/python -m release dist

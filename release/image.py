@@ -34,6 +34,7 @@ LIBRARIES: Final = f"{HOME}/lib/python3.11/site-packages"
 # The second: `python3` alone is the same without the capability, for who has none in the bounding set.
 ENVIRONMENT: Final = ("PYTHONDONTWRITEBYTECODE=1", f"PYTHONPATH={LIBRARIES}")
 COMMANDS: Final = {"topodns": "main", "node-cache": "node_cache"}  # functions of topodns.cli.main
+DEMO: Final = ("config/demo", "/demo")  # the example of `make run`: where it is here, and in the image
 LINKS: Final = {"/topodns": "topodns", "/coredns": "topodns", "/node-cache": "node-cache"}
 # Permitted and effective CAP_NET_BIND_SERVICE (bit 10), revision 2: struct vfs_cap_data of linux/capability.h.
 NET_BIND_SERVICE: Final = bytes.fromhex("01000002 00040000 00000000 00000000 00000000")
@@ -229,6 +230,7 @@ def _own_layer(folder: Path) -> Layer:
     target = Path(f"{root}{LIBRARIES}")
     with zipfile.ZipFile(build_wheel(folder)) as wheel:
         wheel.extractall(target)
+    _place_demo(root)
     compile_python(root, target)
     _place_commands(root)
     write_layer(layer, [(root, "/")], {PYTHON: NET_BIND_SERVICE})
@@ -251,3 +253,11 @@ def _place_commands(root: Path) -> None:
         script.chmod(0o755)
     for link, name in LINKS.items():
         Path(f"{root}{link}").symlink_to(f"{HOME}/bin/{name}")
+
+
+def _place_demo(root: Path) -> None:
+    here, there = ROOT / DEMO[0], Path(f"{root}{DEMO[1]}")
+    for path in sorted(path for path in here.rglob("*") if path.is_file()):
+        copied = there / path.relative_to(here)
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, copied)

@@ -17,7 +17,7 @@ _DOCUMENTS: Final = ("*.md", "docs/**/*.md", "bench/*.md", "charts/*/*.md", "tes
 _PACKAGED: Final = ("LICENSE", "README.md", "pyproject.toml", "topodns")
 
 
-_SUFFIXES: Final = frozenset({".py", ".css", ".html", ".js", ".bash"})  # of the package's files
+_SUFFIXES: Final = frozenset({".py", ".css", ".html", ".js", ".bash", ".sh"})  # of the package's files
 
 
 def documents() -> list[Path]:

@@ -1,31 +1,50 @@
 """The plain manifests are what the chart renders, and kustomize builds them."""
 
 import subprocess
+from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.kubelab.programs import programs
 from tests.support.chart.helm import CHART, CLUSTER_DNS, ROOT, Object, rendered
-from tests.support.chart.manifests import BASES, FOLDER, Base, everything, files
+from tests.support.chart.manifests import (
+    COMPONENTS,
+    FOLDER,
+    PARTS,
+    SERVER,
+    Part,
+    everything,
+    files,
+    values_of,
+    write_kustomization,
+)
+from tests.support.chart.tools import KUSTOMIZE
 from tests.support.documents import yaml_block
 
-by_name = pytest.mark.parametrize("base", BASES, ids=[base.name for base in BASES])
 HELMS_OWN = ("app.kubernetes.io/managed-by", "helm.sh/chart", "helm.sh/resource-policy", "checksum/config")
+SELECTIONS = [chosen for count in range(len(COMPONENTS) + 1) for chosen in combinations(COMPONENTS, count)]
+
+by_name = pytest.mark.parametrize("part", PARTS, ids=[part.name for part in PARTS])
+by_selection = pytest.mark.parametrize(
+    "chosen", SELECTIONS, ids=[" ".join(part.name for part in (SERVER, *chosen)) for chosen in SELECTIONS]
+)
+with_kustomize = pytest.mark.skipif(
+    bool(KUSTOMIZE.missing), reason="NO KUSTOMIZE HERE: run `make test-chart`, which builds it where Go is"
+)
 
 
 @by_name
-def test_a_base_equals_the_output_of_make_manifests(base: Base) -> None:
-    folder = FOLDER / base.name
-    written = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
-    assert written == files(base)
+def test_a_folder_equals_the_output_of_make_manifests(part: Part) -> None:
+    written = {path.name: path.read_text(encoding="utf-8") for path in (FOLDER / part.name).iterdir()}
+    assert written == files(part)
 
 
-def test_make_manifests_writes_all_bases_the_dashboards_and_the_readme() -> None:
-    folders = {FOLDER / base.name for base in BASES}
-    written = {path.parent for path in everything() if path.name != "README.md"}
-    assert written == {*folders, CHART / "dashboards"}
+def test_make_manifests_writes_all_folders_the_dashboards_the_readme_and_the_annotations() -> None:
+    folders = {FOLDER / part.name for part in PARTS}
+    assert {path.parent for path in everything()} == {*folders, CHART, CHART / "dashboards"}
+    assert {path.name for path in everything() if path.parent == CHART} == {"README.md", "Chart.yaml"}
     assert {path for path in FOLDER.iterdir() if path.is_dir()} == folders
 
 
@@ -40,42 +59,62 @@ def without_helms_own(each: Object) -> Object:
     return found
 
 
-@by_name
-def test_a_base_has_the_objects_of_the_chart(base: Base) -> None:
-    texts = [text for name, text in files(base).items() if name != "kustomization.yaml"]
-    objects = [each for text in texts for each in yaml.safe_load_all(text)]
-    expected = [without_helms_own(each) for each in rendered(base.values)]
-    assert len(objects) == len(expected)
-    assert all(each in expected for each in objects)
+def by_kind_and_name(objects: Sequence[Object]) -> dict[tuple[str, str], Object]:
+    found = {(each["kind"], each["metadata"]["name"]): each for each in objects}
+    assert len(found) == len(objects)
+    return found
 
 
-with_kubectl = pytest.mark.skipif(
-    not programs()["kubectl"].exists(), reason="NO KUBECTL HERE: run `make kubelab`, which builds it"
-)
+@by_selection
+@with_kustomize
+def test_kustomize_builds_the_objects_of_the_chart(chosen: Sequence[Part], tmp_path: Path) -> None:
+    write_kustomization(tmp_path, (SERVER, *chosen))
+    built = kustomized(tmp_path)
+    expected = [without_helms_own(each) for each in rendered(values_of((SERVER, *chosen)))]
+    assert by_kind_and_name(built) == by_kind_and_name(expected)
 
 
-@by_name
-@with_kubectl
-def test_kustomize_builds_it(base: Base) -> None:
-    assert {(each["kind"], each["metadata"]["name"]) for each in kustomized(FOLDER / base.name)} == {
-        (each["kind"], each["metadata"]["name"]) for each in rendered(base.values)
-    }
+@pytest.mark.parametrize("part", COMPONENTS[:-1], ids=[part.name for part in COMPONENTS[:-1]])
+@with_kustomize
+def test_a_component_without_the_server_has_the_objects_that_the_chart_has_without_it(
+    part: Part, tmp_path: Path
+) -> None:
+    """The server may be in another overlay; a patch for it then changes nothing."""
+    alone = {**part.values, "deployment": {"enabled": False}, "admissionPolicy": {"enabled": False}}
+    expected = [without_helms_own(each) for each in rendered(alone)]
+    write_kustomization(tmp_path, [part])
+    assert by_kind_and_name(kustomized(tmp_path)) == by_kind_and_name(expected)
 
 
-@with_kubectl
+@with_kustomize
 def test_kustomize_builds_the_overlay_of_the_manual_as_it_is_printed(tmp_path: Path) -> None:
-    (tmp_path / "topodns").symlink_to(ROOT)
-    overlay = tmp_path / "overlay"
-    overlay.mkdir()
-    (overlay / "kustomization.yaml").write_text(yaml_block("docs/operate/install.md", "Without helm"))
-    built = {(each["kind"], each["metadata"]["name"]): each for each in kustomized(overlay)}
+    built = printed(tmp_path, "docs/operate/install.md", "Without helm")
     (container,) = built["Deployment", "topodns"]["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "registry.example.com/topodns:0.1.0"
     assert built["Service", "kube-dns"]["spec"]["clusterIP"] == CLUSTER_DNS
 
 
+@with_kustomize
+def test_kustomize_builds_the_overlay_of_the_node_cache_s_manual_as_it_is_printed(tmp_path: Path) -> None:
+    built = printed(tmp_path, "docs/operate/node-cache.md", "Install")
+    (container,) = built["DaemonSet", "node-local-dns"]["spec"]["template"]["spec"]["containers"]
+    assert container["image"] == "registry.example.com/topodns:0.1.0"
+    assert {"name": "LOCAL_ADDRESSES", "value": "169.254.20.10,10.100.0.10"} in container["env"]
+    assert ("Deployment", "topodns") not in built
+
+
+def printed(folder: Path, document: str, heading: str) -> dict[tuple[str, str], Object]:
+    """The objects of the overlay in this chapter, which is at the root of the repository or beside it."""
+    (folder / "topodns").symlink_to(ROOT)
+    root = folder / "root"
+    root.mkdir()
+    (root / "config").symlink_to(ROOT / "config")
+    (root / "kustomization.yaml").write_text(yaml_block(document, heading))
+    return by_kind_and_name(kustomized(root))
+
+
 def kustomized(folder: Path) -> list[Object]:
-    command = [str(programs()["kubectl"]), "kustomize", str(folder)]
+    command = [str(KUSTOMIZE.folder / "kustomize"), "build", str(folder)]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     return list(yaml.safe_load_all(run.stdout))

@@ -5,7 +5,7 @@ what the server would call invalid. tests/e2e goes the ways of docs/operate/inst
 import os
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from tests.kubelab.api import Answer
 from tests.kubelab.lab import Lab
 from tests.support.annotation_cases import FOREIGN, MEANT
 from tests.support.chart.helm import CLUSTER_DNS, HELM, ROOT, rendered
-from tests.support.chart.manifests import BASES
+from tests.support.chart.manifests import PARTS, Part, write_kustomization
 from tests.support.chart.matrix import MATRIX, VALUES_OF_COREDNS
 from tests.support.documents import yaml_block
 from tests.support.kube.client_pods import Askers
@@ -86,10 +86,10 @@ def test_the_api_server_accepts_every_rendered_object(cluster: Cluster, case: st
     assert [line for line in run.stderr.splitlines() if "last-applied-configuration" not in line] == []
 
 
-@pytest.mark.parametrize("base", [base.name for base in BASES])
-def test_the_api_server_takes_the_plain_manifests(cluster: Cluster, base: str) -> None:
-    folder = str(ROOT / "config/kubernetes" / base)
-    run = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-k", folder)
+@pytest.mark.parametrize("parts", [PARTS[:1], PARTS[:-1], PARTS], ids=["server", "all in its place", "all beside"])
+def test_the_api_server_takes_the_plain_manifests(cluster: Cluster, parts: Sequence[Part], tmp_path: Path) -> None:
+    write_kustomization(tmp_path, parts)
+    run = cluster.kubectl("apply", "--dry-run=server", "--validate=strict", "-k", str(tmp_path))
     assert run.returncode == 0, run.stderr
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import pytest
 
-from release.image import BASE, ENVIRONMENT, HOME, LABELS, LINKS, PACKAGES, PYTHON, USER, labels
+from release.image import BASE, DEMO, ENVIRONMENT, HOME, LABELS, LINKS, PACKAGES, PYTHON, USER, labels
 from release.sbom import IMAGE_LOCK, LOCK
 from release.source import ROOT
 
@@ -78,6 +78,10 @@ def test_the_same_names_of_the_program() -> None:
     assert found == {link: f"{HOME}/bin/{name}" for link, name in LINKS.items()}
 
 
+def test_the_same_example() -> None:
+    assert said(FINAL, "COPY") == [f"--from=made {HOME} {HOME}", " ".join(DEMO)]
+
+
 def test_the_same_labels() -> None:
     found = dict(re.findall(r'([\w.]+)="([^"]*)"', all_said(FINAL, "LABEL")))
     assert found.keys() == labels().keys()
@@ -98,7 +102,7 @@ def test_nothing_is_fetched_but_by_apt_and_pip(stage: Sequence[Instruction]) -> 
 
 def test_docker_gets_the_copied_files_of_the_dockerfile_and_nothing_else() -> None:
     lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").split()
-    copied = {name for rest in said(MADE, "COPY") for name in rest.split()[:-1]}
+    copied = {name for rest in (*said(MADE, "COPY"), *said(FINAL, "COPY")[1:]) for name in rest.split()[:-1]}
     copied = copied - {"${LOCK}"} | {LOCK.name, IMAGE_LOCK.name}
     assert lines[0] == "*"
     assert {line[1:] for line in lines if line.startswith("!")} == copied

@@ -206,12 +206,18 @@ def test_the_firewalls_programs_run(root: Path, demo: Path, program: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("port", "limits"),
-    [(1053, WITHOUT_NEW_PRIVILEGES), (53, "")],
-    ids=["any port without new privileges", "port 53 by the capability of the file"],
+    ("port", "limits", "corefile"),
+    [
+        (1053, WITHOUT_NEW_PRIVILEGES, "/run/Corefile"),
+        (53, "", "/run/Corefile"),
+        (53, "", "/demo/container/Corefile"),
+    ],
+    ids=["any port without new privileges", "port 53 by the capability of the file", "the example in the image"],
 )
-def test_it_serves_by_its_user_with_the_root_read_only(root: Path, demo: Path, port: int, limits: str) -> None:
-    command = ["/coredns", "-conf", "/run/Corefile", "-dns.port", str(port)]
+def test_it_serves_by_its_user_with_the_root_read_only(
+    root: Path, demo: Path, port: int, limits: str, corefile: str
+) -> None:
+    command = ["/coredns", "-conf", corefile, "-dns.port", str(port)]
     with subprocess.Popen(
         confined(root, USER, demo, command, limits), stdout=subprocess.PIPE, stderr=subprocess.STDOUT
     ) as server:

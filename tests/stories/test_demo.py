@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.dns_messages import Opt, Reply
+from tests.support.dns_messages import Opt, Reply, subnet
 from tests.support.server_process import ROOT, Server, serving
 
 DEMO = ROOT / "config" / "demo"
@@ -136,6 +136,41 @@ def test_the_topology_page_is_where_the_banner_and_the_documents_say_and_shows_t
     of_make_run = address.replace(demo.address, "127.0.0.1")
     assert f"`{of_make_run}` with `make run`" in (ROOT / "README.md").read_text()
     assert f"topology page on {of_make_run.split('/')[2]}" in (ROOT / "Makefile").read_text()
+
+
+@pytest.fixture(scope="module")
+def demo_in_a_container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """The Corefile of the image, at addresses and ports of this test."""
+    corefile = (DEMO / "container/Corefile").read_text().replace("0.0.0.0:5382", "HERE:5382")
+    corefile = corefile.replace("manifests ../cluster", f"manifests {DEMO / 'cluster'}")
+    for directive, listening in (
+        (". {", ". {\n    bind HERE"),
+        ("    health\n", "    health HERE:8080\n"),
+        ("    ready\n", "    ready HERE:8181\n"),
+        ("prometheus :9153", "prometheus HERE:9153"),
+    ):
+        assert corefile.count(directive) == 1
+        corefile = corefile.replace(directive, listening)
+    with serving(tmp_path_factory.mktemp("container"), corefile) as server:
+        yield server
+
+
+def test_in_a_container_a_client_of_the_demo_names_itself_by_client_subnet(demo_in_a_container: Server) -> None:
+    """As the digs in the Corefile's comment: +subnet takes the place of -b."""
+    text = (DEMO / "container/Corefile").read_text()
+    lines = re.findall(r"^# +dig \+subnet=(\S+) +@127.0.0.1 -p 5300 (\S+) ", text, re.MULTILINE)
+    answers = {}
+    for client, name in lines:
+        reply = demo_in_a_container.ask(f"{name} A", opt=Opt(options=(subnet(f"{client}/32"),)))
+        answers[client] = reply.data
+    everywhere = ["127.10.1.30", "127.10.2.30", "127.10.4.30"]
+    assert answers == {SHELL_A1: ["127.10.1.30"], SHELL_C1: everywhere, NODE_B2: ["127.10.4.30"]}
+    assert demo_in_a_container.ask("cache.shop.svc.cluster.local A").data == everywhere
+
+
+def test_in_a_container_the_topology_page_is_for_browsers_of_the_host(demo_in_a_container: Server) -> None:
+    status, page = demo_in_a_container.get("/topology", 5382)
+    assert (status, "<title>topodns: topology</title>" in page) == (200, True)
 
 
 def test_the_readme_shows_a_picture_of_the_topology_page() -> None:

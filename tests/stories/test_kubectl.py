@@ -10,22 +10,20 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.demo_server import serving_demo
 from tests.support.document_schema import faults
 from tests.support.event_loops import PATIENCE
 from tests.support.fake_kubectl import FakeKubectl, pod
-from tests.support.server_process import READY, ROOT, Server, serving, topodns, until
+from tests.support.server_process import READY, ROOT, Server, topodns, until
 
 PLUGIN = (sys.executable, "-c", "from topodns.cli.kubectl import main; raise SystemExit(main())")
-DEMO = ROOT / "config" / "demo"
 CACHE = "cache.shop.svc.cluster.local"
 SHELL = pod("shell-a1", "default", ips=["127.10.1.100"], node="node-a1")
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    corefile = (DEMO / "Corefile").read_text().replace("127.0.0.1:5381", f"HERE:{READY}")
-    corefile = corefile.replace("manifests cluster", f"manifests {DEMO / 'cluster'}").replace("127.0.0.1", "HERE")
-    with serving(tmp_path_factory.mktemp("demo"), corefile) as server:
+    with serving_demo(tmp_path_factory.mktemp("demo")) as server:
         yield server
 
 

@@ -7,6 +7,7 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -21,8 +22,8 @@ class FakeKubectl:
     """The program `kubectl` in the folder `path`, with what it answers.
 
     `pods`: the objects that `get pods` finds, filtered by `--namespace`. `forbidden`: the resources (`pods`,
-    `portforward`) that RBAC denies. `forwards_to`: HOST:PORT to which `port-forward` relays, "" for a program that says
-    nothing and waits, "exit" for one that ends at once.
+    `portforward`, `exec`) that RBAC denies. `forwards_to`: HOST:PORT to which `port-forward` relays, "" for a program
+    that says nothing and waits, "exit" for one that ends at once. `exec` runs topodns here, and has it ask that server.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -95,6 +96,8 @@ def main(folder: Path, words: Sequence[str]) -> int:
         return int(denied)
     if bare[0] == "get":
         return _get(script, bare[1:], flags)
+    if bare[0] == "exec":
+        return _exec(script, words[words.index("--") + 1 :])
     assert bare[0] == "port-forward"
     return _port_forward(folder, script)
 
@@ -108,15 +111,28 @@ def _get(script: Mapping[str, Any], words: Sequence[str], flags: Mapping[str, st
         return 1
     place = flags.get("--namespace", "default" if words[0] == "pod" else "")
     pods = [each for each in script["pods"] if place in ("", each["metadata"]["namespace"])]
+    as_text = flags.get("--output", "").startswith("jsonpath=")
     if words[0] == "pods":
-        print(json.dumps({"kind": "List", "items": pods}))
+        lines = [f"{each['status']['conditions'][0]['status']} {each['metadata']['name']}" for each in pods]
+        print("\n".join(lines) if as_text else json.dumps({"kind": "List", "items": pods}))
         return 0
     for each in pods:
         if each["metadata"]["name"] == words[1]:
-            print(json.dumps(each))
+            addresses = [found["ip"] for found in each["status"]["podIPs"]]
+            print("".join(addresses[:1]) if as_text else json.dumps(each))
             return 0
     print(f'Error from server (NotFound): pods "{words[1]}" not found', file=sys.stderr)
     return 1
+
+
+def _exec(script: Mapping[str, Any], command: Sequence[str]) -> int:
+    if "exec" in script["forbidden"]:
+        print('Error from server (Forbidden): pods "x" is forbidden', file=sys.stderr)
+        return 1
+    program, *words = command
+    assert program == "/topodns"
+    server = [] if words == ["-version"] else ["--server", script["forwards_to"]]
+    return subprocess.run([sys.executable, "-m", "topodns", *words, *server], check=False).returncode
 
 
 def _port_forward(folder: Path, script: Mapping[str, Any]) -> int:

@@ -75,6 +75,6 @@ def test_corefiles_of_distributions_can_be_served_by_a_pod_and_follow_its_resolv
 
 def test_there_is_a_corefile_for_each_distribution_that_the_guide_is_about() -> None:
     guide = (CONFIG.parent / "docs/migrate/from-coredns.md").read_text(encoding="utf-8")
-    assert len(distribution_corefiles.COREFILES) == 8
+    assert len(distribution_corefiles.COREFILES) == 9
     for name in distribution_corefiles.COREFILES:
         assert f"(../../config/corefiles/{name}/Corefile)" in guide

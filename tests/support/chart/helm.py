@@ -71,7 +71,8 @@ def rendered(values: Values, *words: str) -> list[Object]:
 
 def _addressed(values: Values) -> Values:
     service = values.get("service", {})
-    if values.get("mode", "replace") == "beside" or service.get("clusterIP") or service.get("clusterIPs"):
+    makes_none = values.get("mode", "replace") == "beside" or service.get("create") is False
+    if makes_none or service.get("clusterIP") or service.get("clusterIPs"):
         return values
     return {**values, "service": {**service, "clusterIP": CLUSTER_DNS}}
 

@@ -19,6 +19,9 @@ cache on every node. [docs/operate/install.md](../../docs/operate/install.md) ha
 A file of values of CoreDNS's chart (1.46.2) is accepted as a whole, with another `image.repository`. Refused are
 `isClusterService: false` unless `mode` is `beside`, a `k8sAppLabelOverride` other than `kube-dns`, and unknown keys.
 
+`values-DISTRIBUTION.yaml` here are for [kubeadm, kind, k3s, RKE2, Talos, EKS, GKE and
+AKS](../../docs/migrate/from-coredns.md#by-distribution), such as `--values values-k3s.yaml`.
+
 ## Values
 
 Written by `make manifests` from [values.yaml](values.yaml).

@@ -108,7 +108,7 @@ def write_overlay(directory: Path) -> None:
     """In this folder: the plain manifests with the image of the working tree, as docs/operate/node-cache.md has it."""
     name, _, tag = TOPODNS_IMAGE.rpartition(":")
     overlay = {
-        "resources": [os.path.relpath(ROOT / "config/kubernetes/node-cache", directory.resolve())],
+        "components": [os.path.relpath(ROOT / "config/kubernetes/node-cache", directory.resolve())],
         "images": [{"name": "topodns", "newName": name, "newTag": tag}],
     }
     (directory / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
