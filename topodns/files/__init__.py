@@ -1,1 +1,1 @@
-"""Reads regular files, and watches them for changes."""
+"""Reads regular files, replaces them at once, and watches them for changes."""
