@@ -61,7 +61,7 @@ class StateChange(NamedTuple):
     type: ChangeType
     kind: Kind
     wall_seconds: int
-    packed: bytes = b""  # by `app.workers.copies`
+    packed: bytes = b""  # by `cluster.packed_objects`
 
 
 class FamilySamples(NamedTuple):
