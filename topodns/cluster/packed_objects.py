@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from sys import intern
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast, get_args, get_type_hints
 
 from topodns.cluster.decode.fields import interned, shared_labels
 from topodns.cluster.decode.structs import pack, unpacker
@@ -77,6 +78,25 @@ def unpack_objects(kind: Kind, data: bytes) -> Packed:
     for value in upserted:
         _share_texts(value)
     return upserted, deleted
+
+
+@cache
+def layout() -> str:
+    """A digest of all fields that objects have as octets: equal in two programs that read each other's objects."""
+    described: dict[str, dict[str, str]] = {}
+    _describe(KINDS.values(), described)
+    return sha256(repr(sorted(described.items())).encode()).hexdigest()[:16]
+
+
+def _describe(types: Iterable[Any], described: dict[str, dict[str, str]]) -> None:
+    """Add the fields of these types, and of the types in their fields, by the types' names."""
+    for each in types:
+        if getattr(each, "__module__", "").startswith("topodns.") and each.__qualname__ not in described:
+            hints = get_type_hints(each)
+            described[each.__qualname__] = {name: str(hint) for name, hint in hints.items()}
+            _describe(hints.values(), described)
+        else:
+            _describe(get_args(each), described)
 
 
 @cache
