@@ -226,7 +226,10 @@ class SliceTable:
         before = self._counted(old, owners)
         self._move(key, old, new)
         after = self._counted(new, owners)
-        touched = {fields[0] for _, fields in _entries(before, after) ^ _entries(after, before)}
+        if before:
+            touched = {fields[0] for _, fields in _entries(before, after) ^ _entries(after, before)}
+        else:
+            touched = set[bytes]().union(*map(_addresses, after))
         if old is not None and new is not None:
             touched.update(_reordered(old, new))
             if old.generation != new.generation:
