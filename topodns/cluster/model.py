@@ -9,6 +9,7 @@ and is not part of its equality.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import Enum
 from fractions import Fraction
 from typing import Final, Generic, Literal, NamedTuple, TypeVar
@@ -439,6 +440,18 @@ def kind_of(value: ClusterObject) -> Kind:
             return "StatefulSet"
         case ClusterProperty():
             return "ClusterProperty"
+
+
+class Restored(NamedTuple):
+    """The kinds whose objects are of a snapshot and not yet replaced by a list, and the snapshot's Unix time."""
+
+    kinds: frozenset[Kind]
+    unix_time: int  # seconds, by the clock of the process that wrote it
+
+    @property
+    def since(self) -> str:
+        """The time as text, in UTC (RFC 3339)."""
+        return datetime.fromtimestamp(self.unix_time, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from topodns.cluster.address_index import AddressIndex, ExternalIndex
 from topodns.cluster.backends import IMPORTED, WHOLE, Backends, BackendsTable
 from topodns.cluster.cluster_set import ClusterSet
+from topodns.cluster.known_kinds import KnownKinds
 from topodns.cluster.list_diff import IDLE, DiffStep, ListDiff, one_of, outdated
 from topodns.cluster.locator_index import AnyLocator, LocatorIndex, node_of
 from topodns.cluster.model import (
@@ -30,6 +31,7 @@ from topodns.cluster.model import (
     Pod,
     Policy,
     Replaced,
+    Restored,
     Service,
     StatefulSet,
     kind_of,
@@ -66,6 +68,9 @@ class Journal(Protocol):
     def synced(self, kind: Kind, denied: bool) -> None:
         """Record that the kind is synced from now on: its first list is complete or, if `denied`, RBAC forbids it."""
 
+    def restored(self, restored: Restored | None) -> None:
+        """Record that the objects of these kinds are of a snapshot; None: that they are dropped."""
+
     def when_copied(self, action: Callable[[], object]) -> None:
         """Call `action` once all copies have all changes so far."""
 
@@ -76,10 +81,10 @@ MOST_MISANNOTATED: Final = 1000  # Pods that are kept for warnings
 _SMALL: Final = 100  # endpoints; building so many takes about 0.3 ms
 
 
-class ClusterState:
+class ClusterState(KnownKinds):
     """The objects of one cluster and their indexes.
 
-    `needed`: kinds that must each have had a Replaced before `synced`. `read_keys`: reads the topology keys of a
+    `needed` as of KnownKinds. `read_keys`: reads the topology keys of a
     Service; None if topology is off. `all_pods`: whether the source has every Pod of the cluster, not a selection;
     counts only if Pods are needed. `of_files`: the source is files, which have every Pod only if they have one at all.
     `cluster_id`: that of this cluster among others, by the Corefile.
@@ -88,7 +93,6 @@ class ClusterState:
     serial: int  # SOA serial: Unix seconds of the last change that counts in CoreDNS; 0 before any
     unchecked_slices: set[ObjectKey]  # changed, or an address in them did; `Contradictions.check` empties it
     revision: int  # grows with every change; results derived from the state are valid for one revision
-    synced: bool  # whether every needed kind was listed, or is done without
     journal: Journal | None = None  # None: there are no copies of this state
 
     def __init__(
@@ -101,15 +105,13 @@ class ClusterState:
         of_files: bool = False,
         cluster_id: str = "",
     ) -> None:
+        super().__init__(needed)
         self.serial = self.revision = 0
         self.nodes, self.locators, self.external = NodeIndex(), LocatorIndex(), ExternalIndex()
         self._verified = self.nodes.pod_cidrs_verified
         imports = self.cluster_set = ClusterSet(read_keys, cluster_id)
         self.left_out = LeftOut()
         self.followers: list[Follower] = [self.left_out.take]  # called with changes of objects, before these are taken
-        self.needed, self._awaited = needed, set(needed)
-        self.synced = not needed
-        self.denied: set[Kind] = set()  # counted as synced and empty, because RBAC denies the list: see do_without
         self._all_pods = all_pods and "Pod" in needed
         self._of_files = of_files
         self._namespaces: Store[Namespace] = {}
@@ -184,8 +186,16 @@ class ClusterState:
 
         Between steps the state may be read and changed. Objects changed meanwhile, and those under the keys of `newer`,
         which may grow, are newer than the list and stay. All slices of a Service change in one step, unless they are
-        very many. The kind becomes synced with the last step; of a first list only that step has facts.
+        very many. The kind becomes synced with the last step; of a first list only that step has facts, except where
+        it replaces the objects of a snapshot.
         """
+        self.replacing.add(change.kind)
+        try:
+            yield from self._replace_steps(change, wall_seconds, newer)
+        finally:
+            self.replacing.discard(change.kind)
+
+    def _replace_steps(self, change: Replaced, wall_seconds: int, newer: Set[ObjectKey]) -> Iterator[DiffStep]:
         kind = change.kind
         held: Mapping[tuple[str, str], ClusterObject] = self._tables[kind].store
         comparison = ListDiff(held, change.objects, newer)
@@ -199,7 +209,8 @@ class ClusterState:
             differing = [(key, old, new) for key, old, new in keyed if held.get(key) is old and key not in newer]
             self.locators.listing = True
             facts = self.take_all(kind, differing, wall_seconds)
-            yield DiffStep(frozenset() if first else facts, len(differing))  # EVERYTHING in the last step includes them
+            unseen = first and not self.is_restored(kind)  # EVERYTHING in the last step includes the facts
+            yield DiffStep(frozenset() if unseen else facts, len(differing))
         if first:
             yield DiffStep(self.complete(kind), 0)
 
@@ -222,9 +233,20 @@ class ClusterState:
         self.denied.add(kind)
         return _ALL
 
+    def restore(self, restored: Restored | None) -> frozenset[Fact]:
+        """Count the objects held of these needed kinds as those of a snapshot, until their first list; None: no kind.
+
+        Returns the dependencies touched (EVERYTHING). `take_copied` has taken the objects.
+        """
+        self.restored = restored
+        self.revision += 1
+        self.locators.recheck_all()
+        if self.journal is not None:
+            self.journal.restored(restored)
+        return _ALL
+
     def _mark_synced(self, kind: Kind, denied: bool = False) -> None:
-        self._awaited.discard(kind)
-        self.synced = not self._awaited
+        self._count_listed(kind)
         self.revision += 1  # `synced` and `knows_all_pods` are changes too
         if self.journal is not None:
             self.journal.synced(kind, denied)
@@ -251,20 +273,10 @@ class ClusterState:
         return list(self._tables[kind].store)
 
     @property
-    def known(self) -> frozenset[Kind]:
-        """The needed kinds that were listed; without the denied ones."""
-        return self.needed - self._awaited - self.denied
-
-    @property
     def knows_all_pods(self) -> bool:
         """Whether every live Pod with an address is held, except those too new to have reached the watch."""
         listed = self._all_pods and "Pod" not in self._awaited and "Pod" not in self.denied
         return listed and (not self._of_files or bool(self._pods))
-
-    @property
-    def unsynced(self) -> tuple[Kind, ...]:
-        """The needed kinds that are not yet listed."""
-        return tuple(sorted(self._awaited))
 
     def counts(self) -> Mapping[Kind, int]:
         """The number of held objects of each kind."""
@@ -350,7 +362,7 @@ class ClusterState:
             facts.update(take(key, old, new))
             if kind == "Service":
                 facts.update(self.external.take(old, new, wall_seconds))
-            if counts_in_serial(old, new):
+            if wall_seconds > self.serial and counts_in_serial(old, new):  # never backwards, as the clock may go
                 self.serial = wall_seconds
         verified, self._verified = self._verified, self.nodes.pod_cidrs_verified
         if verified != self._verified or (self._of_files and knew != self.knows_all_pods):

@@ -32,6 +32,7 @@ from topodns.cluster.model import (
     ObjectKey,
     Policy,
     Replaced,
+    Restored,
     Service,
     Upserted,
     kind_of,
@@ -754,6 +755,9 @@ class Notes:
     def synced(self, kind: Kind, denied: bool) -> None:
         self.lines.append(f"{kind} {'denied' if denied else 'complete'}")
 
+    def restored(self, restored: Restored | None) -> None:
+        self.lines.append(f"{sorted(restored.kinds)} of {restored.unix_time}" if restored else "dropped")
+
     def when_copied(self, action: object) -> None:
         """Not used by a state."""
 
@@ -764,6 +768,7 @@ def test_a_journal_has_all_changes_in_order_and_nothing_that_changed_nothing() -
     for _ in range(2):
         state.apply(Upserted(SHOP_DB), 7)
     state.do_without("Pod")
+    state.restore(Restored(frozenset[Kind]({"Service"}), 5))
     state.do_without("Pod")
     state.complete("Service")
-    assert notes.lines == ["Service at 7", "Pod denied", "Service complete"]
+    assert notes.lines == ["Service at 7", "Pod denied", "['Service'] of 5", "Service complete"]

@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from topodns.app.workers.messages import ChangeType, MessageType, StateChange, message
-from topodns.cluster.model import ClusterObject, Keyed, Kind
+from topodns.cluster.model import ClusterObject, Keyed, Kind, Restored
 from topodns.cluster.packed_objects import KINDS, batches, pack_objects, unpack_objects
 from topodns.dependency import Fact
 
@@ -81,8 +81,16 @@ class FeedJournal:
     def synced(self, kind: Kind, denied: bool) -> None:
         self._turn.add(StateChange(self.number, ChangeType.DENIED if denied else ChangeType.COMPLETE, kind, 0))
 
+    def restored(self, restored: Restored | None) -> None:
+        self._turn.add(_restored(self.number, restored))
+
     def when_copied(self, action: Callable[[], object]) -> None:
         self._turn.when_copied(action)
+
+
+def _restored(number: int, restored: Restored | None) -> StateChange:
+    kinds, unix_time = restored or Restored(frozenset(), 0)
+    return StateChange(number, ChangeType.RESTORED, "Namespace", unix_time, restored=tuple(sorted(kinds)))
 
 
 def snapshot(number: int, state: "ClusterState") -> Iterator[bytes]:
@@ -107,8 +115,11 @@ def _listed(number: int, kind: Kind, objects: Sequence[ClusterObject]) -> bytes:
 
 def _end(number: int, state: "ClusterState") -> bytes:
     """The message on which kinds count as synced, and on the SOA serial, for which the times of objects are unknown."""
-    changes = [StateChange(number, ChangeType.COMPLETE, kind, 0) for kind in sorted(state.known)]
+    listed = [kind for kind in sorted(state.known) if not state.is_restored(kind)]
+    changes = [StateChange(number, ChangeType.COMPLETE, kind, 0) for kind in listed]
     changes += [StateChange(number, ChangeType.DENIED, kind, 0) for kind in sorted(state.denied)]
+    if state.restored is not None:
+        changes.append(_restored(number, state.restored))
     changes.append(StateChange(number, ChangeType.SERIAL, "Namespace", state.serial))
     return message(MessageType.CHANGES, changes)
 
@@ -158,6 +169,9 @@ def _take(state: "ClusterState", change: StateChange) -> frozenset[Fact]:
             return state.complete(change.kind)
         case ChangeType.DENIED:
             return state.do_without(change.kind)
+        case ChangeType.RESTORED:
+            kinds = frozenset(change.restored)
+            return state.restore(Restored(kinds, change.wall_seconds) if kinds else None)
         case ChangeType.SERIAL:
             state.serial = change.wall_seconds
             return _NONE

@@ -50,6 +50,8 @@ class Store(Protocol):
     def apply(self, kind: Kind, event: Event[Any]) -> None:
         """Apply one event of a watch."""
 
-    def do_without(self, kind: Kind) -> None:
-        """Wait no longer for an optional kind that is denied or missing; a store that has none need not."""
-        return None
+    def do_without_steps(self, kind: Kind) -> Iterator[None]:
+        """Wait no longer for an optional kind that is denied or missing, in small steps; a store that has none need
+        not.
+        """
+        return iter(())

@@ -26,6 +26,7 @@ from topodns.cluster.model import (
     Kind,
     ObjectKey,
     Replaced,
+    Restored,
     Upserted,
     kind_of,
 )
@@ -193,6 +194,33 @@ def test_a_kind_that_is_done_without_is_so_in_the_copy() -> None:
         pair.relist("Pod")
         pair.deliver()
         assert (pair.feed.state.denied, pair.feed.state.synced) == (set(), True)
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("begins_first", [False, True])
+def test_a_state_of_a_snapshot_is_one_in_the_copy(begins_first: bool) -> None:
+    async def story() -> None:
+        pair = Pair()
+        pair.original.apply(Upserted(service("db", "shop")), 7)
+        restored = Restored(pair.original.needed, 5)
+        if not begins_first:
+            pair.original.restore(restored)
+        pair.begin_copy()
+        while pair.step():
+            pass
+        if begins_first:
+            pair.original.restore(restored)
+        pair.deliver()
+        assert pair.feed.state.restored == restored
+        assert_equal(pair)
+        pair.relist("Service")
+        pair.deliver()
+        assert pair.feed.state.restored == Restored(pair.original.needed - {"Service"}, 5)
+        pair.original.restore(None)
+        pair.deliver()
+        assert pair.feed.state.restored is None
+        assert_equal(pair)
 
     asyncio.run(story())
 
