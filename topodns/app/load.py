@@ -242,6 +242,22 @@ def check_overlaps(served: Iterable[tuple[Token, BlockKey, ServerBlock]], note: 
                 note(later.error(f"found {found} again, first at {earlier.file}:{earlier.line}"))
 
 
+def check_snapshots(blocks: Iterable[ServerBlock], note: Note) -> None:
+    """Refuse a file that two server blocks have in `snapshot`: each would replace the state of the other one.
+
+    `note` takes the error of each later block.
+    """
+    users: dict[str, ServerBlock] = {}
+    for block in blocks:
+        kubernetes = block.settings.get("kubernetes")
+        if kubernetes is None or kubernetes.snapshot is None:
+            continue
+        first = users.setdefault(kubernetes.snapshot.path, block)
+        if first is not block:
+            found = f"found the file of 'snapshot' again, first at {first.source}:{first.line}, expected one of its own"
+            note(ConfigError(block.source, block.line, found))
+
+
 def _overlap(one: ServerBlock, other: ServerBlock) -> bool:
     """Whether `other` must not follow `one` of the same zone and port. A block without `bind` has every address.
 
@@ -363,6 +379,7 @@ def _settings(expanded: ExpandedCorefile, host: Context, problems: Problems) -> 
             served.extend((token, key, settings) for token, key in own)
     check_overlaps(served, problems.note)
     check_transports(served, problems.note, host.warn)
+    check_snapshots(blocks, problems.note)
     several = any("multisocket" in block.settings for block in blocks)
     return Settings(tuple(blocks), expanded.digest, expanded.files, expanded if several else None)
 

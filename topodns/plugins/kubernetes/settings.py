@@ -17,6 +17,15 @@ class PodMode(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class SnapshotSettings:
+    """The option `snapshot`."""
+
+    path: str
+    interval: float = 30.0  # seconds between two writes of a state that changes
+    max_age: float = 86400.0  # seconds; an older one is not used at the start
+
+
+@dataclass(frozen=True, slots=True)
 class KubernetesSettings:
     origins: tuple[Name, ...]  # forward and reverse ones, as written; without any, the server block's
     manifests: tuple[str, ...] = ()  # files and directories, resolved against the Corefile's directory
@@ -34,3 +43,4 @@ class KubernetesSettings:
     cluster_id: str = ""  # of this cluster in its cluster set; "": by its ClusterProperty
     zonal: bool = False
     startup_timeout: float = 5.0  # seconds
+    snapshot: SnapshotSettings | None = None
