@@ -1,10 +1,10 @@
 """Objects of a cluster's state as MessagePack: for copies in other processes, and for snapshots in files."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from sys import intern
-from typing import TYPE_CHECKING, Any, Final, cast, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast, get_args, get_type_hints
 
 from topodns.cluster.decode.fields import interned, shared_labels
 from topodns.cluster.decode.structs import pack, unpacker
@@ -27,6 +27,10 @@ from topodns.cluster.model import (
 if TYPE_CHECKING:
     from topodns.cluster.state import ClusterState
 
+T = TypeVar("T")
+
+_SHARED: Final = 1024  # values that one copy of each is kept of
+_FEW_PORTS: Final = 16  # more are not looked for
 _WEIGHT: Final = 64  # objects and endpoints in one batch, which is packed in about 0.1 ms
 
 KINDS: Final[Mapping[Kind, type]] = {
@@ -111,9 +115,14 @@ def _share_texts(value: ClusterObject) -> None:
     Nothing has a reference to the object yet, so it may still change.
     """
     match value:
+        case Service():
+            _set(value, "namespace", intern(value.namespace))
+            _set(value, "topology", _one_copy(value.topology))
+            _share_ports(value)
         case EndpointSlice():
             _set(value, "namespace", intern(value.namespace))
             _set(value, "address_type", intern(value.address_type))
+            _share_ports(value)
             for endpoint in value.endpoints:
                 _share_texts_of_endpoint(endpoint)
         case Pod():
@@ -124,6 +133,17 @@ def _share_texts(value: ClusterObject) -> None:
         case PodLocator():
             _set(value, "node_name", intern(value.node_name))
             _set(value, "node_labels", shared_labels(value.node_labels))
+
+
+def _share_ports(value: Service | EndpointSlice) -> None:
+    if len(value.ports) <= _FEW_PORTS:
+        _set(value, "ports", _one_copy(value.ports))
+
+
+@lru_cache(maxsize=_SHARED)
+def _one_copy(value: T) -> T:
+    """The first of these equal values."""
+    return value
 
 
 def _share_texts_of_endpoint(endpoint: Endpoint) -> None:

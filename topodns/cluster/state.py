@@ -128,6 +128,7 @@ class ClusterState(KnownKinds):
         self._policies = Policies(read_keys, self._services, self._namespaces, self.slice_table)
         self._backends = BackendsTable(self.slice_table, self.node, terminating_fallback, pod_names, self.cluster_set)
         self._built = self._backends.built
+        self._unseen = False  # see `take_all`
         self._unbuilt: set[ObjectKey] = set()  # Services with a policy whose Backends are outdated and not built again
         self.namespaces: Mapping[tuple[str, str], Namespace] = MappingProxyType(self._namespaces)  # live, as below
         self.services: Mapping[tuple[str, str], Service] = MappingProxyType(self._services)
@@ -208,8 +209,8 @@ class ClusterState(KnownKinds):
             keyed = [(one_of(pair).key, *pair) for pair in differences]
             differing = [(key, old, new) for key, old, new in keyed if held.get(key) is old and key not in newer]
             self.locators.listing = True
-            facts = self.take_all(kind, differing, wall_seconds)
-            unseen = first and not self.is_restored(kind)  # EVERYTHING in the last step includes the facts
+            unseen = first and not self.is_restored(kind)
+            facts = self.take_all(kind, differing, wall_seconds, unseen)
             yield DiffStep(frozenset() if unseen else facts, len(differing))
         if first:
             yield DiffStep(self.complete(kind), 0)
@@ -240,6 +241,7 @@ class ClusterState(KnownKinds):
         """
         self.restored = restored
         self.revision += 1
+        self.unchecked_slices.update(one.key for one in self._slices.values())
         self.locators.recheck_all()
         if self.journal is not None:
             self.journal.restored(restored)
@@ -341,11 +343,15 @@ class ClusterState(KnownKinds):
         """Whether this is the governing Service of a StatefulSet: see `Policies.governs`."""
         return self._policies.governs(key)
 
-    def take_all(self, kind: Kind, changes: Sequence[Keyed], wall_seconds: int) -> frozenset[Fact]:
+    def take_all(
+        self, kind: Kind, changes: Sequence[Keyed], wall_seconds: int, unseen: bool = False
+    ) -> frozenset[Fact]:
         """Apply changes of objects of one kind, whatever their versions, and return the dependencies touched.
 
-        Each change comes with its key, an object that all indexes share: there may be 150,000.
+        Each change comes with its key, an object that all indexes share: there may be 150,000. `unseen`: EVERYTHING
+        follows, so that dependencies and checks of slices may be left out.
         """
+        self._unseen = unseen
         self.revision += 1
         if self.journal is not None:
             self.journal.taken(kind, changes, wall_seconds)
@@ -395,7 +401,8 @@ class ClusterState(KnownKinds):
         if not changes:
             return frozenset()
         self.locators.listing = listing
-        return self.take_all(kind, changes, wall_seconds)
+        unseen = listing and kind in self._awaited and not self.is_restored(kind)
+        return self.take_all(kind, changes, wall_seconds, unseen)
 
     def _take_node(self, key: ObjectKey, old: Node | None, new: Node | None) -> Collection[Fact]:
         self.nodes.replace(old, new)
@@ -447,7 +454,7 @@ class ClusterState(KnownKinds):
         return {fact, *address_facts((*old_ips, *new_ips))}
 
     def _take_slice(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> Collection[Fact]:
-        change = self.slice_table.replace(key, old, new)
+        change = self.slice_table.replace(key, old, new, self._unseen)
         for owner in change.owners:
             self._backends.invalidate_slice(owner, key.name)
             self._policies.take_slices(owner)
@@ -466,6 +473,9 @@ class ClusterState(KnownKinds):
             self.misannotated_pods.pop(key, None)
         old_ips, new_ips = (pod.ips if pod is not None else () for pod in (old, new))
         self._pod_ips.move(key, old_ips, new_ips)
+        if self._unseen:
+            self.nodes.move_pod(old, new)
+            return ()
         self.unchecked_slices.update(self.slice_table.some_with({*old_ips, *new_ips}))
         self.locators.recheck((*old_ips, *new_ips))
         return address_facts((*old_ips, *new_ips, *self.nodes.move_pod(old, new)))
