@@ -33,6 +33,8 @@ from topodns.dependency import Fact
 Subscriber = Callable[[frozenset[Fact]], object]
 """Called with the facts (dependencies of answers) that a change touched, at least one."""
 
+RESTORED_STAY: Final = 60.0  # seconds
+
 _NAMESPACED: Final[tuple[Kind, ...]] = ("Pod", "PodLocator", "EndpointSlice", "ServiceImport", "Service")
 _AT_ONCE: Final = 100  # small objects that are dropped between two looks at the octets
 
@@ -83,12 +85,16 @@ class PublishingState:
             self.apply(change)
             yield 1
 
-    def do_without_steps(self, kind: Kind) -> Iterator[None]:
-        """Stop waiting for a kind that is denied or missing, in small steps; answers that do not need it go on.
+    def do_without_steps(self, kind: Kind, seconds: float) -> Iterator[None]:
+        """Stop waiting for a kind that has been denied or missing for so long, in small steps; answers that do not need
+        it go on.
 
-        Its objects of a snapshot are removed, as at a start without one.
+        Its objects of a snapshot stay for RESTORED_STAY, as an API server that has just started denies everything, and
+        are then removed, as at a start without one.
         """
         if self.state.is_restored(kind):
+            if seconds < RESTORED_STAY:
+                return
             yield from self.forget_steps(kind)
         self.publish(self.state.do_without(kind))
 

@@ -50,8 +50,8 @@ class Store(Protocol):
     def apply(self, kind: Kind, event: Event[Any]) -> None:
         """Apply one event of a watch."""
 
-    def do_without_steps(self, kind: Kind) -> Iterator[None]:
-        """Wait no longer for an optional kind that is denied or missing, in small steps; a store that has none need
-        not.
+    def do_without_steps(self, kind: Kind, seconds: float) -> Iterator[None]:
+        """Wait no longer for an optional kind that has been denied or missing for so long, in small steps; a store that
+        has none need not.
         """
         return iter(())

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from tests.support import model_builders as model
-from tests.support.api_objects import Object, endpoint_slice, namespace, service
+from tests.support.api_objects import Object, endpoint_slice, namespace, pod, service
 from tests.support.fake_api.server import FakeApi
 from tests.support.snapshots import KINDS, UID, snapshot_file, write_snapshot
 from tests.support.state_with_fake_api import MANY, WEB, Prepare, Setup, play, until
 from topodns.cluster.model import ClusterObject, Kind
 from topodns.cluster.packed_objects import batches
+from topodns.cluster.publishing_state import RESTORED_STAY
 from topodns.dependency import EVERYTHING
 from topodns.kube.snapshot.restorer import SnapshotRestorer
 from topodns.kube.snapshot.writer import SnapshotFile
@@ -300,7 +301,8 @@ def test_a_kind_that_was_denied_is_done_without(tmp_path: Path) -> None:
     away(story, file)
 
 
-def test_objects_of_a_kind_that_is_denied_now_are_dropped(tmp_path: Path) -> None:
+def test_objects_of_a_kind_that_stays_denied_are_dropped(tmp_path: Path) -> None:
+    """And not at once: an API server that has just started may deny everything."""
     file = snapshot_file(tmp_path / "snapshot")
     write_snapshot(tmp_path / "snapshot", *WEB_OF_SNAPSHOT, model.pod("web-0", ("10.0.0.1",), node="n1"))
 
@@ -308,10 +310,41 @@ def test_objects_of_a_kind_that_is_denied_now_are_dropped(tmp_path: Path) -> Non
         assert len(setup.state.pods) == 1
         setup.api.deny("pods")
         await setup.api.open()
-        await setup.synced(SOON)
+        await until(lambda: setup.state.unsynced == ("Pod",), SOON)
+        denied_since = setup.now
+        await setup.synced(3 * RESTORED_STAY)
+        assert setup.now - denied_since > 0.5 * RESTORED_STAY
         assert (setup.state.denied, len(setup.state.pods)) == ({"Pod"}, 0)
 
     away(story, file, *WEB)
+
+
+def test_objects_of_a_kind_that_is_denied_for_a_moment_stay(tmp_path: Path) -> None:
+    file = snapshot_file(tmp_path / "snapshot")
+    write_snapshot(tmp_path / "snapshot", *WEB_OF_SNAPSHOT, model.pod("web-0", ("10.0.0.1",), node="n1"))
+
+    async def story(setup: Setup, _: SnapshotRestorer, __: SnapshotFile) -> None:
+        setup.api.deny("pods")
+        await setup.api.open()
+        await until(lambda: setup.state.unsynced == ("Pod",), SOON)
+        assert (setup.state.denied, len(setup.state.pods)) == (set(), 1)
+        setup.api.heal()
+        await setup.synced(SOON)
+        assert (setup.state.denied, len(setup.state.pods)) == (set(), 1)
+
+    away(story, file, *WEB, pod("web-0", "10.0.0.1", "n1"))
+
+
+def test_objects_of_every_kind_are_those_of_the_lists_in_the_end(tmp_path: Path) -> None:
+    file = snapshot_file(tmp_path / "snapshot")
+    write_snapshot(tmp_path / "snapshot", *WEB_OF_SNAPSHOT, model.pod("gone", ("10.0.0.9",), node="n1"))
+
+    async def story(setup: Setup, _: SnapshotRestorer, __: SnapshotFile) -> None:
+        await setup.api.open()
+        await setup.synced(SOON)
+        assert {name for _, name in setup.state.pods} == {"web-0"}
+
+    away(story, file, *WEB, pod("web-0", "10.0.0.1", "n1"))
 
 
 def test_the_serial_never_goes_back(tmp_path: Path) -> None:
