@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bench.proc import free_port, running, until
+from tests.support.api_objects import namespace
 from tests.support.fake_api.listener import HttpFront
 from tests.support.fake_api.resources import Object
 from tests.support.fake_api.server import FakeApi
@@ -61,6 +62,10 @@ class Stage(FakeApi):
         """The number of kinds that were listed since the start or the last `relist`."""
         asked = self.requests.all
         return len({one.resource for one in asked if "sendInitialEvents" in one.query or one.verb == "list"})
+
+    def add_system(self) -> None:
+        """Add the Namespace whose uid is the cluster's."""
+        self.put(namespace("kube-system"))
 
     def burst(self, count: int) -> None:
         """Change `count` EndpointSlices at once: the first endpoint of each loses its readiness, or gets it back."""

@@ -54,6 +54,34 @@ def test_servers_of_coredns_chart_become_its_corefile() -> None:
     )
 
 
+def test_each_kubernetes_gets_a_snapshot_of_its_own_name() -> None:
+    values: Values = {"servers": SERVERS_OF_COREDNS, "snapshot": {"enabled": True, "parameters": "max_age 48h"}}
+    corefile = config_map(values)["Corefile"]
+    assert "        ttl 30\n        snapshot /var/lib/topodns/cluster.local max_age 48h\n    }\n" in corefile
+    assert corefile.count("snapshot") == 1
+
+
+def test_a_snapshot_of_the_operators_own_stays() -> None:
+    own = [{"plugins": [{"name": "kubernetes", "configBlock": "snapshot /var/lib/topodns/own"}]}]
+    corefile = config_map(
+        {
+            "servers": [
+                {
+                    **SERVERS_OF_COREDNS[0],
+                    "plugins": [
+                        *[each for each in SERVERS_OF_COREDNS[0]["plugins"] if each["name"] != "kubernetes"],
+                        *own[0]["plugins"],
+                    ],
+                }
+            ],
+            "snapshot": {"enabled": True},
+        }
+    )["Corefile"]
+    assert [line.split() for line in corefile.splitlines() if "snapshot" in line] == [
+        ["snapshot", "/var/lib/topodns/own"]
+    ]
+
+
 def test_without_values_it_is_the_corefile_of_kubeadm_with_topology_and_push() -> None:
     """And without what kubeadm has to keep names of the cluster out of the cache, where they never come here."""
     kubeadm = (ROOT / "config/corefiles/kubeadm/Corefile").read_text(encoding="utf-8")

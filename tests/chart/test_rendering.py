@@ -196,6 +196,25 @@ def test_the_check_of_the_corefile_is_the_program_without_its_capability() -> No
         assert check["securityContext"].get("runAsUser") == security_context.get("runAsUser")
 
 
+def test_a_snapshot_has_a_volume_that_the_server_alone_may_write() -> None:
+    assert "fsGroup" not in server({})["securityContext"]
+    assert "snapshot" not in str(server({}))
+    spec = server({"snapshot": {"enabled": True}})
+    assert (spec["securityContext"]["fsGroup"], spec["securityContext"]["runAsUser"]) == (65532, 65532)
+    assert {"name": "snapshot", "emptyDir": {}} in spec["volumes"]
+    (serving,), (check,) = spec["containers"], spec["initContainers"]
+    assert {"name": "snapshot", "mountPath": "/var/lib/topodns"} in serving["volumeMounts"]
+    assert "snapshot" not in [mount["name"] for mount in check["volumeMounts"]]
+    own = {"snapshot": {"enabled": True}, "podSecurityContext": {"fsGroup": 2000}}
+    assert server(own)["securityContext"]["fsGroup"] == 2000
+
+
+def test_a_snapshot_may_be_on_a_volume_of_the_operators() -> None:
+    claim = {"persistentVolumeClaim": {"claimName": "topodns"}}
+    values: Values = {"snapshot": {"enabled": True, "volume": claim}}
+    assert {"name": "snapshot", **claim} in server(values)["volumes"]
+
+
 def test_a_server_may_take_as_long_to_start_as_the_manual_says() -> None:
     text = (ROOT / "docs/operate/sizing.md").read_text(encoding="utf-8")
     (found,) = re.findall(

@@ -53,9 +53,9 @@ class Setup:
         self.state = ClusterState(needed_kinds(settings, TopologySettings()))
         self.published: list[frozenset[Fact]] = []
         wanted = resources(settings, TopologySettings())
-        writes = PublishingState(self.state, time.time, [self.published.append])
-        self.budget = writes.budget
-        self.source = ApiSource(wanted, writes, connect, Random(seed))
+        self.writes = PublishingState(self.state, time.time, [self.published.append])
+        self.budget = self.writes.budget
+        self.source = ApiSource(wanted, self.writes, connect, Random(seed))
         self._front = fronts[0]
 
     @property

@@ -10,7 +10,7 @@ import gc
 import logging
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
 from topodns.app.generation import Generation
@@ -98,9 +98,16 @@ async def await_sync(clusters: "Iterable[Cluster]") -> None:
     for cluster in fed:
         cluster.feed.subscribe(look)
     look(frozenset())  # the clusters may be synced already
-    gc.disable()  # the objects made now stay alive; collecting them would delay queries for too long
-    try:
+    with _no_collections():
         await _wait(synced, fed)
+
+
+@contextmanager
+def _no_collections() -> Iterator[None]:
+    """A context whose new objects stay alive: collecting them would delay queries for too long."""
+    gc.disable()
+    try:
+        yield
     finally:
         gc.enable()
         gc.freeze()
@@ -171,6 +178,7 @@ class ClusterCare:
     """
 
     def __init__(self, start: Start, forget: Callable[[frozenset[Fact]], None]) -> None:
+        self._start = start
         self._feeding = Feeding(start)
         self._forget = forget
         self._clusters: list[Cluster] = []  # of the active generation
@@ -190,17 +198,33 @@ class ClusterCare:
     async def await_known(self, generation: Generation) -> None:
         """Wait for the new clusters to sync, for `startup_timeout` at most; not for clusters whose feed is reused.
 
+        Where the API server is away, a snapshot takes its place.
+
         Raises NotKnown if a new cluster lacks a kind that it needs and that the cluster it replaces has: the old one
         then stays, as its API server may be down for long. Also if clients that the old one locates need locators that
         do not exist yet.
         """
         fresh = self._fresh(generation)
-        await await_sync(fresh)
+        snapshots = [cluster.snapshot for cluster in fresh if cluster.snapshot is not None]
+        comparing = [self._start(each.restorer.compare(), "compare snapshot") for each in snapshots]
+        try:
+            await await_sync(fresh)
+            await self._restore(fresh)
+        finally:
+            await end_tasks(comparing)
         for old in self._clusters:
             if old.feed not in generation.feeds:
                 for new in fresh:
                     if new.is_instead_of(old):
                         _refuse_to_forget(old, new)
+
+    async def _restore(self, fresh: "Iterable[Cluster]") -> None:
+        """Read the snapshots of those that are not synced; not of one that replaces another, which may have more."""
+        for new in fresh:
+            replaced = any(new.is_instead_of(old) for old in self._clusters)
+            if new.snapshot is not None and not new.state.synced and not replaced:
+                with _no_collections():
+                    await new.snapshot.restorer.restore()
 
     async def roll_back(self, generation: Generation) -> None:
         """Roll back `begin`: stop the feeds that only the rejected generation has."""
@@ -227,6 +251,10 @@ class ClusterCare:
     def log_problems(self) -> Work:
         """The log of the problems of the active generation, until cancelled."""
         return self._problems.run()
+
+    def snapshots(self) -> Iterator[Work]:
+        """The care of the snapshots of the active generation, until cancelled."""
+        return (cluster.snapshot.run() for cluster in self._clusters if cluster.snapshot is not None)
 
     async def close(self) -> None:
         await self._feeding.keep_only(())

@@ -22,6 +22,7 @@ from topodns.plugins.order import ORDER
 from topodns.plugins.plugin import load
 
 if TYPE_CHECKING:
+    from topodns.plugins.kubernetes.settings import KubernetesSettings, SnapshotSettings
     from topodns.plugins.tls import Tls
 
 _GOOD_ARGUMENTS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -260,14 +261,26 @@ def _overlap(one: ServerBlock, other: ServerBlock) -> bool:
 
 
 def check_written_files(blocks: Iterable[ServerBlock], note: Note) -> None:
-    """Refuse a file that two caches would write. `note` takes the error of each later one."""
-    first: dict[str, Persist] = {}
+    """Refuse a file that two directives would write: each would replace what the other one has written.
+
+    `note` takes the error of each later one.
+    """
+    first: dict[str, Directive] = {}
     for block in blocks:
-        cache: Cache | None = block.settings.get("cache")
-        if cache is not None and (persist := cache.persist) is not None:
-            earlier = first.setdefault(os.path.realpath(persist.path), persist)
-            if earlier is not persist:
-                note(persist.option.error(f"found the file of 'persist' again, first at {earlier.option.place}"))
+        for written in _written_files(block):
+            option = first.setdefault(os.path.realpath(written.path), written.option)
+            if option is not written.option:
+                found = f"found the file of '{option.name}' again, first at {option.place}, expected one of its own"
+                note(written.option.error(found))
+
+
+def _written_files(block: ServerBlock) -> "Iterator[Persist | SnapshotSettings]":
+    cache: Cache | None = block.settings.get("cache")
+    if cache is not None and cache.persist is not None:
+        yield cache.persist
+    kubernetes: KubernetesSettings | None = block.settings.get("kubernetes")
+    if kubernetes is not None and kubernetes.snapshot is not None:
+        yield kubernetes.snapshot
 
 
 _HOST: Final = Context(())

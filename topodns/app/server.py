@@ -262,6 +262,8 @@ class Server(ServingProcess):
 
     def _start_tasks(self, generation: Generation) -> None:
         self._start_for_generation(self._clusters.log_problems(), "problems")
+        for work in self._clusters.snapshots():
+            self._start_for_generation(work, "snapshot")
         if healths := _all(generation.settings, HEALTH):
             listen = healths[0].listen
             self._start_for_generation(self._events.health.run(listen.host, listen.port), "health")

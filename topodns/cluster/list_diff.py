@@ -70,11 +70,11 @@ class ListDiff:
         Of listed objects with the same key the last counts.
         """
         wanted: dict[ObjectKey, ClusterObject] = {}
-        for some in _batches(reversed(self._listed)):  # reversed, because popitem below removes the last first
+        for some in batched(reversed(self._listed)):  # reversed, because popitem below removes the last first
             for listed in some:
                 wanted.setdefault(listed.key, listed)
             yield
-        for gone in _batches(list(self._held.values())):
+        for gone in batched(list(self._held.values())):
             for held in gone:
                 if held.key not in wanted and held.key not in self._newer:
                     self._add(held, None)
@@ -132,7 +132,8 @@ def _parts(group: list[Difference]) -> Iterator[list[Difference]]:
         yield part
 
 
-def _batches(values: Iterable[T]) -> Iterator[list[T]]:
+def batched(values: Iterable[T]) -> Iterator[list[T]]:
+    """The values, 64 at a time."""
     remaining = iter(values)
     while batch := list(islice(remaining, COMPARED_AT_ONCE)):
         yield batch

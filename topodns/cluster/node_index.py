@@ -199,6 +199,11 @@ class PodCidrProof:
         """An object of this namespace with this address on this Node was added (count 1) or removed (-1)."""
         addresses = self._observed.setdefault(node_name, {})
         held = addresses.pop(address, None)
+        if held is None and count == 1:  # nearly always, in a list
+            addresses[address] = namespace
+            if node_name not in self._retracted:
+                self._count(address, node_name, namespace, 1)
+            return
         before = held if isinstance(held, dict) else {held: 1} if held is not None else {}
         after = {**before, namespace: before.get(namespace, 0) + count}
         if not after[namespace]:
@@ -393,8 +398,13 @@ class NodeIndex:
         node = self._nodes.get(node_name)
         if node is None or address in node.addresses or address in node.tunnel_addresses:
             return None
-        if node.pod_cidrs and all(len(network) != len(address) for network, _ in node.pod_cidrs):
-            return None
+        size = len(address)
+        for network, _ in node.pod_cidrs:
+            if len(network) == size:
+                break
+        else:
+            if node.pod_cidrs:
+                return None
         return self._cidrs.owner(address) == node_name
 
     def _retract(self, name: str, moving: frozenset[tuple[bytes, int]]) -> None:

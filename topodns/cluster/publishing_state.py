@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import islice
 from typing import Final
 
+from topodns.cluster.list_diff import batched
 from topodns.cluster.model import (
     Change,
     ClusterObject,
@@ -31,6 +32,8 @@ from topodns.dependency import Fact
 
 Subscriber = Callable[[frozenset[Fact]], object]
 """Called with the facts (dependencies of answers) that a change touched, at least one."""
+
+RESTORED_STAY: Final = 60.0  # seconds
 
 _NAMESPACED: Final[tuple[Kind, ...]] = ("Pod", "PodLocator", "EndpointSlice", "ServiceImport", "Service")
 _AT_ONCE: Final = 100  # small objects that are dropped between two looks at the octets
@@ -82,9 +85,30 @@ class PublishingState:
             self.apply(change)
             yield 1
 
-    def do_without(self, kind: Kind) -> None:
-        """Stop waiting for a kind that is denied or missing; answers that do not need it go on."""
+    def do_without_steps(self, kind: Kind, seconds: float) -> Iterator[None]:
+        """Stop waiting for a kind that has been denied or missing for so long, in small steps; answers that do not need
+        it go on.
+
+        Its objects of a snapshot stay for RESTORED_STAY, as an API server that has just started denies everything, and
+        are then removed, as at a start without one.
+        """
+        if self.state.is_restored(kind):
+            if seconds < RESTORED_STAY:
+                return
+            yield from self.forget_steps(kind)
         self.publish(self.state.do_without(kind))
+
+    def forget_steps(self, kind: Kind) -> Iterator[None]:
+        """Remove all objects of a kind, in small steps."""
+        for keys in batched(self.state.keys(kind)):
+            held = ((ObjectKey(*key), self.state.held(kind, key)) for key in keys)
+            self.write(kind, [(key, old, None) for key, old in held if old is not None])
+            yield
+
+    def take_restored(self, kind: Kind, objects: Sequence[ClusterObject]) -> None:
+        """Take some objects of a snapshot, of a kind that is not synced; `ClusterState.restore` counts them."""
+        self.publish(self.state.take_copied(kind, objects, (), int(self.wall_clock()), listing=True))
+        self._make_room()
 
     def publish(self, facts: frozenset[Fact]) -> None:
         """Call the subscribers with the facts that a change touched, if any.

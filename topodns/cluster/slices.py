@@ -216,24 +216,34 @@ class SliceTable:
                 found.append((service, endpoint))
         return tuple(found)
 
-    def replace(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> SliceChange:
+    def replace(
+        self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None, unseen: bool = False
+    ) -> SliceChange:
         """Update the index: a slice was added (old None), changed, or removed (new None).
+
+        `unseen`: nobody looks at the touched addresses and at the slices that share some, which are left out.
 
         An address is touched if the entries with it differ, their order in the slice, or the generation by which this
         slice and another one of the Service are compared.
         """
         owners = {owner_of(one) for one in (old, new) if one is not None and one.service_name}
+        services = frozenset([owner.key for owner in owners])
+        was, now = _placements(old), _placements(new)
+        if unseen:
+            self._move(key, old, new)
+            return SliceChange(services, frozenset(), was, now, ())
         before = self._counted(old, owners)
         self._move(key, old, new)
         after = self._counted(new, owners)
-        touched = {fields[0] for _, fields in _entries(before, after) ^ _entries(after, before)}
+        if before:
+            touched = {fields[0] for _, fields in _entries(before, after) ^ _entries(after, before)}
+        else:
+            touched = set[bytes]().union(*map(_addresses, after))
         if old is not None and new is not None:
             touched.update(_reordered(old, new))
             if old.generation != new.generation:
                 touched.update([address for address, _ in self._copies(key, new, _addresses(new))])
-        services = frozenset([owner.key for owner in owners])
         facts = frozenset((*map(address_fact, touched), *starmap(service_fact, services)))
-        was, now = _placements(old), _placements(new)
         sharing = [*self.some_with({address for address, _ in was ^ now})] if was != now else ()
         return SliceChange(services, facts, was, now, sharing)
 

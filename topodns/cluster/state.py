@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from topodns.cluster.address_index import AddressIndex, ExternalIndex
 from topodns.cluster.backends import IMPORTED, WHOLE, Backends, BackendsTable
 from topodns.cluster.cluster_set import ClusterSet
+from topodns.cluster.known_kinds import KnownKinds, Restored
 from topodns.cluster.list_diff import IDLE, DiffStep, ListDiff, one_of, outdated
 from topodns.cluster.locator_index import AnyLocator, LocatorIndex, node_of
 from topodns.cluster.model import (
@@ -65,6 +66,9 @@ class Journal(Protocol):
     def synced(self, kind: Kind, denied: bool) -> None:
         """Record that the kind is synced from now on: its first list is complete or, if `denied`, RBAC forbids it."""
 
+    def restored(self, restored: Restored | None) -> None:
+        """Record that the objects of these kinds are of a snapshot; None: that they are dropped."""
+
     def when_copied(self, action: Callable[[], object]) -> None:
         """Call `action` once all copies have all changes so far."""
 
@@ -75,10 +79,10 @@ MOST_MISANNOTATED: Final = 1000  # Pods, and objects of the other kinds together
 _SMALL: Final = 100  # endpoints; building so many takes about 0.3 ms
 
 
-class ClusterState:
+class ClusterState(KnownKinds):
     """The objects of one cluster and their indexes.
 
-    `needed`: kinds that must each have had a Replaced before `synced`. `read_keys`: reads the topology keys of a
+    `needed` as of KnownKinds. `read_keys`: reads the topology keys of a
     Service; None if topology is off. `all_pods`: whether the source has every Pod of the cluster, not a selection;
     counts only if Pods are needed. `of_files`: the source is files, which have every Pod only if they have one at all.
     `cluster_id`: that of this cluster among others, by the Corefile.
@@ -87,7 +91,6 @@ class ClusterState:
     serial: int  # SOA serial: Unix seconds of the last change that counts in CoreDNS; 0 before any
     unchecked_slices: set[ObjectKey]  # changed, or an address in them did; `Contradictions.check` empties it
     revision: int  # grows with every change; results derived from the state are valid for one revision
-    synced: bool  # whether every needed kind was listed, or is done without
     journal: Journal | None = None  # None: there are no copies of this state
 
     def __init__(
@@ -100,15 +103,13 @@ class ClusterState:
         of_files: bool = False,
         cluster_id: str = "",
     ) -> None:
+        super().__init__(needed)
         self.serial = self.revision = 0
         self.nodes, self.locators, self.external = NodeIndex(), LocatorIndex(), ExternalIndex()
         self._verified = self.nodes.pod_cidrs_verified
         imports = self.cluster_set = ClusterSet(read_keys, cluster_id)
         self.left_out = LeftOut()
         self.followers: list[Follower] = [self.left_out.take]  # called with changes of objects, before these are taken
-        self.needed, self._awaited = needed, set(needed)
-        self.synced = not needed
-        self.denied: set[Kind] = set()  # counted as synced and empty, because RBAC denies the list: see do_without
         self._all_pods = all_pods and "Pod" in needed
         self._of_files = of_files
         self._namespaces: Store[Namespace] = {}
@@ -125,6 +126,7 @@ class ClusterState:
         self.policies = Policies(read_keys, self._services, self._namespaces, self.slice_table)
         self._backends = BackendsTable(self.slice_table, self.node, terminating_fallback, pod_names, self.cluster_set)
         self._built = self._backends.built
+        self._unseen = False  # see `take_all`
         self._unbuilt: set[ObjectKey] = set()  # Services with a policy whose Backends are outdated and not built again
         self.namespaces: Mapping[tuple[str, str], Namespace] = MappingProxyType(self._namespaces)  # live, as below
         self.services: Mapping[tuple[str, str], Service] = MappingProxyType(self._services)
@@ -182,8 +184,16 @@ class ClusterState:
 
         Between steps the state may be read and changed. Objects changed meanwhile, and those under the keys of `newer`,
         which may grow, are newer than the list and stay. All slices of a Service change in one step, unless they are
-        very many. The kind becomes synced with the last step; of a first list only that step has facts.
+        very many. The kind becomes synced with the last step; of a first list only that step has facts, except where
+        it replaces the objects of a snapshot.
         """
+        self.replacing.add(change.kind)
+        try:
+            yield from self._replace_steps(change, wall_seconds, newer)
+        finally:
+            self.replacing.discard(change.kind)
+
+    def _replace_steps(self, change: Replaced, wall_seconds: int, newer: Set[ObjectKey]) -> Iterator[DiffStep]:
         kind = change.kind
         held: Mapping[tuple[str, str], ClusterObject] = self._tables[kind].store
         comparison = ListDiff(held, change.objects, newer)
@@ -196,8 +206,9 @@ class ClusterState:
             keyed = [(one_of(pair).key, *pair) for pair in differences]
             differing = [(key, old, new) for key, old, new in keyed if held.get(key) is old and key not in newer]
             self.locators.listing = True
-            facts = self.take_all(kind, differing, wall_seconds)
-            yield DiffStep(frozenset() if first else facts, len(differing))  # EVERYTHING in the last step includes them
+            unseen = first and not self.is_restored(kind)
+            facts = self.take_all(kind, differing, wall_seconds, unseen)
+            yield DiffStep(frozenset() if unseen else facts, len(differing))
         if first:
             yield DiffStep(self.complete(kind), 0)
 
@@ -220,9 +231,21 @@ class ClusterState:
         self.denied.add(kind)
         return _ALL
 
+    def restore(self, restored: Restored | None) -> frozenset[Fact]:
+        """Count the objects held of these needed kinds as those of a snapshot, until their first list; None: no kind.
+
+        Returns the dependencies touched (EVERYTHING). `take_copied` has taken the objects.
+        """
+        self.restored = restored
+        self.revision += 1
+        self.unchecked_slices.update(one.key for one in self._slices.values())
+        self.locators.recheck_all()
+        if self.journal is not None:
+            self.journal.restored(restored)
+        return _ALL
+
     def _mark_synced(self, kind: Kind, denied: bool = False) -> None:
-        self._awaited.discard(kind)
-        self.synced = not self._awaited
+        self._count_listed(kind)
         self.revision += 1  # `synced` and `knows_all_pods` are changes too
         if self.journal is not None:
             self.journal.synced(kind, denied)
@@ -249,20 +272,10 @@ class ClusterState:
         return list(self._tables[kind].store)
 
     @property
-    def known(self) -> frozenset[Kind]:
-        """The needed kinds that were listed; without the denied ones."""
-        return self.needed - self._awaited - self.denied
-
-    @property
     def knows_all_pods(self) -> bool:
         """Whether every live Pod with an address is held, except those too new to have reached the watch."""
         listed = self._all_pods and "Pod" not in self._awaited and "Pod" not in self.denied
         return listed and (not self._of_files or bool(self._pods))
-
-    @property
-    def unsynced(self) -> tuple[Kind, ...]:
-        """The needed kinds that are not yet listed."""
-        return tuple(sorted(self._awaited))
 
     def counts(self) -> Mapping[Kind, int]:
         """The number of held objects of each kind."""
@@ -319,11 +332,15 @@ class ClusterState:
         """All Pods with this address, including hostNetwork and terminating ones."""
         return tuple(self._pods[key] for key in self._pod_ips.keys(address))
 
-    def take_all(self, kind: Kind, changes: Sequence[Keyed], wall_seconds: int) -> frozenset[Fact]:
+    def take_all(
+        self, kind: Kind, changes: Sequence[Keyed], wall_seconds: int, unseen: bool = False
+    ) -> frozenset[Fact]:
         """Apply changes of objects of one kind, whatever their versions, and return the dependencies touched.
 
-        Each change comes with its key, an object that all indexes share: there may be 150,000.
+        Each change comes with its key, an object that all indexes share: there may be 150,000. `unseen`: EVERYTHING
+        follows, so that dependencies and checks of slices may be left out.
         """
+        self._unseen = unseen
         self.revision += 1
         if self.journal is not None:
             self.journal.taken(kind, changes, wall_seconds)
@@ -340,7 +357,7 @@ class ClusterState:
             facts.update(take(key, old, new))
             if kind == "Service":
                 facts.update(self.external.take(old, new, wall_seconds))
-            if counts_in_serial(old, new):
+            if wall_seconds > self.serial and counts_in_serial(old, new):  # never backwards, as the clock may go
                 self.serial = wall_seconds
         verified, self._verified = self._verified, self.nodes.pod_cidrs_verified
         if verified != self._verified or (self._of_files and knew != self.knows_all_pods):
@@ -373,7 +390,8 @@ class ClusterState:
         if not changes:
             return frozenset()
         self.locators.listing = listing
-        return self.take_all(kind, changes, wall_seconds)
+        unseen = listing and kind in self._awaited and not self.is_restored(kind)
+        return self.take_all(kind, changes, wall_seconds, unseen)
 
     def _take_node(self, key: ObjectKey, old: Node | None, new: Node | None) -> Collection[Fact]:
         self.nodes.replace(old, new)
@@ -429,7 +447,7 @@ class ClusterState:
         return {fact, *address_facts((*old_ips, *new_ips))}
 
     def _take_slice(self, key: ObjectKey, old: EndpointSlice | None, new: EndpointSlice | None) -> Collection[Fact]:
-        change = self.slice_table.replace(key, old, new)
+        change = self.slice_table.replace(key, old, new, self._unseen)
         if (new is not None and new.bad) or (old is not None and old.bad):
             self._note_annotations(old, new)
         for owner in change.owners:
@@ -456,6 +474,9 @@ class ClusterState:
             self.misannotated_pods.pop(key, None)
         old_ips, new_ips = (pod.ips if pod is not None else () for pod in (old, new))
         self._pod_ips.move(key, old_ips, new_ips)
+        if self._unseen:
+            self.nodes.move_pod(old, new)
+            return ()
         self.unchecked_slices.update(self.slice_table.some_with({*old_ips, *new_ips}))
         self.locators.recheck((*old_ips, *new_ips))
         return address_facts((*old_ips, *new_ips, *self.nodes.move_pod(old, new)))

@@ -39,6 +39,7 @@ class EdeCode:
     """The INFO-CODEs of RFC 8914 section 4 in use."""
 
     OTHER: Final = 0
+    STALE_ANSWER: Final = 3
     NOT_READY: Final = 14
     BLOCKED: Final = 15
     FILTERED: Final = 17

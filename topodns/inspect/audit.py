@@ -79,7 +79,7 @@ def subjects(clusters: Iterable[Cluster]) -> list[AuditSubject]:
             cluster.state,
             cluster.topology,
             tuple(map(name_text, cluster.kubernetes.origins)),
-            () if cluster.state.synced else tuple(cluster.waiting_for()) or cluster.state.unsynced,
+            cluster.incomplete(),
             _unread(cluster),
         )
         for cluster in clusters

@@ -72,11 +72,15 @@ _GUARDED: Final = {
 def answer_reason(cluster: Cluster, query: Query, resolution: Resolution) -> str:
     """Why the response is SERVFAIL or NXDOMAIN, or has these endpoints, or is empty; "" if there is nothing to say.
 
-    SERVFAIL: the name may exist, but the cluster's state is not complete.
+    SERVFAIL: the name may exist, but the cluster's state is not complete. A reason that rests on a snapshot says so.
     """
+    return "; ".join(filter(None, (_live_reason(cluster, query, resolution), cluster.from_snapshot())))
+
+
+def _live_reason(cluster: Cluster, query: Query, resolution: Resolution) -> str:
     rcode, selection = resolution.response.rcode, resolution.selection
     if rcode == Rcode.SERVFAIL:
-        if cluster.state.synced and resolution.response.ede is not None:
+        if cluster.state.is_covered and resolution.response.ede is not None:
             return resolution.response.ede.text
         waiting = f": waiting for {', '.join(cluster.waiting_for())}" if not cluster.state.synced else ""
         return f"the state of the cluster is not complete{waiting}"

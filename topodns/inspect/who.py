@@ -97,6 +97,8 @@ def _reason(location: Location, locator: ClientLocator | None, evidence: Evidenc
 
 
 def _hint(cluster: Cluster, unlocated: bytes | None) -> str:
+    if line := cluster.from_snapshot():
+        return line
     if not cluster.state.synced:
         return f"the state of the cluster is not complete: waiting for {', '.join(cluster.waiting_for())}"
     return operator_hint(cluster, unlocated)

@@ -39,11 +39,18 @@ def parse_ready(directive: Directive, _: Context) -> Ready:
 def unready(clusters: Iterable["Cluster"]) -> Iterator[str]:
     """Reasons for not being ready: a line for each unsynced cluster and for each kind that topology lacks."""
     for cluster in clusters:
-        if not cluster.state.synced:
+        if not cluster.state.is_covered:
             yield f"kubernetes: waiting for {', '.join(cluster.waiting_for())}"
         for line in cluster.lacks():
             with_topology = cluster.topology is not None
             yield f"kubernetes: topology lacks {line}" if with_topology else f"kubernetes: metadata lacks {line}"
+
+
+def from_snapshots(clusters: Iterable["Cluster"]) -> Iterator[str]:
+    """A line for each cluster whose answers are from a snapshot."""
+    for cluster in clusters:
+        if line := cluster.from_snapshot():
+            yield f"kubernetes: {line}"
 
 
 def without_locators(clusters: Iterable["Cluster"]) -> Iterator[str]:
@@ -57,7 +64,8 @@ class Readiness:
     """The answers of /ready, at all its addresses and over reloads.
 
     503 with the reasons, a line each, until a request finds none; then 200 for good, or with `monitor continuously`
-    until there is a reason again. 503 in any case once the server stops. `waits_for`: reasons beside those of clusters.
+    until there is a reason again. 503 in any case once the server stops. A 200 says from which snapshots answers are.
+    `waits_for`: reasons beside those of clusters.
 
     Missing locators are a reason only before the first 200, and for LOCATORS_WAIT at most: a server in a rolling update
     waits for a controller that starts with it, but a controller that is away keeps no server from starting. `clock` is
@@ -92,7 +100,7 @@ class Readiness:
         if reasons and (continuously or not self._was_ready):
             return HttpReply(503, "\n".join(reasons).encode())
         self._was_ready = True
-        return HttpReply(200, b"OK")
+        return HttpReply(200, "\n".join(("OK", *from_snapshots(clusters))).encode())
 
     def _without_locators(self, clusters: Iterable["Cluster"]) -> list[str]:
         """The reasons from `without_locators`, until LOCATORS_WAIT is over; then none, with a line in the log."""

@@ -35,6 +35,10 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- if and (eq $plugin.name "kubernetes") (index . 0).Values.snapshot.enabled (not (regexMatch "\n[ \t]*(snapshot|manifests)[ \t]" (printf "\n%s\n" $block))) -}}
+{{- $zone := regexFind "^\\S+" (toString (default "" $plugin.parameters)) | trimSuffix "." | default "cluster" -}}
+{{- $block = printf "%s\nsnapshot /var/lib/topodns/%s %s" $block $zone (index . 0).Values.snapshot.parameters | trim -}}
+{{- end -}}
 {{- trim $block -}}
 {{- end -}}
 

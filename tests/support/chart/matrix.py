@@ -97,6 +97,14 @@ MATRIX: Final[Mapping[str, Values]] = {
         "deployment": {"selector": {"matchLabels": {"k8s-app": "kube-dns"}}},
         "service": {"create": False},
     },
+    "with a snapshot": {"snapshot": {"enabled": True}},
+    "with a snapshot on the node": {
+        "snapshot": {
+            "enabled": True,
+            "parameters": "interval 1m max_age 48h",
+            "volume": {"hostPath": {"path": "/var/lib/topodns", "type": "Directory"}},
+        }
+    },
     "servers of CoreDNS's chart": {"servers": SERVERS_OF_COREDNS},
     "values of CoreDNS's chart": VALUES_OF_COREDNS,
     "options of CoreDNS's chart": OPTIONS_OF_COREDNS,

@@ -159,6 +159,15 @@ def test_several_of_bind_log_and_acl_add_up() -> None:
     )
 
 
+def test_two_blocks_with_one_file_for_snapshots_are_refused() -> None:
+    block = "{{\nkubernetes {{\nendpoint http://127.0.0.1:9\nsnapshot {}\n}}\n}}\n"
+    with pytest.raises(ConfigError) as refused:
+        settings(f"a.org {block.format('/state')}b.org {block.format('/state')}")
+    expected = "Corefile:10: found the file of 'snapshot' again, first at Corefile:4, expected one of its own"
+    assert str(refused.value) == expected
+    assert len(settings(f"a.org {block.format('/state')}b.org {block.format('/other')}").blocks) == 2
+
+
 def test_one_directive_in_two_blocks_is_no_repetition() -> None:
     assert len(settings("a.org {\n errors\n}\nb.org {\n errors\n}").blocks) == 2
 

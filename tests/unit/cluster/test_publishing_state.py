@@ -57,7 +57,7 @@ def test_a_source_of_both_sorts_of_changes_has_one_function_for_them() -> None:
 def test_a_kind_that_is_done_without_is_published_once() -> None:
     published = Seen()
     for _ in range(2):
-        published.do_without("Service")
+        assert list(published.do_without_steps("Service", 0.0)) == []
     assert published.seen == [(frozenset({EVERYTHING}), "")]
 
 

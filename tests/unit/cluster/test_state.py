@@ -19,6 +19,7 @@ from tests.support.model_builders import (
     state_of,
     stateful_set,
 )
+from topodns.cluster.known_kinds import Restored
 from topodns.cluster.model import (
     Change,
     ClusterObject,
@@ -754,6 +755,9 @@ class Notes:
     def synced(self, kind: Kind, denied: bool) -> None:
         self.lines.append(f"{kind} {'denied' if denied else 'complete'}")
 
+    def restored(self, restored: Restored | None) -> None:
+        self.lines.append(f"{sorted(restored.kinds)} of {restored.unix_time}" if restored else "dropped")
+
     def when_copied(self, action: object) -> None:
         """Not used by a state."""
 
@@ -764,6 +768,39 @@ def test_a_journal_has_all_changes_in_order_and_nothing_that_changed_nothing() -
     for _ in range(2):
         state.apply(Upserted(SHOP_DB), 7)
     state.do_without("Pod")
+    state.restore(Restored(frozenset[Kind]({"Service"}), 5))
     state.do_without("Pod")
     state.complete("Service")
-    assert notes.lines == ["Service at 7", "Pod denied", "Service complete"]
+    assert notes.lines == ["Service at 7", "Pod denied", "['Service'] of 5", "Service complete"]
+
+
+def test_after_a_first_list_or_a_snapshot_all_slices_are_to_be_checked() -> None:
+    shared = endpoint("10.0.0.1", node="n1")
+    slices = (endpoint_slice("db", shared, name="db-1"), endpoint_slice("web", shared, name="web-1"))
+    keys = {one.key for one in slices}
+    listed = ClusterState(frozenset[Kind](("EndpointSlice",)))
+    listed.apply(Replaced("EndpointSlice", slices), 7)
+    assert listed.unchecked_slices == keys
+    restored = ClusterState(frozenset[Kind](("EndpointSlice",)))
+    assert restored.take_copied("EndpointSlice", slices, (), 7, listing=True) == frozenset()
+    restored.unchecked_slices.clear()
+    assert restored.restore(Restored(restored.needed, 5)) == {EVERYTHING}
+    assert restored.unchecked_slices == keys
+
+
+def test_the_list_after_a_snapshot_names_what_it_changes() -> None:
+    state = ClusterState(frozenset[Kind](("Service",)))
+    state.take_copied("Service", [SHOP_DB, service("old", "shop")], (), 7, listing=True)
+    state.restore(Restored(state.needed, 5))
+    steps = [step.facts for step in state.replace_steps(Replaced("Service", (SHOP_DB,)), 8)]
+    assert service_fact("shop", "old") in steps[-2]
+    assert steps[-1] == {EVERYTHING}
+
+
+def test_the_serial_does_not_go_back_with_the_clock() -> None:
+    state = ClusterState(frozenset())
+    for now in (100, 40, 101):
+        state.apply(Upserted(service(f"at{now}", "shop", cluster_ips=("10.96.0.7",))), now)
+    assert state.serial == 101
+    state.apply(Upserted(service("late", "shop")), 7)
+    assert state.serial == 101

@@ -7,13 +7,16 @@ import pytest
 from tests.support.corefile_settings import settings
 from tests.support.explained_cluster import explain_reply, explained, explained_question, with_topology
 from tests.support.generation_builder import assembly
-from topodns.cluster.model import Replaced
+from tests.support.model_builders import namespace, service
+from topodns.cluster.known_kinds import Restored
+from topodns.cluster.model import Replaced, Upserted
 from topodns.inspect.errors import Refused
 from topodns.inspect.explain import parse_question
 from topodns.inspect.reasons import SENTENCES
 from topodns.inspect.text import explanation_text
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.informer.progress import Progress, Trouble
+from topodns.kube.informer.resources import Resource
 from topodns.plugins.block import Settings
 from topodns.plugins.kubernetes.watched_kinds import resources
 from topodns.topology.select import Reason
@@ -93,6 +96,27 @@ def test_where_nodes_cannot_be_read_it_says_so_and_why() -> None:
     explanation = explain_reply([cluster], parse_question({**question, "node": "", "client": "10.0.0.1"}))
     grant = 'apiGroups: [""], resources: ["nodes"], verbs: ["list", "watch"]'
     assert explanation.hint == f"topology lacks {why}; the ClusterRole needs {grant}"
+
+
+def test_an_answer_of_a_snapshot_is_explained_with_its_time() -> None:
+    (cluster,) = (
+        assembly().build(settings("cluster.local {\nkubernetes {\nendpoint http://127.0.0.1:9\n}\n}\n")).clusters
+    )
+    cluster.state.apply(Upserted(namespace("shop")), 0)
+    cluster.state.apply(Upserted(service("web", "shop", ["10.96.0.7"])), 0)
+    cluster.state.restore(Restored(cluster.state.needed, 1_764_244_800))
+    assert isinstance(cluster.source, ApiSource)
+    services = Resource("Service", "services", ("/api/v1/services",))
+    cluster.source.progress = (Progress(services, 0.0, trouble=Trouble("list", 0, "connection refused")),)
+    snapshot = "snapshot of 2025-11-27T12:00:00Z"
+    since = f"answers are from the {snapshot}: waiting for Service (cannot list services: connection refused)"
+
+    def reason(name: str) -> str:
+        question = {"name": f"{name}.shop.svc.cluster.local", "node": "", "client": "10.0.0.1"}
+        return explain_reply([cluster], parse_question(question)).reason
+
+    assert reason("web").endswith(since)
+    assert reason("new") == f"{snapshot}: the name is not in it; {since}"
 
 
 LOCATORS = """\

@@ -6,6 +6,7 @@ from tests.support.corefile_settings import block_problem, only_block, settings
 from tests.support.demo import Demo
 from tests.support.generation_builder import assembly
 from tests.support.model_builders import node, node_locator
+from topodns.cluster.known_kinds import Restored
 from topodns.cluster.model import Deleted, Kind, ObjectKey, Replaced, Upserted
 from topodns.corefile.arguments import Address
 from topodns.kube.informer.informer import ApiSource
@@ -93,6 +94,27 @@ def test_a_server_that_was_ready_is_so_after_a_reload_too() -> None:
     assert readiness.route([], continuously=False)(REQUEST) == OK
     assert readiness.route([unsynced()], continuously=False)(REQUEST) == OK
     assert readiness.route([unsynced()], continuously=True)(REQUEST).status == 503
+
+
+def test_with_a_snapshot_it_is_200_and_says_of_when() -> None:
+    cluster = unsynced()
+    ready = Readiness(tuple).route([cluster], continuously=True)
+    cluster.state.restore(Restored(cluster.state.needed, 1_764_244_800))
+    reply = ready(REQUEST)
+    assert reply.status == 200
+    first, second = reply.body.decode().splitlines()
+    assert first == "OK"
+    assert second.startswith(
+        "kubernetes: answers are from the snapshot of 2025-11-27T12:00:00Z: waiting for Namespace ("
+    )
+    sync(cluster)
+    assert ready(REQUEST) == OK
+
+
+def test_with_a_snapshot_that_lacks_a_kind_it_is_not_ready() -> None:
+    cluster = unsynced()
+    cluster.state.restore(Restored(cluster.state.needed - {"Service"}, 1_764_244_800))
+    assert Readiness(tuple).route([cluster], continuously=True)(REQUEST).status == 503
 
 
 WAITING = HttpReply(503, b"kubernetes: waiting for NodeLocators: 1 of 1 Nodes have none")

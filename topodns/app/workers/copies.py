@@ -1,35 +1,18 @@
 """Copies of the first process's states in workers: the changes of each turn of the loop, snapshots, and the copies.
 
-Objects cross the socket as MessagePack (`pack_objects`).
+Objects cross the socket as MessagePack (`cluster.packed_objects`).
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from random import Random
-from sys import intern
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING
 
 from topodns.app.workers.messages import ChangeType, MessageType, StateChange, message
-from topodns.cluster.decode.fields import interned, shared_labels
-from topodns.cluster.decode.structs import pack, unpacker
-from topodns.cluster.model import (
-    ClusterObject,
-    ClusterProperty,
-    Endpoint,
-    EndpointSlice,
-    Keyed,
-    Kind,
-    Namespace,
-    Node,
-    NodeLocator,
-    ObjectKey,
-    Pod,
-    PodLocator,
-    Service,
-    StatefulSet,
-)
+from topodns.cluster.known_kinds import Restored
+from topodns.cluster.model import ClusterObject, Keyed, Kind
+from topodns.cluster.packed_objects import KINDS, batches, pack_objects, unpack_objects
 from topodns.dependency import Fact
 
 if TYPE_CHECKING:
@@ -37,7 +20,6 @@ if TYPE_CHECKING:
     from topodns.plugins.kubernetes.feed import Feed, FeedSettings
 
 _NONE: frozenset[Fact] = frozenset()
-_WEIGHT: Final = 64  # objects and endpoints of a snapshot that are packed in one step: about 0.1 ms
 
 
 class TurnChanges:
@@ -100,8 +82,16 @@ class FeedJournal:
     def synced(self, kind: Kind, denied: bool) -> None:
         self._turn.add(StateChange(self.number, ChangeType.DENIED if denied else ChangeType.COMPLETE, kind, 0))
 
+    def restored(self, restored: Restored | None) -> None:
+        self._turn.add(_restored(self.number, restored))
+
     def when_copied(self, action: Callable[[], object]) -> None:
         self._turn.when_copied(action)
+
+
+def _restored(number: int, restored: Restored | None) -> StateChange:
+    kinds, unix_time = restored or Restored(frozenset(), 0)
+    return StateChange(number, ChangeType.RESTORED, "Namespace", unix_time, restored=tuple(sorted(kinds)))
 
 
 def snapshot(number: int, state: "ClusterState") -> Iterator[bytes]:
@@ -112,18 +102,7 @@ def snapshot(number: int, state: "ClusterState") -> Iterator[bytes]:
     so a change sent before it is in it already, and one sent after it replaces the object of the message.
     """
     for kind in KINDS:
-        objects: list[ClusterObject] = []
-        weight = 0
-        for key in state.keys(kind):
-            value = state.held(kind, key)
-            if value is None:
-                continue
-            objects.append(value)
-            weight += 1 + (len(value.endpoints) if isinstance(value, EndpointSlice) else 0)
-            if weight >= _WEIGHT:
-                yield _listed(number, kind, objects)
-                objects, weight = [], 0
-        if objects:
+        for objects in batches(state, kind):
             yield _listed(number, kind, objects)
     yield _end(number, state)
 
@@ -137,8 +116,11 @@ def _listed(number: int, kind: Kind, objects: Sequence[ClusterObject]) -> bytes:
 
 def _end(number: int, state: "ClusterState") -> bytes:
     """The message on which kinds count as synced, and on the SOA serial, for which the times of objects are unknown."""
-    changes = [StateChange(number, ChangeType.COMPLETE, kind, 0) for kind in sorted(state.known)]
+    listed = [kind for kind in sorted(state.known) if not state.is_restored(kind)]
+    changes = [StateChange(number, ChangeType.COMPLETE, kind, 0) for kind in listed]
     changes += [StateChange(number, ChangeType.DENIED, kind, 0) for kind in sorted(state.denied)]
+    if state.restored is not None:
+        changes.append(_restored(number, state.restored))
     changes.append(StateChange(number, ChangeType.SERIAL, "Namespace", state.serial))
     return message(MessageType.CHANGES, changes)
 
@@ -188,81 +170,12 @@ def _take(state: "ClusterState", change: StateChange) -> frozenset[Fact]:
             return state.complete(change.kind)
         case ChangeType.DENIED:
             return state.do_without(change.kind)
+        case ChangeType.RESTORED:
+            kinds = frozenset(change.restored)
+            return state.restore(Restored(kinds, change.wall_seconds) if kinds else None)
         case ChangeType.SERIAL:
             state.serial = change.wall_seconds
             return _NONE
     upserted, deleted = unpack_objects(change.kind, change.packed)
     listing = change.type is ChangeType.LISTED_OBJECTS
     return state.take_copied(change.kind, upserted, deleted, change.wall_seconds, listing)
-
-
-KINDS: Final[Mapping[Kind, type]] = {
-    "Namespace": Namespace,
-    "Node": Node,
-    "Service": Service,
-    "ServiceImport": Service,
-    "EndpointSlice": EndpointSlice,
-    "Pod": Pod,
-    "NodeLocator": NodeLocator,
-    "PodLocator": PodLocator,
-    "StatefulSet": StatefulSet,
-    "ClusterProperty": ClusterProperty,
-}
-
-Packed = tuple[list[ClusterObject], list[ObjectKey]]
-"""(objects, keys of deleted objects) of one kind."""
-
-
-def pack_objects(upserted: Sequence[ClusterObject], deleted: Sequence[ObjectKey] = ()) -> bytes:
-    """These objects and deletions of one kind as octets."""
-    return pack((upserted, deleted))
-
-
-def unpack_objects(kind: Kind, data: bytes) -> Packed:
-    """The objects and deletions that `pack_objects` has written; texts that many objects have are shared."""
-    upserted, deleted = cast(Packed, _unpacker(kind)(data))
-    for value in upserted:
-        _share_texts(value)
-    return upserted, deleted
-
-
-@cache
-def _unpacker(kind: Kind) -> Callable[[bytes], Any]:
-    objects: Any = KINDS[kind]
-    return unpacker(tuple[list[objects], list[ObjectKey]])
-
-
-def _share_texts(value: ClusterObject) -> None:
-    """Replace the texts of this new object that others have, too, by one copy for all, as the decoders of the API do.
-
-    Nothing has a reference to the object yet, so it may still change.
-    """
-    match value:
-        case EndpointSlice():
-            _set(value, "namespace", intern(value.namespace))
-            _set(value, "address_type", intern(value.address_type))
-            for endpoint in value.endpoints:
-                _share_texts_of_endpoint(endpoint)
-        case Pod():
-            _set(value, "namespace", intern(value.namespace))
-            _set(value, "node_name", intern(value.node_name))
-        case Node() | Namespace() | NodeLocator():
-            _set(value, "labels", interned(value.labels))
-        case PodLocator():
-            _set(value, "node_name", intern(value.node_name))
-            _set(value, "node_labels", shared_labels(value.node_labels))
-
-
-def _share_texts_of_endpoint(endpoint: Endpoint) -> None:
-    _set(endpoint, "node_name", intern(endpoint.node_name))
-    _set(endpoint, "topology", interned(endpoint.topology))
-    if endpoint.hostname:
-        _set(endpoint, "hostname", intern(endpoint.hostname))
-    if endpoint.topology_zone is not None:
-        _set(endpoint, "topology_zone", intern(endpoint.topology_zone))
-    for field in ("zone_hints", "node_hints"):
-        if names := cast(Iterable[str], getattr(endpoint, field)):
-            _set(endpoint, field, tuple(map(intern, names)))
-
-
-_set: Final = object.__setattr__  # the values are frozen

@@ -49,6 +49,7 @@ class ChangeType(IntEnum):
     LISTED_OBJECTS = auto()  # from a list (`LocatorIndex.listing`)
     COMPLETE = auto()  # the first list of the kind is complete
     DENIED = auto()  # answers do without the kind
+    RESTORED = auto()  # the objects of the kinds in `restored` are of a snapshot of Unix time `wall_seconds`
     SERIAL = auto()  # the SOA serial, in place of the time; its kind does not matter
 
 
@@ -61,7 +62,8 @@ class StateChange(NamedTuple):
     type: ChangeType
     kind: Kind
     wall_seconds: int
-    packed: bytes = b""  # by `app.workers.copies`
+    packed: bytes = b""  # by `cluster.packed_objects`
+    restored: tuple[Kind, ...] = ()
 
 
 class FamilySamples(NamedTuple):

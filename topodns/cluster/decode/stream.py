@@ -19,6 +19,7 @@ from topodns.cluster.decode.structs import (
     ApiMark,
     ApiMetadata,
     ApiObject,
+    ApiOwned,
     ApiStatus,
     ApiStatusDetails,
     ApiStruct,
@@ -104,6 +105,7 @@ _STATUS: Final = StructReader(ApiStatus)
 _LIST: Final = StructReader(ApiList)
 _GROUP: Final = StructReader(ApiGroup)
 _METADATA: Final = StructReader(ApiObject)
+_OWNED: Final = StructReader(ApiOwned)
 
 # A pair of surrogates in a JSON text, or group 1: half of one (RFC 8259 section 8.2). It may follow an odd number of
 # other backslashes; then it begins with no escape.
@@ -159,6 +161,14 @@ def read_page(kind: Kind, body: bytes) -> Page:
     if not mark.resource_version:
         raise UnreadableReply("no list: metadata.resourceVersion is missing")
     return Page(tuple(read.items or ()), mark.resource_version, mark.continue_token or "")
+
+
+def read_uid(item: Json) -> str:
+    """The uid of an object of a page. Raises UnreadableReply."""
+    try:
+        return _OWNED.read_json(item).metadata.uid or ""
+    except UNREADABLE as error:
+        raise UnreadableReply(f"no object: {error}") from error
 
 
 def read_listed(kind: Kind, item: Json, decode: Decoder = decode_whole) -> Listed[Any] | Undecodable | None:

@@ -436,7 +436,7 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-# Values of `cluster.model` as MessagePack, for copies of a state in other processes (`app.workers.copies`).
+# Values of `cluster.model` as MessagePack (`cluster.packed_objects`).
 pack: Final[Callable[[object], bytes]] = msgspec.msgpack.Encoder(enc_hook=dict).encode
 
 

@@ -243,8 +243,10 @@ def _worst(rows: list[ServiceRow]) -> list[ServiceRow]:
 
 
 def unknown_of(cluster: Cluster) -> tuple[str, ...]:
-    """The kinds of objects of a cluster that are not known, a line each: not synced yet, or denied by RBAC."""
-    return (*(() if cluster.state.synced else cluster.waiting_for()), *cluster.lacks(), *_denied(cluster))
+    """The kinds of objects of a cluster that are not known, a line each: not synced yet, of a snapshot, or denied by
+    RBAC.
+    """
+    return (*cluster.incomplete(), *cluster.lacks(), *_denied(cluster))
 
 
 def _denied(cluster: Cluster) -> Iterable[str]:

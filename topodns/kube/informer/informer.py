@@ -6,11 +6,12 @@ Objects that are left out (`cluster.namespace_budget`) are requested again once 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from random import Random
 from typing import Final
 
-from topodns.cluster.decode.stream import Listed, UnreadableReply, read_listed, read_page
-from topodns.cluster.model import ObjectKey, Upserted
+from topodns.cluster.decode.stream import Listed, UnreadableReply, read_listed, read_page, read_uid
+from topodns.cluster.model import Kind, ObjectKey, Upserted
 from topodns.cluster.publishing_state import PublishingState
 from topodns.kube.client.contract import ApiError, KubeApi
 from topodns.kube.informer.decode_turns import DecodeTurns
@@ -26,6 +27,7 @@ log = logging.getLogger(__name__)
 
 
 REMIND_EVERY: Final = 60.0  # seconds between log lines while requests fail
+IDENTIFY_AGAIN: Final = 10.0  # seconds between requests for the cluster's uid; less once another request succeeds
 
 
 class ApiSource:
@@ -41,6 +43,11 @@ class ApiSource:
     ) -> None:
         """`pod_labels`: the keys of the labels that Pods keep."""
         self.progress: tuple[Progress, ...] = ()  # one per kind; empty before `connect`
+        self.cluster_uid = ""  # of the Namespace kube-system; "" before `identify`
+        self.snapshot_uid = ""  # that of the cluster of the snapshot whose objects the state has
+        self.snapshot_since = 0.0  # loop seconds at which that snapshot was the API server's state
+        self.turns = DecodeTurns()  # under its lock no list or event is applied
+        self._gate = RetryGate()
         self._resources = resources
         self._writer = StateWriter(published, pod_labels)
         self._connect = connect
@@ -51,7 +58,7 @@ class ApiSource:
     async def connect(self) -> None:
         """Load address and credentials and create the reflectors; sends no request yet. Raises ApiError."""
         self._api = await self._connect()
-        shared = SharedState(self._api, self._writer, RetryGate(), DecodeTurns(), self._rng)
+        shared = SharedState(self._api, self._writer, self._gate, self.turns, self._rng)
         self._reflectors = tuple(Reflector(resource, shared) for resource in self._resources)
         self.progress = tuple(reflector.progress for reflector in self._reflectors)
 
@@ -73,11 +80,44 @@ class ApiSource:
         if self._api is not None:
             await self._api.close()
 
+    async def identify(self) -> None:
+        """Request `cluster_uid` until the API server gives it. Call `connect` first."""
+        resource = next(each for each in self._resources if each.kind == "Namespace")
+        assert self._api is not None
+        pages = Pages(self._api, resource.paths[0], resource, limit=1)
+        while not self.cluster_uid:
+            with suppress(ApiError, UnreadableReply):
+                page = read_page("Namespace", await pages.body(_SYSTEM))
+                self.cluster_uid = next(map(read_uid, page.items), "")
+            if not self.cluster_uid:
+                await self._gate.wait(IDENTIFY_AGAIN)
+
+    def seen_version(self, kind: Kind) -> str:
+        """The last resourceVersion seen of a watched kind; "" before its first list."""
+        return next((each.lister.sync.seen for each in self._reflectors if each.progress.resource.kind == kind), "")
+
+    def count_as_seen(self, kind: Kind, version: str) -> None:
+        """Judge the first list of a kind as if this resourceVersion had been seen before it; "": no one."""
+        for reflector in self._reflectors:
+            if reflector.progress.resource.kind == kind and not reflector.progress.listed:
+                reflector.lister.sync.seen = version
+
     @property
     def age(self) -> float:
-        """Seconds since the server last sent anything, for the kind where that is longest ago; 0.0 before `connect`."""
+        """Seconds since the server last sent anything, for the kind where that is longest ago; 0.0 before `connect`.
+
+        Not less than `snapshot_age`.
+        """
         now = asyncio.get_running_loop().time()
-        return max((now - progress.last_received for progress in self.progress), default=0.0)
+        silence = max((now - progress.last_received for progress in self.progress), default=0.0)
+        return max(silence, self.snapshot_age or 0.0)
+
+    @property
+    def snapshot_age(self) -> float | None:
+        """Seconds since the objects of a snapshot were the API server's; None where the state has none."""
+        if self._writer.state.restored is None:
+            return None
+        return asyncio.get_running_loop().time() - self.snapshot_since
 
     @property
     def latencies(self) -> Mapping[str, Histogram]:
@@ -112,9 +152,13 @@ class ApiSource:
         if stale:
             age = asyncio.get_running_loop().time() - min(progress.last_received for progress in stale)
             yield f"answering from memory, {age:.0f} s old: {_described(stale)}"
-        unsynced = self._writer.state.unsynced
+        state = self._writer.state
+        if (snapshot_age := self.snapshot_age) is not None:
+            restored = [progress for progress in self.progress if state.is_restored(progress.resource.kind)]
+            yield f"answering from a snapshot, {snapshot_age:.0f} s old: {_described(restored)}"
+        unsynced = state.unsynced
         never = [progress for progress in failing if not progress.listed]
-        if missing := [progress for progress in never if progress.resource.kind in unsynced]:
+        if missing := [each for each in never if each.resource.kind in set(unsynced) - state.known]:
             yield f"not known yet: {_described(missing)}"
         if denied := [progress for progress in never if progress.resource.kind not in unsynced]:
             yield f"doing without: {_described(denied)}"
@@ -123,6 +167,8 @@ class ApiSource:
 def _described(kinds: Iterable[Progress]) -> str:
     return ", ".join(progress.describe() for progress in kinds)
 
+
+_SYSTEM: Final = {"fieldSelector": "metadata.name=kube-system"}  # the cluster's own Namespace: its uid is the cluster's
 
 EVERY: Final = 2.0  # seconds between two looks for room
 

@@ -56,6 +56,7 @@ class Reflector:
         self._streams_lists = not shared.consistent_lists
         self._rollback_check = RollbackCheck(self.lister)
         self._verb: Verb = "list"
+        self._refused_since = 0.0  # loop seconds, of an optional kind
         self._absences = 0  # earlier requests in a row that found the resource not installed
 
     @property
@@ -143,7 +144,7 @@ class Reflector:
             # Where the server cannot serve a list at least as new as the last seen version, accept any version.
             self._sync.forget_version(any_age=invalid or self._sync.version is None)
         if self._resource.optional and error.status in (_FORBIDDEN, _NOT_FOUND):
-            self._do_without()
+            await self._do_without(first)
         backoff = self._list_backoff if invalid or error.status == _GONE else self._backoff
         if error.status == _FORBIDDEN:
             await self._try_other_verb()
@@ -169,10 +170,14 @@ class Reflector:
         self.lister.path = paths[following]
         return following > 0
 
-    def _do_without(self) -> None:
-        """Let answers do without this optional kind; objects held of it stay."""
-        self.progress.last_received = asyncio.get_running_loop().time()
-        self._shared.store.do_without(self._resource.kind)
+    async def _do_without(self, first: bool) -> None:
+        """Let answers do without this optional kind; objects of a list stay. `first`: it was not refused before."""
+        now = asyncio.get_running_loop().time()
+        self.progress.last_received = now
+        self._refused_since = now if first else self._refused_since
+        async with self._shared.turns.turn() as turn:
+            for _ in self._shared.store.do_without_steps(self._resource.kind, now - self._refused_since):
+                await turn.pause_if_due()
 
     async def _wait_for_installation(self) -> None:
         """Count a custom resource that the cluster does not have as empty, say why, and wait before the next attempt.

@@ -58,9 +58,9 @@ class StateWriter:
         self._hold.flush()
         yield from self.published.replace_steps(Replaced(kind, objects), newer)
 
-    def do_without(self, kind: Kind) -> None:
-        """As `PublishingState.do_without`."""
-        self.published.do_without(kind)
+    def do_without_steps(self, kind: Kind, seconds: float) -> Iterator[None]:
+        """As `PublishingState.do_without_steps`."""
+        return self.published.do_without_steps(kind, seconds)
 
     def _apply_now(self, event: Event[ClusterObject]) -> None:
         self.published.apply(event.change)

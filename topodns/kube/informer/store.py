@@ -50,6 +50,8 @@ class Store(Protocol):
     def apply(self, kind: Kind, event: Event[Any]) -> None:
         """Apply one event of a watch."""
 
-    def do_without(self, kind: Kind) -> None:
-        """Wait no longer for an optional kind that is denied or missing; a store that has none need not."""
-        return None
+    def do_without_steps(self, kind: Kind, seconds: float) -> Iterator[None]:
+        """Wait no longer for an optional kind that has been denied or missing for so long, in small steps; a store that
+        has none need not.
+        """
+        return iter(())

@@ -4,7 +4,7 @@ Its frames (`files.framed_file`) are MessagePack: a `FileHead`, then lists of `S
 key of an entry is in it as it is, so a question with another type, class, DO, CD or forwarded option is another one's.
 """
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from math import ceil
 from typing import BinaryIO, Final, NamedTuple
 
@@ -13,6 +13,7 @@ from topodns.files.framed_file import FileKind, FrameWriter, UnusableFile, read_
 from topodns.plugins.cache.entry import CacheEntry, PlainContent, Sort, entry_of
 from topodns.plugins.cache.pod_naming import is_for_all
 from topodns.plugins.cache.store import Memory
+from topodns.time_slices import Job
 
 KIND: Final = FileKind(b"topodns cache\n", 1)
 MAX_FILE: Final = 8_000_000  # octets
@@ -48,14 +49,14 @@ _read_head: Final[Callable[[bytes], FileHead]] = unpacker(FileHead)
 _read_answers: Final[Callable[[bytes], list[StoredAnswer]]] = unpacker(list[StoredAnswer])
 
 
-class Restored(NamedTuple):
+class RestoredAnswers(NamedTuple):
     """How many answers of a file are in the cache now, and for how many seconds no process had them, at least."""
 
     answers: int
     away: int
 
 
-def write_answers(file: BinaryIO, memory: Memory, head: FileHead, now: float) -> Generator[None, None, int]:
+def write_answers(file: BinaryIO, memory: Memory, head: FileHead, now: float) -> Job[int]:
     """Write the answers that may be served stale, in steps, and return their number. Raises OSError.
 
     Those for one namespace or client never are. The last ones are left out where the file would exceed MAX_FILE.
@@ -84,7 +85,9 @@ def _batches(memory: Memory, now: float) -> Iterator[list[StoredAnswer]]:
     yield batch
 
 
-def restore_answers(content: bytes, memory: Memory, head: FileHead, now: float) -> Generator[None, None, Restored]:
+def restore_answers(
+    content: bytes, memory: Memory, head: FileHead, now: float
+) -> Generator[None, None, RestoredAnswers]:
     """Restore the answers of a file's content, in steps. Raises ForeignFile or UnusableFile.
 
     `head`: of a file that this cache would write now, at `now`. The ages go on by the clock of the host, which may have
@@ -103,4 +106,4 @@ def restore_answers(content: bytes, memory: Memory, head: FileHead, now: float) 
             yield
     except (IndexError, *UNREADABLE) as problem:
         raise UnusableFile(f"it has other values than expected: {problem}") from None
-    return Restored(number, away)
+    return RestoredAnswers(number, away)

@@ -27,6 +27,7 @@ from topodns.plugins.kubernetes.question import (
     ServiceName,
     ZoneQuestion,
     matching,
+    ttl_now,
 )
 from topodns.plugins.kubernetes.records import (
     GroupOffer,
@@ -191,8 +192,9 @@ def _name(key: ObjectKey, labels: Name) -> ServiceName | None:
 
 def soa(external: K8sExternalZone, origin_wire: bytes) -> RRset:
     """The SOA of an origin, given in the query's spelling. Its TTL is the option `ttl`, also above 300 s."""
-    apex, ttl = label_wire(external.settings.apex), external.settings.ttl
-    serial = external.kubernetes.state.external.serial
+    state = external.kubernetes.state
+    apex, ttl = label_wire(external.settings.apex), ttl_now(external.settings.ttl, state)
+    serial = state.external.serial
     return soa_rrset(origin_wire, serial, ttl, label_wire(_SERVER) + apex, MAILBOX + apex, ttl)
 
 

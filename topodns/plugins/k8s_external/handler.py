@@ -31,6 +31,7 @@ from topodns.plugins.kubernetes.question import (
     Missing,
     ZoneQuestion,
     confirmed,
+    ttl_now,
 )
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone, Origins, exposes, exposes_reverse
@@ -92,7 +93,8 @@ def _resolution(external: K8sExternalZone, question: ZoneQuestion) -> Resolution
     if question.qtype == RRType.SOA and not labels:
         record = soa(external, question.origin_wire)
         return Resolution(Response(answer=(record,)), NAME, Scope.CLIENT)  # its serial is the time of the last change
-    resolution = resolution_of(_answer(external, labels, question), question.qtype, external.settings.ttl)
+    cname_ttl = ttl_now(external.settings.ttl, external.kubernetes.state)
+    resolution = resolution_of(_answer(external, labels, question), question.qtype, cname_ttl)
     resolution.plugin = NAME
     return resolution
 
@@ -103,7 +105,8 @@ def _answer(external: K8sExternalZone, labels: Name, question: ZoneQuestion) -> 
     if labels[-1] == external.settings.apex:
         return below_apex(external, labels, question.qtype)
     answer = _answer_name(external, labels, question)
-    return answer if external.kubernetes.state.synced else confirmed(answer)
+    state = external.kubernetes.state
+    return answer if state.synced else confirmed(answer, state.restored)
 
 
 def _answer_name(external: K8sExternalZone, labels: Name, question: ZoneQuestion) -> Answer:

@@ -2,8 +2,9 @@
 
 All names under the origins are answered as by CoreDNS's plugin `kubernetes`. Differences, on purpose: clients of a
 headless Service with a topology policy get the endpoints of their topology domain; while watches are incomplete a name
-that seems not to exist is SERVFAIL; NS at the apex ignores the query's case (RFC 4343); a name that has records of some
-type, or names below it, is NODATA for all other types, where CoreDNS has NXDOMAIN for some (RFC 8020).
+that seems not to exist is SERVFAIL, and an answer made of a snapshot is a stale one; NS at the apex ignores the query's
+case (RFC 4343); a name that has records of some type, or names below it, is NODATA for all other types, where CoreDNS
+has NXDOMAIN for some (RFC 8020).
 
 `parse` is the grammar of names below a forward origin: Kubernetes DNS schema 1.1.0 as CoreDNS reads it. A Service has
 its ClusterIPs, a headless one its endpoints (`plugins.kubernetes.headless`). Zone-scoped names of headless Services
@@ -137,7 +138,7 @@ def answer(kubernetes: KubernetesZone, name: NameOrAddress, question: ZoneQuesti
         found = _answer_fixed(kubernetes, name, question)
     else:
         found = _answer_namespace(kubernetes, name)
-    return found if kubernetes.state.synced else confirmed(found)
+    return found if kubernetes.state.synced else confirmed(found, kubernetes.state.restored)
 
 
 def falls_through(kubernetes: KubernetesZone, question: ZoneQuestion) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
-from typing import Final
+from typing import Final, NamedTuple
 
 from topodns.cluster.findings.finding import Finding
 from topodns.cluster.findings.objects import left_out_findings, policy_findings
@@ -20,10 +20,12 @@ from topodns.kube.events import EventRecorder
 from topodns.kube.informer.informer import ApiSource
 from topodns.kube.lease import LEASE_NAMESPACE
 from topodns.kube.manifests.source import ManifestSource
+from topodns.kube.snapshot.restorer import SnapshotRestorer
+from topodns.kube.snapshot.writer import SnapshotCounts, SnapshotFile, SnapshotWriter
 from topodns.plugins.kubernetes.client_pods import ClientPods, KubernetesLabels
 from topodns.plugins.kubernetes.feed import Feed, FeedSettings, feed_settings
 from topodns.plugins.kubernetes.pod_wait import PodWait
-from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.kubernetes.settings import KubernetesSettings, SnapshotSettings
 from topodns.plugins.topology.findings import default_findings, with_origin
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.plugins.view.handler import ViewFilter
@@ -43,6 +45,18 @@ _OR_ELSE: Final[Mapping[Kind, str]] = {
 }
 
 
+class ClusterSnapshot(NamedTuple):
+    """The snapshot of a cluster at an API server, in the file of the option `snapshot`."""
+
+    restorer: SnapshotRestorer
+    writer: SnapshotWriter
+
+    async def run(self) -> None:
+        """Drop objects of a snapshot of another cluster once the API server answers, then write the state."""
+        await self.restorer.compare()
+        await self.writer.run()
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Cluster:
     """One `kubernetes` directive: its settings and those of its `topology`, its feed, and its client locator."""
@@ -54,6 +68,7 @@ class Cluster:
     view: View | None = None  # of the server block, which answers only some queries from this cluster
     client_pods: ClientPods | None = None  # None: no directive of the block reads something of its clients' Pods
     limiters: LabelLimiters = field(default_factory=LabelLimiters)  # the label limiter
+    snapshot: ClusterSnapshot | None = None
 
     @property
     def state(self) -> ClusterState:
@@ -101,6 +116,20 @@ class Cluster:
         if isinstance(self.source, ApiSource):
             return self.source.waiting_for()
         return (f"{', '.join(self.state.unsynced)}: manifest files that cannot be read: {self.source.files_bad}",)
+
+    def from_snapshot(self) -> str:
+        """That answers are from a snapshot, of when, and why, as a clause; "" if they are not."""
+        restored = self.state.restored
+        if restored is None:
+            return ""
+        return f"answers are from the snapshot of {restored.since}: waiting for {', '.join(self.waiting_for())}"
+
+    def incomplete(self) -> tuple[str, ...]:
+        """Why the state is not complete, a line each; empty if it is."""
+        if self.state.synced:
+            return ()
+        line = self.from_snapshot()
+        return (line,) if line else tuple(self.waiting_for()) or self.state.unsynced
 
     def lacks(self) -> Iterator[str]:
         """A line for each kind that `topology` or metadata of clients needs and that was denied (403, 404) from the
@@ -158,7 +187,7 @@ ChooseFeed = Callable[[FeedSettings, list[Feed]], Feed]
 
 
 class ClusterMaker:
-    """Creates clusters. `requests` and `service_events` (by outcome) are the counters of all of them together.
+    """Creates clusters. `requests`, `service_events` (by outcome) and `snapshots` are the counters of all of them.
 
     This process runs on the Node `own_node` ("" unknown), has `own_addresses` (packed), and holds Leases as `holder`.
     """
@@ -179,6 +208,7 @@ class ClusterMaker:
         self._rng = rng
         self.requests = RequestCounters()
         self.service_events: Counter[str] = Counter()
+        self.snapshots = SnapshotCounts()
         self._limiters = LabelLimiters()
 
     def make(
@@ -213,6 +243,17 @@ class ClusterMaker:
             view=view,
             client_pods=ClientPods(feed.state, feed.pod_wait, locator.claims if locator else None) if read else None,
             limiters=self._limiters,
+            snapshot=self._snapshot(kubernetes.snapshot, feed),
+        )
+
+    def _snapshot(self, settings: SnapshotSettings | None, feed: Feed) -> ClusterSnapshot | None:
+        """None also in a worker of `multisocket`: the first process alone reads and writes the file."""
+        if settings is None or not isinstance(feed.source, ApiSource):
+            return None
+        file = SnapshotFile(settings.path, settings.max_age, feed.settings.selections, self.snapshots)
+        return ClusterSnapshot(
+            restorer=SnapshotRestorer(file, feed.published, feed.source),
+            writer=SnapshotWriter(file, settings.interval, feed.published, feed.source),
         )
 
     def _spare_or_new(self, settings: FeedSettings, spare: list[Feed]) -> Feed:

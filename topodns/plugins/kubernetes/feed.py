@@ -6,7 +6,7 @@ all the time. All other clusters are read anew.
 """
 
 import time
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 
@@ -52,6 +52,14 @@ class FeedSettings:
     def place(self) -> tuple[object, ...]:
         """Equal for two feeds of the same source, even if they read different objects of it."""
         return self.api, self.manifests
+
+    @property
+    def selections(self) -> Mapping[Kind, str]:
+        """For each watched kind, as a text, which objects are read of it, and which labels of Pods."""
+        texts = {each.kind: "&".join(map("=".join, sorted(each.selectors.items()))) for each in self.resources}
+        if "Pod" in texts:
+            texts["Pod"] += f" {','.join(sorted(self.pod_labels))}"
+        return texts
 
 
 def feed_settings(

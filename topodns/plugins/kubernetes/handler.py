@@ -23,6 +23,7 @@ from topodns.plugins.kubernetes.question import (
     PodName,
     ServiceName,
     ZoneQuestion,
+    ttl_now,
 )
 from topodns.plugins.kubernetes.zone import KubernetesZone, Origin
 from topodns.query.client_claim import ecs_reply, read_claim
@@ -150,7 +151,7 @@ def _apex_soa(asked: _Asked) -> Resolution:
 
 def _resolution(kubernetes: KubernetesZone, name: NameOrAddress, question: ZoneQuestion, found: Answer) -> Resolution:
     """The resolution of this answer, with its dependencies and labels of metrics; without SOA."""
-    resolution = resolution_of(found, question.qtype, kubernetes.settings.ttl, name)
+    resolution = resolution_of(found, question.qtype, ttl_now(kubernetes.settings.ttl, kubernetes.state), name)
     if found.selection is not None and isinstance(name, ServiceName):
         reason = found.selection.reason
         if reason in UNLOCATED_REASONS:
@@ -249,5 +250,5 @@ def _is_miss(resolution: Resolution) -> bool:
 
 def _soa(kubernetes: KubernetesZone, origin_wire: bytes, miss: bool = False) -> RRset:
     """The SOA, owned by the origin in the query's spelling; with a TTL of a few seconds for a topology miss."""
-    ttl = kubernetes.settings.ttl
+    ttl = ttl_now(kubernetes.settings.ttl, kubernetes.state)
     return soa_rrset(origin_wire, kubernetes.state.serial, min(ttl, MAX_MISS_TTL) if miss else ttl)

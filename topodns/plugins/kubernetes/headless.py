@@ -405,8 +405,10 @@ def _objection(rule: Rule, every: Iterable[Pool]) -> Answer | None:
     policy = rule.policy
     if not isinstance(policy, Policy) or policy.keys[:1] == _ANY_FIRST:
         return None
-    if not rule.kubernetes.state.synced:
+    if not rule.kubernetes.state.is_covered:
         return NOT_READY
+    if not rule.kubernetes.refuses:
+        return None
     filled = [pool for pool in every if pool.everyone.endpoints]
     if not filled or any(rule.selection(pool).reason is not Reason.UNKNOWN_CLIENT for pool in filled):
         return None

@@ -107,7 +107,7 @@ MAX_NAMED = 100  # label values of a metric of Services or slices; the log names
 
 def cluster_readings(clusters: Clusters, maker: ClusterMaker) -> list[Published]:
     """All metrics of these clusters, read at scrape time, and of the counters of `maker` for all clusters so far."""
-    readings = [*_states(clusters, maker), *_budgets(clusters), *_locators(clusters)]
+    readings = [*_states(clusters, maker), *_snapshots(clusters, maker), *_budgets(clusters), *_locators(clusters)]
     return [*readings, *api_readings(clusters), *request_readings(maker.requests)]
 
 
@@ -177,6 +177,30 @@ def _states(clusters: Clusters, maker: ClusterMaker) -> Iterator[Reading]:
     )
 
 
+def _snapshots(clusters: Clusters, maker: ClusterMaker) -> Iterator[Reading]:
+    yield Reading(
+        "topodns_snapshot_age_seconds",
+        "Age of the snapshot that answers are from; absent while they are from the API server's objects.",
+        "gauge",
+        (),
+        lambda: _snapshot_age(clusters),
+    )
+    yield Reading(
+        "topodns_snapshot_writes",
+        "Snapshots of a cluster's state, by what became of them.",
+        "counter",
+        ("outcome",),
+        lambda: [((outcome,), times) for outcome, times in maker.snapshots.writes.items()],
+    )
+    yield Reading(
+        "topodns_snapshots_refused",
+        "Snapshots that were not used, by the reason.",
+        "counter",
+        ("reason",),
+        lambda: [((reason,), times) for reason, times in maker.snapshots.refused.items()],
+    )
+
+
 def _locators(clusters: Clusters) -> Iterator[Reading]:
     yield Reading(
         "topodns_locator_contradictions",
@@ -203,6 +227,12 @@ def _of_sources(clusters: Clusters, attribute: str) -> Rows:
 def _age(clusters: Clusters) -> Rows:
     ages = [cluster.source.age for cluster in clusters()]
     return [((), max(ages))] if ages else []
+
+
+def _snapshot_age(clusters: Clusters) -> Rows:
+    ages = [source.snapshot_age for source in _sources(clusters)]
+    served = [age for age in ages if age is not None]
+    return [((), max(served))] if served else []
 
 
 def _objects(clusters: Clusters) -> Rows:

@@ -14,14 +14,16 @@ from collections.abc import Iterable, Mapping
 from enum import Enum, auto
 from typing import Final, NamedTuple, TypeVar
 
+from topodns.cluster.known_kinds import Restored
 from topodns.cluster.model import EndpointPort, ServicePort
+from topodns.cluster.state import ClusterState
 from topodns.dependency import Fact
 from topodns.dns.message import Ede, EdeCode, Edns, RRset
 from topodns.dns.name import Name
 from topodns.dns.rrtype import Rcode
 from topodns.plugins.kubernetes.zone import Origin
 from topodns.topology.claims import Claim
-from topodns.topology.select import Location, Selection
+from topodns.topology.select import UNLOCATED_REASONS, Location, Selection
 
 Facts = tuple[Fact, ...]
 
@@ -141,6 +143,8 @@ class Answer(NamedTuple):
     facts: Facts = ()  # dependencies, beside those of the name
 
 
+MAX_STALE_TTL: Final = 5  # seconds, of an answer made of a snapshot
+
 _INCOMPLETE: Final = Ede(EdeCode.NOT_READY, "the state of the cluster is not complete yet")
 _LEFT_OUT: Final = Ede(EdeCode.NOT_READY, "objects of this namespace are left out: it has too many or too large ones")
 
@@ -150,11 +154,36 @@ NOT_READY: Final = Answer(Rcode.SERVFAIL, ede=_INCOMPLETE)  # the watches are in
 LEFT_OUT: Final = Answer(Rcode.SERVFAIL, ede=_LEFT_OUT)  # objects of the name's namespace are left out
 
 
-def confirmed(answer: Answer) -> Answer:
-    """The answer while the state is incomplete: SERVFAIL instead of NXDOMAIN, with the same dependencies."""
-    if answer.rcode != Rcode.NXDOMAIN:
+def confirmed(answer: Answer, restored: Restored | None) -> Answer:
+    """The answer while kinds of the state have no complete list. `restored`: those that are of a snapshot.
+
+    SERVFAIL instead of NXDOMAIN, with the same dependencies. Every other answer of a snapshot is a stale one (RFC 8914
+    section 4.4), of MAX_STALE_TTL at most; but SERVFAIL where a client has no location, which may be newer than the
+    snapshot.
+    """
+    if answer.rcode == Rcode.NXDOMAIN:
+        ede = _INCOMPLETE if restored is None else _ede_of(restored, "the name is not in it")
+        return NOT_READY._replace(ede=ede, missing=answer.missing, facts=answer.facts)
+    if restored is None or answer.rcode == Rcode.SERVFAIL:
         return answer
-    return NOT_READY._replace(missing=answer.missing, facts=answer.facts)
+    selection = answer.selection
+    if selection is not None and not answer.rdatas and selection.reason in UNLOCATED_REASONS:
+        ede = _ede_of(restored, "the client's location is not in it")
+        return NOT_READY._replace(ede=ede, location=answer.location, claimed=answer.claimed, facts=answer.facts)
+    return answer._replace(
+        ttl=min(answer.ttl, MAX_STALE_TTL),
+        additional=tuple(rrset._replace(ttl=min(rrset.ttl, MAX_STALE_TTL)) for rrset in answer.additional),
+        ede=_ede_of(restored, answer.ede.text if answer.ede is not None else "", EdeCode.STALE_ANSWER),
+    )
+
+
+def ttl_now(ttl: int, state: ClusterState) -> int:
+    """The TTL, in seconds, of records of a state that have this one while it is live."""
+    return ttl if state.restored is None else min(ttl, MAX_STALE_TTL)
+
+
+def _ede_of(restored: Restored, text: str, code: int = EdeCode.NOT_READY) -> Ede:
+    return Ede(code, f"snapshot of {restored.since}{f': {text}' if text else ''}")
 
 
 def matching(ports: Iterable[_Port], name: ServiceName) -> list[_Port]:

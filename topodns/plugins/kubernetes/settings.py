@@ -1,9 +1,10 @@
 """The settings of a `kubernetes` directive."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from topodns.cluster.label_selector import Selector
+from topodns.corefile.parser import Directive
 from topodns.dns.name import Name
 from topodns.kube.client.contract import ApiSettings
 
@@ -14,6 +15,16 @@ class PodMode(Enum):
     DISABLED = "disabled"  # NXDOMAIN
     INSECURE = "insecure"  # the address in the name, in an existing namespace
     VERIFIED = "verified"  # the same, if a Pod of the namespace has that address
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotSettings:
+    """The option `snapshot`."""
+
+    path: str
+    option: Directive = field(compare=False)  # its line of the Corefile, for errors
+    interval: float = 30.0  # seconds between two writes of a state that changes
+    max_age: float = 86400.0  # seconds; an older one is not used at the start
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +45,4 @@ class KubernetesSettings:
     cluster_id: str = ""  # of this cluster in its cluster set; "": by its ClusterProperty
     zonal: bool = False
     startup_timeout: float = 5.0  # seconds
+    snapshot: SnapshotSettings | None = None

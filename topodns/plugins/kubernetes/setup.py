@@ -33,7 +33,7 @@ from topodns.kube.client.contract import ApiSettings
 from topodns.plugins.compatibility import OURS, Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.kubernetes.handler import ClusterZone
-from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode
+from topodns.plugins.kubernetes.settings import KubernetesSettings, PodMode, SnapshotSettings
 from topodns.plugins.kubernetes.zone import KubernetesZone
 from topodns.plugins.plugin import FastPath, Plugin, origins
 from topodns.plugins.setup import BlockListener, BlockSetup, Install
@@ -44,6 +44,7 @@ from topodns.topology.client_locator import ClientLocator
 Reader = Callable[[Directive, KubernetesSettings], KubernetesSettings]
 
 _URL: Final = "the URL of one API server, https://HOST[:PORT] or http://HOST[:PORT]"
+_SNAPSHOT: Final = "a file, and perhaps `interval` and `max_age`, each with a duration"
 _TLS_FILES: Final = 'the files of a client certificate, its key and a CA, "" for one that there is not'
 
 
@@ -65,7 +66,18 @@ def source_readers(context: Context) -> dict[str, Reader]:
         path = context.readable_file(option, file)
         return replace(settings, api=replace(_api(settings), kubeconfig=path, context=chosen, place=option.place))
 
-    return {"manifests": manifests, "endpoint": _endpoint, "tls": tls, "kubeconfig": kubeconfig}
+    def snapshot(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
+        no_body(option)
+        if len(option.args) not in (1, 3, 5):
+            raise wrong(option, _SNAPSHOT)
+        path, *times = option.args
+        given = dict(zip(times[::2], times[1::2], strict=True))
+        if len(given) * 2 < len(times) or not given.keys() <= {"interval", "max_age"}:
+            raise wrong(option, _SNAPSHOT)
+        seconds = {name: _at_least_a_second(option, text) for name, text in given.items()}
+        return replace(settings, snapshot=SnapshotSettings(context.path(option, path), option, **seconds))
+
+    return {"manifests": manifests, "endpoint": _endpoint, "tls": tls, "kubeconfig": kubeconfig, "snapshot": snapshot}
 
 
 def with_source(directive: Directive, settings: KubernetesSettings) -> KubernetesSettings:
@@ -80,6 +92,8 @@ def with_source(directive: Directive, settings: KubernetesSettings) -> Kubernete
         raise directive.error(f"'kubernetes' has both '{sources[0]}' and '{sources[1]}', expected one of them")
     if api.tls is not None and not api.endpoint:
         raise directive.error("'kubernetes' has 'tls' without 'endpoint', which it is for")
+    if settings.manifests and settings.snapshot is not None:
+        raise directive.error("'kubernetes' has both 'manifests' and 'snapshot', which is for an API server")
     return settings if settings.manifests else replace(settings, api=replace(api, place=api.place or directive.place))
 
 
@@ -112,6 +126,13 @@ def _tls_files(option: Directive) -> tuple[str, ...]:
     if bool(certificate) != bool(key):
         raise option.error("'tls' has one of certificate and key, expected both or none")
     return option.args
+
+
+def _at_least_a_second(option: Directive, text: str) -> float:
+    seconds = duration(option, text)
+    if seconds < 1:
+        raise option.error(f"'{option.name}' has {shown(text)}, expected at least 1s")
+    return seconds
 
 
 def _file_and_context(option: Directive) -> tuple[str, str]:
@@ -303,6 +324,7 @@ PLUGIN: Final = Plugin(
         "a name that may exist is SERVFAIL while watches are incomplete, and UDP answers are at most 1232 octets",
         manifests=differs(Effect.ANSWER, OURS),
         cluster_id=differs(Effect.ANSWER, OURS),
+        snapshot=differs(Effect.ANSWER, OURS),
         apiserver_qps=differs(Effect.BOUNDS, _NO_RATE),
         apiserver_burst=differs(Effect.BOUNDS, _NO_RATE),
         apiserver_max_inflight=differs(Effect.BOUNDS, _NO_RATE),

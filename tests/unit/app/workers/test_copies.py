@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from random import Random
-from typing import get_args
 
 import pytest
 from hypothesis import given, settings
@@ -12,29 +11,19 @@ from hypothesis import strategies as st
 
 from tests.support.corefile_settings import only_block
 from tests.support.model_builders import (
-    cluster_property,
     endpoint,
     endpoint_slice,
     namespace,
     node_locator,
-    pod_locator,
     service,
-    stateful_set,
 )
 from tests.support.random_clusters import KINDS as RANDOM_KINDS
-from tests.support.random_clusters import History, histories, objects
-from topodns.app.workers.copies import KINDS, Copies, FeedJournal, TurnChanges, pack_objects, snapshot, unpack_objects
+from tests.support.random_clusters import History, histories
+from topodns.app.workers.copies import Copies, FeedJournal, TurnChanges, snapshot
 from topodns.app.workers.messages import MessageType, WorkerMessage, WorkerMessageReader
-from topodns.cluster.model import (
-    ClusterObject,
-    EndpointSlice,
-    Kind,
-    ObjectKey,
-    RefusedAddresses,
-    Replaced,
-    Upserted,
-    kind_of,
-)
+from topodns.cluster.known_kinds import Restored
+from topodns.cluster.model import ClusterObject, Kind, ObjectKey, Replaced, Upserted, kind_of
+from topodns.cluster.packed_objects import KINDS
 from topodns.cluster.slices import SliceOwner
 from topodns.cluster.state import ClusterState
 from topodns.dependency import EVERYTHING, Fact, service_fact
@@ -202,6 +191,33 @@ def test_a_kind_that_is_done_without_is_so_in_the_copy() -> None:
     asyncio.run(story())
 
 
+@pytest.mark.parametrize("begins_first", [False, True])
+def test_a_state_of_a_snapshot_is_one_in_the_copy(begins_first: bool) -> None:
+    async def story() -> None:
+        pair = Pair()
+        pair.original.apply(Upserted(service("db", "shop")), 7)
+        restored = Restored(pair.original.needed, 5)
+        if not begins_first:
+            pair.original.restore(restored)
+        pair.begin_copy()
+        while pair.step():
+            pass
+        if begins_first:
+            pair.original.restore(restored)
+        pair.deliver()
+        assert pair.feed.state.restored == restored
+        assert_equal(pair)
+        pair.relist("Service")
+        pair.deliver()
+        assert pair.feed.state.restored == Restored(pair.original.needed - {"Service"}, 5)
+        pair.original.restore(None)
+        pair.deliver()
+        assert pair.feed.state.restored is None
+        assert_equal(pair)
+
+    asyncio.run(story())
+
+
 def test_an_older_version_that_the_original_took_is_in_the_copy() -> None:
     """After etcd was restored, a list may have older versions than those held."""
 
@@ -259,54 +275,3 @@ def test_actions_wait_for_the_changes_of_their_turn() -> None:
         assert (len(pair.sent), pair.copied) == (1, [list])
 
     asyncio.run(story())
-
-
-def there_and_back(value: ClusterObject) -> ClusterObject:
-    (found,), deleted = unpack_objects(kind_of(value), pack_objects([value]))
-    assert deleted == []
-    return found
-
-
-@given(objects)
-def test_objects_read_back_equal_and_of_the_same_version(value: ClusterObject) -> None:
-    found = there_and_back(value)
-    assert (found, type(found), found.version) == (value, type(value), value.version)
-    assert hash(found.key) == hash(value.key)
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        service("imported", imported=True, cluster_ips=("10.0.0.1", "fd00::1")),
-        node_locator("n0", ("10.0.0.1",), labels={"a": "b"}),
-        pod_locator("p", ("10.0.0.1",), "n0"),
-        stateful_set("db", "db"),
-        cluster_property("east"),
-    ],
-)
-def test_objects_of_every_kind_read_back(value: ClusterObject) -> None:
-    assert there_and_back(value) == value
-
-
-def test_refused_addresses_read_back_as_named_tuples() -> None:
-    refused = (RefusedAddresses("malformed", 2, "podIPs[0]: x"),)
-    locator = node_locator("n0")
-    object.__setattr__(locator, "refused", refused)
-    found = there_and_back(locator)
-    assert getattr(found, "refused")[0].reason == "malformed"  # noqa: B009
-
-
-def test_keys_of_deleted_objects_are_keys() -> None:
-    upserted, (key,) = unpack_objects("Pod", pack_objects([], [ObjectKey("shop", "p")]))
-    assert (upserted, key.namespace, type(key)) == ([], "shop", ObjectKey)
-
-
-def test_texts_that_many_endpoints_have_are_shared() -> None:
-    packed = pack_objects([endpoint_slice("db", *(endpoint(f"10.0.0.{n}", node="node-1") for n in (1, 2)))])
-    slices = [unpack_objects("EndpointSlice", packed)[0][0] for _ in range(2)]
-    names = {id(each.node_name) for one in slices if isinstance(one, EndpointSlice) for each in one.endpoints}
-    assert len(names) == 1
-
-
-def test_every_kind_has_its_type() -> None:
-    assert set(KINDS) == set(get_args(Kind))

@@ -22,6 +22,7 @@ from tests.support.random_clusters import (
     roaming_topology,
     topology_settings,
 )
+from topodns.cluster.known_kinds import Restored
 from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, ClusterObject, Endpoint, Replaced, Upserted, kind_of
 from topodns.cluster.namespace_budget import further, placeholder
 from topodns.cluster.state import ClusterState
@@ -402,6 +403,18 @@ def test_the_soa_of_a_denial_follows_the_serial() -> None:
         wire = fast.ask(query("nothing.a.svc.cluster.local. A", ident=7), CLIENT)
         assert Reply(wire).authority[0].split()[6] == str(serial)
     assert fast.short == 3
+
+
+def test_while_the_state_is_of_a_snapshot_both_ways_say_the_same() -> None:
+    kubernetes = KubernetesSettings((parse_name("cluster.local."),))
+    state = ClusterState(ALL_KINDS)
+    for each in web(1):
+        state.apply(Upserted(each), NOW)
+    state.restore(Restored(ALL_KINDS, NOW))
+    fast, chain = (Socket(way, state, kubernetes, None) for way in (True, False))
+    for data in QUESTIONS * 2:  # the second time from the packet cache
+        assert fast.ask(data, CLIENT) == chain.ask(data, CLIENT)
+    assert fast.counted == chain.counted
 
 
 @pytest.mark.parametrize("denied", [False, True])

@@ -9,6 +9,7 @@ import pytest
 from tests.support.model_builders import node, node_locator, service
 from tests.support.page_cluster import DemoPage, demo_page
 from topodns.cluster.annotations import TOPOLOGY_KEYS, BadAnnotation
+from topodns.cluster.known_kinds import Restored
 from topodns.cluster.model import ZONE_LABEL, Deleted, ObjectKey, Upserted
 from topodns.inspect import coverage
 from topodns.inspect.http import JobQueue
@@ -223,5 +224,8 @@ def test_what_is_not_known_is_shown() -> None:
             assert unknown_of(page.cluster) == ("Nodes cannot be read: the API server denies them",)
             page.cluster.state.synced = False
             assert len(unknown_of(page.cluster)) == 2
+            page.cluster.state.restore(Restored(page.cluster.state.needed, 1_764_244_800))
+            line, _ = unknown_of(page.cluster)
+            assert line.startswith("answers are from the snapshot of 2025-11-27T12:00:00Z: waiting for")
 
     asyncio.run(story())

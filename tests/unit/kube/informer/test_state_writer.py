@@ -112,6 +112,9 @@ class Copies:
     def synced(self, kind: Kind, denied: bool) -> None:
         """Not of interest here."""
 
+    def restored(self, restored: object) -> None:
+        """Not of interest here."""
+
     def when_copied(self, action: Callable[[], object]) -> None:
         self.actions.append(action)
 

@@ -15,7 +15,7 @@ from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.files.framed_file import FileKind, ForeignFile, FrameWriter, UnusableFile
 from topodns.memory.budget import MemoryLimits
 from topodns.plugins.cache import answer_file
-from topodns.plugins.cache.answer_file import KIND, MAX_FILE, FileHead, Restored, restore_answers, write_answers
+from topodns.plugins.cache.answer_file import KIND, MAX_FILE, FileHead, RestoredAnswers, restore_answers, write_answers
 from topodns.plugins.cache.entry import AddressEntry, CacheEntry, Sort, address_entry_head, key_of, pack
 from topodns.plugins.cache.handler import ResponseCache
 from topodns.plugins.cache.pod_naming import PodNaming
@@ -36,7 +36,7 @@ def file_of(memory: Memory, timers: VirtualTimers, wall: float = WRITTEN, owner:
     return file.getvalue()
 
 
-def restore(content: bytes, story: Story, wall: float = WRITTEN, owner: tuple[str, ...] = OWNER) -> Restored:
+def restore(content: bytes, story: Story, wall: float = WRITTEN, owner: tuple[str, ...] = OWNER) -> RestoredAnswers:
     now = story.timers.time()
     return do_at_once(restore_answers(content, story.cache.memory, FileHead(wall, owner), now))
 
@@ -107,7 +107,7 @@ def test_it_goes_on_ageing_afterwards_and_over_further_restarts() -> None:
 def test_n22_a_clock_that_was_set_back_makes_no_answer_younger_than_it_was(back: float) -> None:
     content = with_www(age=80_000)
     story = Story(SETTINGS, failed())
-    assert restore(content, story, WRITTEN - back) == Restored(1, 0)
+    assert restore(content, story, WRITTEN - back) == RestoredAnswers(1, 0)
     assert story.after(6_699) == "192.0.2.1 30 stale"
     assert story.after(1) == "SERVFAIL denial"
 

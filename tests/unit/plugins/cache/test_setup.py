@@ -270,7 +270,8 @@ def test_two_caches_do_not_write_one_file(tmp_path: Path) -> None:
     found = problem(
         "".join(text.format(*each) for each in (("a.", "answers"), ("b.", "other"), ("c.", "link"))), str(tmp_path)
     )
-    assert found == f"{tmp_path}/Corefile:18: found the file of 'persist' again, first at {tmp_path}/Corefile:4"
+    again = f"found the file of 'persist' again, first at {tmp_path}/Corefile:4, expected one of its own"
+    assert found == f"{tmp_path}/Corefile:18: {again}"
 
 
 def persistence(lines: str, of: Process | None = None) -> Persistence:

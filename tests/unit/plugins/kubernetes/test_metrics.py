@@ -1,5 +1,6 @@
 """Metrics of clusters in a scrape."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from tests.support.corefile_settings import settings
 from tests.support.exposition_samples import only, scraped
 from tests.support.generation_builder import assembly, read_whole
+from topodns.cluster.known_kinds import Restored
+from topodns.kube.informer.informer import ApiSource
 from topodns.plugins.kubernetes.metrics import cluster_readings
 
 LOCATORS = """
@@ -40,6 +43,31 @@ kind: Service
 metadata: {name: web, namespace: shop}
 spec: {clusterIP: None}
 """
+
+
+def test_a_snapshot_that_is_served_has_an_age_and_others_are_counted() -> None:
+    building = assembly()
+    text = ". {\nkubernetes {\nendpoint http://127.0.0.1:9\nsnapshot /state\n}\n}\n"
+    (cluster,) = building.build(settings(text)).clusters
+    maker, source = building.cluster_maker, cluster.source
+    assert maker is not None
+    assert isinstance(source, ApiSource)
+
+    async def samples() -> dict[str, float]:
+        source.snapshot_since = asyncio.get_running_loop().time() - 100.0
+        return scraped(readings=cluster_readings(lambda: [cluster], maker))
+
+    assert only(asyncio.run(samples()), "topodns_snapshot_age_seconds") == {}
+    cluster.state.restore(Restored(cluster.state.needed, 1_764_244_800))
+    maker.snapshots.writes["written"] += 2
+    maker.snapshots.refused["old"] += 1
+    found = asyncio.run(samples())
+    assert only(found, "topodns_snapshot_age_seconds") == {"": pytest.approx(100.0, abs=1.0)}
+    assert only(found, "topodns_state_age_seconds") == {"": pytest.approx(100.0, abs=1.0)}
+    assert only(found, "topodns_snapshot_writes_total") == {'{outcome="failed"}': 0.0, '{outcome="written"}': 2.0}
+    assert only(found, "topodns_snapshots_refused_total") == {'{reason="old"}': 1.0}
+
+
 ALWAYS = {"Namespace": 0.0, "Service": 1.0, "EndpointSlice": 0.0}
 
 

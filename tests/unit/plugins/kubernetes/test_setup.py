@@ -108,6 +108,23 @@ def test_without_arguments_all_zones_of_the_block_are_served() -> None:
         ("ignore", "'ignore' has no argument, expected empty_service"),
         ("zonal x", "'zonal' has the arguments 'x', expected none"),
         ("startup_timeout", "'startup_timeout' has no argument, expected a duration"),
+        (
+            "snapshot",
+            "'snapshot' has no argument, expected a file, and perhaps `interval` and `max_age`, each with a duration",
+        ),
+        (
+            "snapshot /state 30s",
+            "'snapshot' has the arguments '/state 30s', expected a file, and perhaps `interval` and `max_age`, "
+            "each with a duration",
+        ),
+        (
+            "snapshot /state interval 1m interval 2m",
+            "'snapshot' has the arguments '/state interval 1m interval 2m', expected a file, and perhaps `interval` "
+            "and `max_age`, each with a duration",
+        ),
+        ("snapshot /state interval 500ms", "'snapshot' has '500ms', expected at least 1s"),
+        ("snapshot /state max_age never", "'snapshot' has 'never', expected a duration such as 5s, 1m30s or 500ms"),
+        ('snapshot ""', "'snapshot' has an empty word, expected a path"),
         ("startup_timeout 5", "'startup_timeout' has '5', expected a duration such as 5s, 1m30s or 500ms"),
         ("apiserver_qps -1", "'apiserver_qps' has '-1', expected a number of at least 0"),
         ("apiserver_burst 1.5", "'apiserver_burst' has '1.5', expected a whole number from 0 to 2147483647"),
@@ -204,6 +221,26 @@ def test_the_line_that_names_the_source_is_known_and_makes_no_difference(directo
     assert ours.place == "Corefile:2"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "given"),
+    [
+        ("/var/lib/state", ("/var/lib/state", 30.0, 86400.0)),
+        ("/state max_age 1h", ("/state", 30.0, 3600.0)),
+        ("/state max_age 1h interval 1m", ("/state", 60.0, 3600.0)),
+    ],
+)
+def test_a_snapshot_has_a_file_and_perhaps_times(arguments: str, given: tuple[str, float, float]) -> None:
+    found = from_source(f"snapshot {arguments}").snapshot
+    assert found is not None
+    assert (found.path, found.interval, found.max_age) == given
+
+
+def test_the_file_of_a_snapshot_is_found_beside_the_corefile(directory: Path) -> None:
+    found = from_source("snapshot state", str(directory)).snapshot
+    assert found is not None
+    assert found.path == str(directory / "state")
+
+
 def test_with_manifests_there_is_no_api_server(directory: Path) -> None:
     found = from_source("manifests state.yaml", str(directory))
     assert (found.api, found.manifests) == (None, (str(directory / "state.yaml"),))
@@ -284,6 +321,7 @@ def test_a_wrong_source_is_refused(option: str, problem: str) -> None:
         ("manifests .\nkubeconfig /etc/passwd", "has both 'manifests' and 'kubeconfig', expected one of them"),
         ("endpoint https://a\nmanifests .", "has both 'manifests' and 'endpoint', expected one of them"),
         ("endpoint https://a\nkubeconfig /etc/passwd", "has both 'kubeconfig' and 'endpoint', expected one of them"),
+        ("manifests .\nsnapshot /state", "has both 'manifests' and 'snapshot', which is for an API server"),
         ("tls /etc/passwd /etc/passwd /etc/passwd", "has 'tls' without 'endpoint', which it is for"),
         (
             "kubeconfig /etc/passwd\ntls /etc/passwd /etc/passwd /etc/passwd",
