@@ -85,9 +85,7 @@ def _batches(memory: Memory, now: float) -> Iterator[list[StoredAnswer]]:
     yield batch
 
 
-def restore_answers(
-    content: bytes, memory: Memory, head: FileHead, now: float
-) -> Generator[None, None, RestoredAnswers]:
+def restore_answers(content: bytes, memory: Memory, head: FileHead, now: float) -> Job[RestoredAnswers]:
     """Restore the answers of a file's content, in steps. Raises ForeignFile or UnusableFile.
 
     `head`: of a file that this cache would write now, at `now`. The ages go on by the clock of the host, which may have
