@@ -1,4 +1,4 @@
-"""Unit tests on arm64 by the image's Python: natively on such a machine, else by qemu-user, which is slow.
+"""Unit tests and stories on arm64 by the image's Python: natively on such a machine, else by qemu-user, which is slow.
 
 And the numbers of C that topodns has, in the kernel's headers of both architectures.
 """
@@ -20,15 +20,16 @@ from topodns.net import mmsg, reuseport, socket_memory, sockets
 ARCHITECTURE: Final = "arm64"
 LIMIT: Final = 2400.0  # seconds
 
-# What calls the kernel by structures and numbers of C, or uses a library in C. On arm64 `make test-unit` runs all.
+# What calls the kernel by structures and numbers of C, or uses a library in C. On arm64 `make test` runs all.
 TESTS: Final = (
     *("tests/unit/net", "tests/unit/netlink", "tests/unit/hostnet", "tests/unit/files/test_regular.py"),
     *("tests/unit/query/test_regex.py", "tests/unit/cluster/decode/test_objects.py"),
     "tests/unit/kube/manifests/test_yaml_reader.py",
+    *(f"tests/stories/test_{name}.py" for name in ("sockets", "udp", "tcp", "starting", "reload")),
 )
 
 
-def test_the_unit_tests_of_what_is_next_to_kernel_and_libraries_in_c_pass() -> None:
+def test_what_is_next_to_the_kernel_and_to_libraries_in_c_passes_its_tests() -> None:
     if reason := why_no_interpreters(ARCHITECTURE):
         pytest.skip(f"NOTHING OF {ARCHITECTURE} RUNS HERE: {reason}")
     try:

@@ -37,13 +37,15 @@ _OF_SUITE: Final = {NEWER: ("libssl3t64", "libmpdec4"), "": ("libssl3", "libcryp
 _ENTER: Final = r"""
 mount --bind "$3" "$1/repository"
 mount -o remount,bind,ro "$1/repository"
-mount --bind "$2" "$1/wheels"
+libraries="$1/usr/local/lib/${4##*/}/dist-packages"  # where Debian's Python finds them, also in processes of tests
+mkdir -p "$libraries"
+mount --bind "$2" "$libraries"
 mount --rbind /dev "$1/dev"
 mount -t proc proc "$1/proc"
 mount -t tmpfs tmpfs "$1/tmp"
 root="$1"; python="$4"; shift 4
 exec env -i PATH=/usr/sbin:/usr/bin HOME=/tmp LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 \
-    HYPOTHESIS_STORAGE_DIRECTORY=/tmp/hypothesis PYTHONPATH=/repository:/wheels chroot "$root" "$python" -c \
+    HYPOTHESIS_STORAGE_DIRECTORY=/tmp/hypothesis PYTHONPATH=/repository chroot "$root" "$python" -c \
     'import os, sys; os.chdir("/repository"); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])' "$@"
 """
 
@@ -78,7 +80,6 @@ def interpreter_root(version: str, architecture: str = "") -> Path:
             "usr/lib",
             "usr/lib64",
             "repository",
-            "wheels",
             "dev",
             "proc",
             "tmp",
