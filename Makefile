@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 SUITES := $(BIN)/python -m tests.support.suites
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-unit test-stories test-hostile test-tenants test-node test-cluster test-e2e test-e2e-short test-crowd test-conformance test-differential test-chart test-dashboards test-release test-interpreters test-site test-page test-bench page-screenshot test-ci kubelab manifests dist sbom image image-tools site site-serve audit test-all lint format bench bench-compare bench-node-cache bench-push bench-scale bench-memory bench-guard lock clean
+.PHONY: help install run test test-unit test-stories test-hostile test-tenants test-node test-cluster test-e2e test-e2e-short test-crowd test-conformance test-differential test-chart test-dashboards test-release test-interpreters test-site test-page test-bench page-screenshot test-ci kubelab manifests dist sbom image image-tools chart release release-dry-run release-push site site-serve audit test-all lint format bench bench-compare bench-node-cache bench-push bench-scale bench-memory bench-guard lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,7 +70,7 @@ test-dashboards: $(VENV)/.dev ## ask Debian's Prometheus what dashboards ask, ov
 test-release: $(VENV)/.dev ## make distributions, bill of materials and image, and run what is in the image (root)
 	@$(SUITES) tests/release
 
-test-interpreters: $(VENV)/.dev ## run the unit tests by Debian's newer Pythons, each in a root of its own (root; 4 minutes)
+test-interpreters: $(VENV)/.dev ## run the unit tests by Debian's newer Pythons, each in a root of its own, and some on arm64 (root; 10 minutes)
 	@$(SUITES) tests/interpreters
 
 test-site: $(VENV)/.dev $(VENV)/.site ## make a site of the documents and follow every link in it
@@ -93,11 +93,12 @@ test-ci: test test-hostile bench-guard test-bench test-page test-site test-relea
 
 test-all: test test-hostile test-tenants bench-guard test-bench test-page test-site test-chart test-dashboards test-release test-interpreters test-node test-differential test-cluster test-e2e ## run everything but test-conformance
 
-lint: $(VENV)/.dev ## check style, types and the floors (ruff, mypy --strict, import-linter)
+lint: $(VENV)/.dev ## check style, types and the floors (ruff, mypy --strict, import-linter; actionlint where Go is)
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m tests.support.actionlint
 
 format: $(VENV)/.dev ## rewrite the code in the house style
 	@$(BIN)/ruff check --fix .
@@ -143,6 +144,18 @@ image: install ## build the image by docker or buildah; where they or a registry
 
 image-tools: install ## the same with the package kubernetes, for topodns locator and for commands that read a kubeconfig
 	@$(BIN)/python -m release image --tools $(ARGS)
+
+chart: install ## write the package of the chart into dist/ (the first run builds helm with Go)
+	@$(BIN)/python -m release chart
+
+release: install ## write everything of a release into dist/: from a commit tagged v and its version (Debian's apt, Go)
+	@$(BIN)/python -m release all
+
+release-dry-run: install ## the same of the last commit, dated and tagged in a scratch clone
+	@$(BIN)/python -m release dry-run
+
+release-push: install ## push images and chart of dist/ to REGISTRY=HOST/PATH (skopeo); prints the digest of each
+	@$(BIN)/python -m release push $(REGISTRY) $(ARGS)
 
 site: $(VENV)/.site ## write the documents as a site into dist/site
 	@$(BIN)/python -m release site

@@ -22,7 +22,7 @@ def build_wheel(folder: Path) -> Path:
 def build_sdist(folder: Path) -> Path:
     """Its path in the folder, which is made where missing."""
     made = _build("build_sdist", folder)
-    _normalize(made)
+    normalize(made)
     return made
 
 
@@ -38,12 +38,12 @@ def _build(what: str, folder: Path) -> Path:
     return folder / done.stdout.splitlines()[-1]
 
 
-def _normalize(sdist: Path) -> None:
-    """setuptools leaves times and owners of the machine in it."""
-    with tarfile.open(sdist) as old:
+def normalize(archive: Path) -> None:
+    """Take times and owners of this machine, which setuptools and helm leave in a .tar.gz, out of it."""
+    with tarfile.open(archive) as old:
         members = [(each, old.extractfile(each)) for each in sorted(old.getmembers(), key=lambda each: each.name)]
         with (
-            open(sdist.with_suffix(".new"), "wb") as file,
+            open(archive.with_suffix(".new"), "wb") as file,
             gzip.GzipFile("", "wb", mtime=0, fileobj=file) as packed,
             tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as new,
         ):
@@ -52,4 +52,4 @@ def _normalize(sdist: Path) -> None:
                 info.uname = info.gname = ""
                 info.mtime, info.pax_headers = epoch(), {}
                 new.addfile(info, content)
-    sdist.with_suffix(".new").rename(sdist)
+    archive.with_suffix(".new").rename(archive)

@@ -1,4 +1,4 @@
-"""The container images: what is in them, and how they are made where no registry can be reached.
+"""The container images, for amd64 and arm64: what is in them, and how they are made where no registry can be reached.
 
 topodns is for Pods. topodns-tools has the package kubernetes too, which reads kubeconfigs, for use outside of a Pod.
 Dockerfile says the same for docker and buildah; tests/release holds the two equal.
@@ -20,9 +20,10 @@ from release.lock import read_lock
 from release.sbom import IMAGE_LOCK, LOCK
 from release.source import DIST, ROOT, VERSION, created, revision
 from tests.kubelab import debian, images, layers
+from tests.kubelab.apt import machine_architecture
 from tests.kubelab.cache import CACHE, key_of, say
 from tests.kubelab.debian import RELEASE, UNUSED, compile_python, newest_archives
-from tests.kubelab.images import Image, install_requirements, write_image
+from tests.kubelab.images import WHEELS, Image, install_requirements, write_image, write_index
 from tests.kubelab.layers import LAYERS, Layer, write_layer
 
 NAME: Final = f"topodns:{VERSION}"
@@ -68,49 +69,67 @@ def labels() -> dict[str, str]:
     return LABELS | made_of
 
 
-def assemble(out: Path, name: str = NAME, lock: Path = IMAGE_LOCK) -> None:
-    """Write the archive, the same octets for the same files, lock, packages of Debian, and time."""
+def assemble(out: Path, name: str = NAME, lock: Path = IMAGE_LOCK, architecture: str = "") -> None:
+    """Write the archive, the same octets for the same files, lock, packages of Debian, and time.
+
+    `architecture`: a key of WHEELS, by default this machine's.
+    """
     out.parent.mkdir(parents=True, exist_ok=True)
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with _umask(0o022), TemporaryDirectory(dir=CACHE, prefix="own-") as folder:
-        lasting = [_debian_layer(BASE), _debian_layer(("iptables", "nftables")), _libraries_layer(lock)]
-        image = Image(
-            name=name,
-            layers=[*lasting, _own_layer(Path(folder))],
-            entrypoint=["/topodns"],
-            environment=ENVIRONMENT,
-            user=USER,
-            ports=["53/tcp", "53/udp"],
-            labels=labels(),
-            created=created(),
-        )
-        write_image(out, image)
+    with _workplace() as folder:
+        write_image(out, _image(name, lock, architecture or machine_architecture(), folder))
+
+
+def assemble_index(out: Path, name: str = NAME, lock: Path = IMAGE_LOCK) -> None:
+    """Write the archive of the image for all architectures; the same octets as of `assemble`."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with _workplace() as folder:
+        write_index(out, [_image(name, lock, architecture, folder / architecture) for architecture in WHEELS])
 
 
 @contextmanager
-def _umask(mask: int) -> Iterator[None]:
-    before = os.umask(mask)
+def _workplace() -> Iterator[Path]:
+    """A folder for what is kept nowhere, and files as everyone may read them."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    before = os.umask(0o022)
     try:
-        yield
+        with TemporaryDirectory(dir=CACHE, prefix="own-") as folder:
+            yield Path(folder)
     finally:
         os.umask(before)
 
 
-def make_image(name: str | None, without_builder: bool, tools: bool) -> str:
+def _image(name: str, lock: Path, architecture: str, folder: Path) -> Image:
+    """The content of the image; its last layer is in the folder."""
+    packages = [_debian_layer(wanted, architecture) for wanted in (BASE, ("iptables", "nftables"))]
+    return Image(
+        name=name,
+        layers=[*packages, _libraries_layer(lock, architecture), _own_layer(folder, architecture)],
+        entrypoint=["/topodns"],
+        environment=ENVIRONMENT,
+        user=USER,
+        ports=["53/tcp", "53/udp"],
+        labels=labels(),
+        created=created(),
+        architecture=architecture,
+    )
+
+
+def make_image(name: str | None, without_builder: bool, tools: bool, architecture: str = "") -> str:
     """Build by the Dockerfile where that can be; else assemble. What was made, in words. Raises CalledProcessError.
 
-    `name` is by default NAME, or TOOLS for the image with the package kubernetes.
+    `name` is by default NAME, or TOOLS for the image with the package kubernetes; `architecture` this machine's.
     """
     default, lock = (TOOLS, LOCK) if tools else (NAME, IMAGE_LOCK)
     name = name or default
     builder = None if without_builder else _builder()
     if builder is None:
-        out = DIST / f"{default.replace(':', '-')}.image.tar"
-        assemble(out, name, lock)
+        out = DIST / f"{'-'.join([*default.split(':'), *filter(None, [architecture])])}.image.tar"
+        assemble(out, name, lock, architecture)
         return str(out)
+    platform = [f"--platform=linux/{architecture}"] if architecture else []
     arguments = {"LOCK": lock.name, "VERSION": VERSION, "REVISION": revision(), "CREATED": created()}
     words = [word for key, value in arguments.items() for word in ("--build-arg", f"{key}={value}")]
-    subprocess.run([builder, "build", "--tag", name, *words, str(ROOT)], check=True)
+    subprocess.run([builder, "build", "--tag", name, *platform, *words, str(ROOT)], check=True)
     return f"{name}, built by {builder}"
 
 
@@ -136,13 +155,13 @@ def _packages(wanted: Sequence[str]) -> list[str]:
     return sorted({each for name in wanted for each in (name, *PACKAGES[name].split())})
 
 
-def _debian_layer(wanted: Sequence[str]) -> Layer:
+def _debian_layer(wanted: Sequence[str], architecture: str) -> Layer:
     """These packages at the versions that apt has now, and a note of each where scanners look for it."""
-    archives = newest_archives(_packages(wanted))
+    archives = newest_archives(_packages(wanted), architecture)
     layer = Layer(LAYERS / f"image-{RELEASE}-{key_of(_recipe(), *(path.name for path in archives))}.tar")
     if layer.made:
         return layer
-    say(f"making the layer of {' and '.join(wanted)}")
+    say(f"making the layer of {' and '.join(wanted)} for {architecture}")
     with TemporaryDirectory(dir=CACHE, prefix="unpack-") as folder:
         root = Path(folder)
         for archive in archives:
@@ -198,19 +217,19 @@ def _link_alternatives(root: Path) -> None:
             link.symlink_to(command.replace("tables", "tables-nft", 1))
 
 
-def _libraries_layer(lock: Path) -> Layer:
+def _libraries_layer(lock: Path, architecture: str) -> Layer:
     """What the lock pins, without what only builds: every file of every wheel but the commands."""
     text = "\n".join(each.text for each in read_lock(lock) if each.installed)
-    layer = Layer(LAYERS / f"image-libraries-{key_of(_recipe(), text)}.tar")
+    layer = Layer(LAYERS / f"image-libraries-{key_of(_recipe(), text, architecture)}.tar")
     if layer.made:
         return layer
-    say(f"making the layer of what {lock.name} pins")
+    say(f"making the layer of what {lock.name} pins for {architecture}")
     with TemporaryDirectory(dir=CACHE, prefix="pip-") as folder:
         root, requirements = Path(folder, "root"), Path(folder, "requirements")
         target = Path(f"{root}{LIBRARIES}")
         target.mkdir(parents=True)
         requirements.write_text(text)
-        install_requirements(requirements, target)
+        install_requirements(requirements, target, architecture)
         _forget_commands(target)
         compile_python(root, target)
         write_layer(layer, [(root, "/")])
@@ -224,7 +243,7 @@ def _forget_commands(libraries: Path) -> None:
         record.write_text("".join(line for line in lines if not line.startswith("../../bin/")))
 
 
-def _own_layer(folder: Path) -> Layer:
+def _own_layer(folder: Path, architecture: str) -> Layer:
     """topodns itself as its wheel has it, its commands, and the interpreter that may have port 53; kept nowhere."""
     root, layer = folder / "root", Layer(folder / "own.tar")
     target = Path(f"{root}{LIBRARIES}")
@@ -232,17 +251,17 @@ def _own_layer(folder: Path) -> Layer:
         wheel.extractall(target)
     _place_demo(root)
     compile_python(root, target)
-    _place_commands(root)
+    _place_commands(root, architecture)
     write_layer(layer, [(root, "/")], {PYTHON: NET_BIND_SERVICE})
     return layer
 
 
-def _place_commands(root: Path) -> None:
+def _place_commands(root: Path, architecture: str) -> None:
     """What `python3 -m venv --copies` and pip make, and the names of the programs that it stands in for."""
     commands = Path(f"{root}{HOME}/bin")
     commands.mkdir(parents=True)
     with TemporaryDirectory(dir=CACHE, prefix="unpack-") as unpacked:
-        (archive,) = newest_archives(["python3.11-minimal"])
+        (archive,) = newest_archives(["python3.11-minimal"], architecture)
         subprocess.run(["dpkg-deb", "-x", archive, unpacked], check=True)
         shutil.copyfile(f"{unpacked}/usr/bin/python3.11", f"{root}{PYTHON}")
     Path(f"{root}{PYTHON}").chmod(0o755)

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from tests.kubelab.apt import apt_get, machine_architecture
 from tests.kubelab.cache import CACHE, key_of, say
 from tests.kubelab.layers import LAYERS, Layer, write_layer
 
@@ -74,28 +75,37 @@ def unpacked(packages: Sequence[str]) -> Iterator[Path]:
 
 
 def _archives(packages: Sequence[str]) -> list[Path]:
-    folder = CACHE / "debs"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = _downloads()
     missing = [package for package in packages if not any(folder.glob(f"{package}_*.deb"))]
-    if missing:
-        say(f"downloading {' '.join(missing)}")
-        apt = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download"]
-        subprocess.run([*apt, *missing], cwd=folder, check=True)
+    _download(missing, folder)
     return [sorted(folder.glob(f"{package}_*.deb"))[0] for package in packages]
 
 
-def newest_archives(packages: Sequence[str]) -> list[Path]:
-    """As _archives, but those that apt would install now: those in the cache may be older than a security fix."""
-    apt = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download"]
-    listed = subprocess.run([*apt, "--print-uris", *packages], check=True, capture_output=True, text=True).stdout
+def newest_archives(packages: Sequence[str], architecture: str = "") -> list[Path]:
+    """As _archives, but those that apt would install now: those in the cache may be older than a security fix.
+
+    `architecture`: by default this machine's. Raises OSError or CalledProcessError.
+    """
+    command = [*apt_get(architecture), "download", "--print-uris", *packages]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found = {name.partition("_")[0]: name for name in (line.split()[1] for line in listed.splitlines())}
-    folder = CACHE / "debs"
-    folder.mkdir(parents=True, exist_ok=True)
-    missing = [package for package in packages if not (folder / found[package]).exists()]
-    if missing:
-        say(f"downloading {' '.join(missing)}")
-        subprocess.run([*apt, *missing], cwd=folder, check=True)
+    folder = _downloads(architecture)
+    _download([package for package in packages if not (folder / found[package]).exists()], folder, architecture)
     return [folder / found[package] for package in packages]
+
+
+def _downloads(architecture: str = "") -> Path:
+    """Packages of another architecture have a folder of their own: `_archives` finds them by the name alone."""
+    own = architecture in ("", machine_architecture())
+    folder = CACHE / "debs" if own else CACHE / "debs" / architecture
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _download(packages: Sequence[str], folder: Path, architecture: str = "") -> None:
+    if packages:
+        say(f"downloading {' '.join(packages)}")
+        subprocess.run([*apt_get(architecture), "download", *packages], cwd=folder, check=True)
 
 
 def _finish_root(root: Path) -> None:
@@ -122,8 +132,8 @@ def _link_busybox(root: Path) -> None:
 
 
 def compile_python(root: Path, folder: Path) -> None:
-    """Bytecode that holds whatever the files' times, the same each time; only Python 3.11 can make it, and without it
-    pods start slower.
+    """Bytecode that holds whatever the files' times, the same each time and for each architecture; only Python 3.11 can
+    make it, and without it pods start slower.
     """
     if sys.version_info[:2] == (3, 11):
         command = [sys.executable, "-m", "compileall", "-qq", "--invalidation-mode", "unchecked-hash"]

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from tests.kubelab.cache import CACHE, key_of, making, say
 from tests.kubelab.debian import RELEASE, compile_python, debian_layer
@@ -24,7 +24,13 @@ PYTHON_PACKAGES: Final = (
 )
 
 _PATH: Final = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_PLATFORM: Final = {"architecture": "amd64", "os": "linux"}
+_PREFIX: Final = "application/vnd.oci.image"
+# By architecture, which Debian, OCI and Go call by one name: tags of the wheels for Debian's Python (PEP 600), the best
+# first.
+WHEELS: Final[Mapping[str, tuple[str, str]]] = {
+    "amd64": ("manylinux_2_28_x86_64", "manylinux2014_x86_64"),
+    "arm64": ("manylinux_2_28_aarch64", "manylinux2014_aarch64"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,12 @@ class Image:
     ports: Sequence[str] = ()  # 53/udp
     labels: Mapping[str, str] = field(default_factory=dict)
     created: str = ""  # RFC 3339
+    architecture: str = "amd64"
+
+    @property
+    def platform(self) -> dict[str, str]:
+        """The property `platform` of a descriptor (OCI image spec, image-index.md)."""
+        return {"architecture": self.architecture, "os": "linux"}
 
     def config(self) -> dict[str, Any]:
         """The part `config` of the image configuration (OCI image spec, config.md)."""
@@ -64,9 +76,26 @@ def write_image(out: Path, image: Image) -> None:
         if image.add:
             layers.append(Layer(Path(scratch) / "added.tar"))
             write_layer(layers[-1], image.add)
-        with making(out) as new, tarfile.open(new, "w", format=tarfile.PAX_FORMAT) as archive:
-            _write_archive(archive, image, layers)
+        manifest = _Manifest(image, layers, [layer.descriptor for layer in layers])
+        names = [image.name, *image.more_names]
+        # What docker reads before version 25, which knows no OCI layout.
+        paths = {"Config": _blob_path(manifest.config.descriptor), "Layers": [*map(_blob_path, manifest.layers)]}
+        older = json.dumps([{**paths, "RepoTags": names}]).encode()
+        _write_archive(out, names, manifest.descriptor, [manifest], {"manifest.json": older})
     say(f"{out}: {image.name}, {out.stat().st_size / 1e6:.0f} MB")
+
+
+def write_index(out: Path, images: Sequence[Image]) -> None:
+    """Write the archive of one image for several platforms: an index of their manifests, the layers by gzip, so that a
+    registry gets this index with its digest unchanged (skopeo copy --all --preserve-digests).
+    """
+    manifests = []
+    for image in images:
+        layers = [layer.compressed() for layer in image.layers]
+        manifests.append(_Manifest(image, layers, [layer.descriptor for layer in image.layers]))
+    index = _index([manifest.descriptor for manifest in manifests])
+    _write_archive(out, [images[0].name], index.descriptor, manifests, {_blob_path(index.descriptor): index.data})
+    say(f"{out}: {images[0].name} for {' and '.join(image.architecture for image in images)}, {index.digest}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,40 +109,51 @@ class _Blob:
 
     @property
     def descriptor(self) -> Descriptor:
-        digest = f"sha256:{hashlib.sha256(self.data).hexdigest()}"
-        return {"mediaType": self.media_type, "digest": digest, "size": len(self.data)}
+        return {"mediaType": self.media_type, "digest": self.digest, "size": len(self.data)}
+
+    @property
+    def digest(self) -> str:
+        return f"sha256:{hashlib.sha256(self.data).hexdigest()}"
 
 
-def _write_archive(archive: tarfile.TarFile, image: Image, layers: Sequence[Layer]) -> None:
-    descriptors = [layer.descriptor for layer in layers]
-    digests = [descriptor["digest"] for descriptor in descriptors]
-    prefix = "application/vnd.oci.image"
-    config = _Blob(
-        f"{prefix}.config.v1+json",
-        {**_PLATFORM, "config": image.config(), "rootfs": {"type": "layers", "diff_ids": digests}}
-        | ({"created": image.created} if image.created else {}),
-    )
-    manifest = _Blob(
-        f"{prefix}.manifest.v1+json",
-        {"schemaVersion": 2, "mediaType": f"{prefix}.manifest.v1+json", "config": config.descriptor}
-        | {"layers": descriptors},
-    )
-    names = [image.name, *image.more_names]
-    named = [{"platform": _PLATFORM, "annotations": {"io.containerd.image.name": full_name(name)}} for name in names]
-    manifests = [manifest.descriptor | each for each in named]
-    index = {"schemaVersion": 2, "mediaType": f"{prefix}.index.v1+json", "manifests": manifests}
-    _put(archive, "oci-layout", b'{"imageLayoutVersion":"1.0.0"}')
-    _put(archive, "index.json", json.dumps(index, sort_keys=True).encode())
-    # What docker reads before version 25, which knows no OCI layout.
-    paths = {"Config": _blob_path(config.descriptor), "Layers": [_blob_path(each) for each in descriptors]}
-    _put(archive, "manifest.json", json.dumps([{**paths, "RepoTags": names}]).encode())
-    for blob in (config, manifest):
-        _put(archive, _blob_path(blob.descriptor), blob.data)
-    for descriptor, layer in zip(descriptors, layers, strict=True):
-        info = tarfile.TarInfo(_blob_path(descriptor))
-        info.size, info.mode = int(descriptor["size"]), 0o644
-        with open(layer.tar, "rb") as file:
-            archive.addfile(info, file)
+def _index(manifests: Sequence[Mapping[str, Any]]) -> _Blob:
+    kind = f"{_PREFIX}.index.v1+json"
+    return _Blob(kind, {"schemaVersion": 2, "mediaType": kind, "manifests": manifests})
+
+
+class _Manifest:
+    """The manifest of an image and its configuration. `plain`: descriptors of the layers before compression."""
+
+    def __init__(self, image: Image, layers: Sequence[Layer], plain: Sequence[Descriptor]) -> None:
+        self.files = [layer.tar for layer in layers]
+        self.layers = [layer.descriptor for layer in layers]
+        self.config = _Blob(
+            f"{_PREFIX}.config.v1+json",
+            {**image.platform, "config": image.config()}
+            | {"rootfs": {"type": "layers", "diff_ids": [each["digest"] for each in plain]}}
+            | ({"created": image.created} if image.created else {}),
+        )
+        kind = f"{_PREFIX}.manifest.v1+json"
+        content = {"schemaVersion": 2, "mediaType": kind, "config": self.config.descriptor, "layers": self.layers}
+        self.blob = _Blob(kind, content)
+        self.descriptor: dict[str, Any] = {**self.blob.descriptor, "platform": image.platform}
+
+
+def _write_archive(
+    out: Path, names: Sequence[str], root: Descriptor, manifests: Sequence[_Manifest], more: Mapping[str, bytes]
+) -> None:
+    """An OCI image layout (image-layout.md) as a tar. `root`: what the names stand for; `more`: further members."""
+    named = [{**root, "annotations": {"io.containerd.image.name": full_name(name)}} for name in names]
+    blobs = [blob for manifest in manifests for blob in (manifest.config, manifest.blob)]
+    members = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}', "index.json": _index(named).data, **more}
+    members |= {_blob_path(blob.descriptor): blob.data for blob in blobs}
+    files = {_blob_path(each): file for one in manifests for each, file in zip(one.layers, one.files, strict=True)}
+    with making(out) as new, tarfile.open(new, "w", format=tarfile.PAX_FORMAT) as archive:
+        for name, data in members.items():
+            _put(archive, name, io.BytesIO(data), len(data))
+        for name, path in files.items():
+            with open(path, "rb") as file:
+                _put(archive, name, file, path.stat().st_size)
 
 
 def full_name(name: str) -> str:
@@ -128,10 +168,10 @@ def _blob_path(descriptor: Descriptor) -> str:
     return f"blobs/{descriptor['digest']}".replace(":", "/")
 
 
-def _put(archive: tarfile.TarFile, name: str, data: bytes) -> None:
+def _put(archive: tarfile.TarFile, name: str, content: BinaryIO, size: int) -> None:
     info = tarfile.TarInfo(name)
-    info.size, info.mode = len(data), 0o644
-    archive.addfile(info, io.BytesIO(data))
+    info.size, info.mode = size, 0o644
+    archive.addfile(info, content)
 
 
 def requirements_layer(lock: Path) -> Layer:
@@ -148,11 +188,11 @@ def requirements_layer(lock: Path) -> Layer:
     return layer
 
 
-def install_requirements(lock: Path, target: Path) -> None:
-    """Wheels for Debian's Python on amd64 and no others, each with a hash of the lock file; none of their commands."""
+def install_requirements(lock: Path, target: Path, architecture: str = "amd64") -> None:
+    """Wheels for Debian's Python and no others, each with a hash of the lock file; none of their commands."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
     wanted = ["--only-binary", ":all:", "--python-version", "3.11", "--implementation", "cp"]
-    platforms = ["--platform", "manylinux_2_28_x86_64", "--platform", "manylinux2014_x86_64"]
+    platforms = [word for tag in WHEELS[architecture] for word in ("--platform", tag)]
     subprocess.run(
         [*pip, *wanted, *platforms, "--require-hashes", "--no-deps", "--target", target, "-r", lock], check=True
     )

@@ -1,8 +1,10 @@
 """Layers of images: reproducible tars in the cache, each with its descriptor beside it. Knows no Debian, no images."""
 
+import gzip
 import hashlib
 import json
 import os
+import shutil
 import tarfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,6 +14,7 @@ from typing import Final
 from tests.kubelab.cache import CACHE, making
 
 LAYERS: Final = CACHE / "layers"
+_MEDIA_TYPE: Final = "application/vnd.oci.image.layer.v1.tar"
 
 Descriptor = dict[str, str | int]
 Added = tuple[Path, str]  # what, and where in the image; see write_layer
@@ -36,23 +39,37 @@ class Layer:
         descriptor: Descriptor = json.loads(self.note.read_text())
         return descriptor
 
+    def compressed(self) -> "Layer":
+        """The same by gzip, beside it, the same octets each time; made where missing."""
+        packed = Layer(self.tar.with_suffix(".tar.gz"))
+        if not packed.made:
+            with (
+                open(self.tar, "rb") as plain,
+                making(packed.tar) as new,
+                open(new, "wb") as out,
+                gzip.GzipFile("", "wb", mtime=0, fileobj=out) as file,
+            ):
+                shutil.copyfileobj(plain, file, 1 << 20)
+            _describe(packed, f"{_MEDIA_TYPE}+gzip")
+        return packed
+
 
 def write_layer(layer: Layer, added: Iterable[Added], granted: Mapping[str, bytes] | None = None) -> None:
     """Names sorted, times zero, owners root. A file becomes its target (TARGET/NAME where the target ends with /); the
     files of a folder come under the target. `granted`: by path in the image, the capabilities of that file
     (struct vfs_cap_data of linux/capability.h); writing them does not need root.
     """
-    with making(layer.tar) as new:
-        with tarfile.open(new, "w", format=tarfile.PAX_FORMAT) as tar:
-            for source, target in added:
-                _add(tar, source, target, granted or {})
-        with open(new, "rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-    descriptor: Descriptor = {
-        "mediaType": "application/vnd.oci.image.layer.v1.tar",
-        "digest": f"sha256:{digest}",
-        "size": layer.tar.stat().st_size,
-    }
+    with making(layer.tar) as new, tarfile.open(new, "w", format=tarfile.PAX_FORMAT) as tar:
+        for source, target in added:
+            _add(tar, source, target, granted or {})
+    _describe(layer, _MEDIA_TYPE)
+
+
+def _describe(layer: Layer, media_type: str) -> None:
+    with open(layer.tar, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    size = layer.tar.stat().st_size
+    descriptor: Descriptor = {"mediaType": media_type, "digest": f"sha256:{digest}", "size": size}
     layer.note.write_text(json.dumps(descriptor))
 
 

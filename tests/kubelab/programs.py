@@ -124,9 +124,9 @@ def make_programs() -> None:
     for build in BUILDS:
         make_build(build)
     if not programs()["runc"].exists():
-        _place("runc", {"usr/sbin/runc": programs()["runc"]})
+        place("runc", {"usr/sbin/runc": programs()["runc"]})
     if any(name.startswith("cni/") for name in missing_programs()):
-        _place("containernetworking-plugins", {f"usr/lib/cni/{name}": CNI / name for name in _CNI_PLUGINS})
+        place("containernetworking-plugins", {f"usr/lib/cni/{name}": CNI / name for name in _CNI_PLUGINS})
 
 
 def make_build(build: Build) -> None:
@@ -137,7 +137,8 @@ def make_build(build: Build) -> None:
             build.make(program, go)
 
 
-def _place(package: str, files: Mapping[str, Path]) -> None:
+def place(package: str, files: Mapping[str, Path]) -> None:
+    """Copy files of a package of Debian, by their paths in it, to the cache. Raises OSError or CalledProcessError."""
     with unpacked([package]) as root:
         for source, target in files.items():
             with making(target) as out:

@@ -1,6 +1,5 @@
-"""The image of the working tree, assembled once for all tests of it."""
+"""The images of the working tree, for each architecture, assembled once for all tests of them."""
 
-import platform
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,24 +9,24 @@ import pytest
 from release.image import TOOLS, assemble
 from release.sbom import LOCK
 from release.source import ROOT
+from tests.kubelab.images import WHEELS
+from tests.support.emulation import why_not_emulated
 from tests.support.image_root import Archive
 
 
 def why_no_image() -> str:
     """Why none can be assembled here; "" if one can."""
-    if platform.machine() != "x86_64":
-        return f"it is for amd64, this is {platform.machine()}"
     missing = [program for program in ("apt-get", "dpkg-deb") if not shutil.which(program)]
     return f"it takes {' and '.join(missing)}" if missing else ""
 
 
-@pytest.fixture(scope="session")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Archive:
-    """The image for Pods."""
+@pytest.fixture(scope="session", params=list(WHEELS))
+def archive(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Archive:
+    """The image for Pods, of one architecture and then of the other."""
     if reason := why_no_image():
         pytest.skip(f"NO IMAGE CAN BE ASSEMBLED HERE: {reason}")
     path = tmp_path_factory.mktemp("image") / "topodns.tar"
-    assemble(path)
+    assemble(path, architecture=request.param)
     return Archive(path)
 
 
@@ -38,8 +37,10 @@ def root(archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tools_root(archive: Archive, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The image with the package kubernetes, unpacked."""
+def tools_root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The image with the package kubernetes, of this machine's architecture, unpacked."""
+    if reason := why_no_image():
+        pytest.skip(f"NO IMAGE CAN BE ASSEMBLED HERE: {reason}")
     folder = tmp_path_factory.mktemp("tools")
     assemble(folder / "tools.tar", TOOLS, LOCK)
     return unpacked(Archive(folder / "tools.tar"), folder)
@@ -50,6 +51,9 @@ def unpacked(archive: Archive, folder: Path) -> Path:
     trial = subprocess.run(command, capture_output=True, text=True, check=False)
     if trial.returncode:
         pytest.skip(f"NO NAMESPACES HERE, nothing of the image is run: {trial.stderr.strip()}")
+    architecture = archive.config()["architecture"]
+    if reason := why_not_emulated(architecture):
+        pytest.skip(f"NOTHING OF {architecture} RUNS HERE: {reason}")
     archive.unpack(folder / "root")
     return folder / "root"
 

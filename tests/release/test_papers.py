@@ -11,6 +11,10 @@ from topodns.app.banner import version_text
 
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 WORKFLOW = (ROOT / ".github/workflows/ci.yaml").read_text(encoding="utf-8")
+WORKFLOWS = {path.stem: path.read_text(encoding="utf-8") for path in sorted((ROOT / ".github/workflows").iterdir())}
+JOBS = {
+    f"{name} {job}": steps for name, text in WORKFLOWS.items() for job, steps in yaml.safe_load(text)["jobs"].items()
+}
 HEADING = re.compile(r"^## \[(\d+\.\d+\.\d+|Unreleased)\](?: - (\d{4}-\d\d-\d\d|Unreleased))?$", re.MULTILINE)
 KINDS = ("Added", "Changed", "Deprecated", "Removed", "Fixed", "Security")  # Keep a Changelog 1.1.0
 
@@ -21,8 +25,8 @@ def targets(name: str = "Makefile") -> dict[str, list[str]]:
     return {target: needed.split() for target, needed in re.findall(r"^([a-z0-9-]+):([^#\n]*)##", text, re.MULTILINE)}
 
 
-def called_targets() -> set[str]:
-    lines = re.findall(r"run: make ([a-z0-9 -]+)", WORKFLOW)
+def called_targets(workflow: str) -> set[str]:
+    lines = re.findall(r"run: make (?:--silent )?([a-z0-9 -]+)", workflow)
     return {name for words in lines for name in words.split()}
 
 
@@ -64,20 +68,38 @@ def test_a_release_has_at_most_ten_entries() -> None:
         assert 1 <= len(re.findall(r"^- ", version, re.MULTILINE)) <= 10, version.splitlines()[0]
 
 
-def test_the_workflow_runs_targets_of_the_makefile() -> None:
-    assert called_targets() <= targets().keys()
+@pytest.mark.parametrize("workflow", WORKFLOWS)
+def test_a_workflow_runs_targets_of_the_makefile(workflow: str) -> None:
+    assert set() < called_targets(WORKFLOWS[workflow]) <= targets().keys()
 
 
 def test_the_workflow_runs_all_that_test_all_runs() -> None:
-    assert set(targets()["test-all"]) | {"lint", "audit", "dist", "sbom", "image", "image-tools"} <= called_targets()
+    assert set(targets()["test-all"]) | {"lint", "audit", "dist", "sbom", "image", "image-tools"} <= called_targets(
+        WORKFLOW
+    )
 
 
-def test_the_workflow_uses_nothing_that_can_change_under_it() -> None:
-    for used in re.findall(r"uses: *(\S+)", WORKFLOW):
-        assert re.search(r"@[0-9a-f]{40}$", used), used
-    assert yaml.safe_load(WORKFLOW)["permissions"] == {"contents": "read"}
+@pytest.mark.parametrize("workflow", WORKFLOWS)
+def test_a_workflow_uses_nothing_that_can_change_under_it(workflow: str) -> None:
+    for used in re.findall(r"uses: *(\S+)", WORKFLOWS[workflow]):
+        assert re.search(r"^\./|@[0-9a-f]{40}$", used), used
+    assert yaml.safe_load(WORKFLOWS[workflow])["permissions"] == {"contents": "read"}
 
 
-@pytest.mark.parametrize("job", yaml.safe_load(WORKFLOW)["jobs"])
+@pytest.mark.parametrize("job", [name for name, steps in JOBS.items() if "steps" in steps])
 def test_every_job_has_a_time_limit(job: str) -> None:
-    assert yaml.safe_load(WORKFLOW)["jobs"][job]["timeout-minutes"] > 0
+    assert JOBS[job]["timeout-minutes"] > 0
+
+
+def test_a_tag_is_published_only_after_the_suites() -> None:
+    release = yaml.safe_load(WORKFLOWS["release"])
+    assert release[True] == {"push": {"tags": ["v*"]}}  # `on` of YAML 1.1
+    assert release["jobs"]["suites"]["uses"] == "./.github/workflows/ci.yaml"
+    for job in ("publish", "pypi"):
+        needed = release["jobs"][job]["needs"]
+        assert "suites" in needed or needed == "publish"
+
+
+def test_only_the_jobs_that_publish_may_write() -> None:
+    writing = {name for name, job in JOBS.items() if "write" in job.get("permissions", {}).values()}
+    assert writing == {"release publish", "release pypi"}

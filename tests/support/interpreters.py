@@ -1,4 +1,5 @@
-"""Interpreters newer than the machine's: those of Debian's development release, each in a root of its own.
+"""Other interpreters than the machine's, each in a root of its own: newer ones, of Debian's development release, and
+those of another architecture.
 
 A root has the interpreter, its C library and a shell, and beside it the wheels that requirements-dev.lock pins for that
 version. Both are kept in the cache; packages are not installed on the machine.
@@ -13,54 +14,65 @@ from pathlib import Path
 from typing import Final
 
 from release.source import ROOT
+from tests.kubelab.apt import KEYRING, apt_get, machine_architecture
 from tests.kubelab.cache import CACHE, filling, key_of, making, say
+from tests.kubelab.debian import RELEASE
+from tests.kubelab.images import WHEELS
+from tests.support.emulation import emulated, why_not_emulated
 
-SUITE: Final = "sid"
-KEYRING: Final = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+NEWER: Final = "sid"  # Debian's suite with the newer ones
+IMAGES: Final = "3.11"  # the one that the image has, of this machine's suite
 LOCK: Final = ROOT / "requirements-dev.lock"
 
 # What every interpreter needs; a program for the tests that write little shell scripts.
 _COMMON: Final = (
-    *("libc6", "libgcc-s1", "libstdc++6", "zlib1g", "libzstd1", "libssl3t64", "libexpat1", "libffi8", "libbz2-1.0"),
-    *("liblzma5", "libsqlite3-0", "libuuid1", "libmpdec4"),
+    *("libc6", "libgcc-s1", "libstdc++6", "zlib1g", "libzstd1", "libexpat1", "libffi8", "libbz2-1.0"),
+    *("liblzma5", "libsqlite3-0", "libuuid1"),
     *("dash", "coreutils", "libacl1", "libattr1", "libselinux1", "libpcre2-8-0", "libgmp10", "libcap2", "libsystemd0"),
 )
 _OF_VERSION: Final = ("python{}", "python{}-minimal", "libpython{}-minimal", "libpython{}-stdlib")
-_PLATFORMS: Final = ("manylinux_2_34_x86_64", "manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64")
+_OF_SUITE: Final = {NEWER: ("libssl3t64", "libmpdec4"), "": ("libssl3", "libcrypt1", "media-types")}
 
 # Arguments: root, wheels, this repository, interpreter, then the interpreter's own.
 _ENTER: Final = r"""
 mount --bind "$3" "$1/repository"
 mount -o remount,bind,ro "$1/repository"
-mount --bind "$2" "$1/wheels"
+libraries="$1/usr/local/lib/${4##*/}/dist-packages"  # where Debian's Python finds them, also in processes of tests
+mkdir -p "$libraries"
+mount --bind "$2" "$libraries"
 mount --rbind /dev "$1/dev"
 mount -t proc proc "$1/proc"
 mount -t tmpfs tmpfs "$1/tmp"
 root="$1"; python="$4"; shift 4
 exec env -i PATH=/usr/sbin:/usr/bin HOME=/tmp LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 \
-    HYPOTHESIS_STORAGE_DIRECTORY=/tmp/hypothesis PYTHONPATH=/repository:/wheels chroot "$root" "$python" -c \
+    HYPOTHESIS_STORAGE_DIRECTORY=/tmp/hypothesis PYTHONPATH=/repository chroot "$root" "$python" -c \
     'import os, sys; os.chdir("/repository"); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])' "$@"
 """
 
 
-def interpreter_command(version: str, arguments: Sequence[str]) -> list[str]:
+def interpreter_command(version: str, arguments: Sequence[str], architecture: str = "") -> list[str]:
     """The words that run the interpreter `version` ("3.14") in this repository, which it cannot change (root).
 
-    Its packages and wheels are downloaded where the cache has none. Raises OSError or CalledProcessError.
+    Its packages and wheels are downloaded where the cache has none, for this machine's architecture by default. Raises
+    OSError or CalledProcessError.
     """
+    architecture = architecture or machine_architecture()
     with filling():
-        root, wheels = interpreter_root(version), wheels_of(version)
+        root, wheels = interpreter_root(version, architecture), wheels_of(version, architecture)
     enter = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-e", "-c", _ENTER, "sh"]
-    return [*enter, str(root), str(wheels), str(ROOT), f"/usr/bin/python{version}", *arguments]
+    command = [*enter, str(root), str(wheels), str(ROOT), f"/usr/bin/python{version}", *arguments]
+    return emulated(architecture, command)
 
 
-def interpreter_root(version: str) -> Path:
+def interpreter_root(version: str, architecture: str = "") -> Path:
     """The root of the interpreter `version`, downloaded where the cache has none. Raises as `interpreter_command`."""
-    packages = [*_COMMON, *(each.format(version) for each in _OF_VERSION)]
-    kept = CACHE / "interpreters" / f"python{version}-{SUITE}-{key_of(*packages)}"
+    suite = "" if version == IMAGES else NEWER
+    packages = [*_COMMON, *(each.format(version) for each in _OF_VERSION), *_OF_SUITE[suite]]
+    architecture = architecture or machine_architecture()
+    kept = CACHE / "interpreters" / f"python{version}-{suite or RELEASE}-{architecture}-{key_of(*packages)}"
     if kept.exists():
         return kept
-    say(f"downloading Python {version} of Debian's {SUITE}")
+    say(f"downloading Python {version} of Debian's {suite or RELEASE} for {architecture}")
     with making(kept) as root:
         for folder in (
             "usr/bin",
@@ -68,7 +80,6 @@ def interpreter_root(version: str) -> Path:
             "usr/lib",
             "usr/lib64",
             "repository",
-            "wheels",
             "dev",
             "proc",
             "tmp",
@@ -80,7 +91,7 @@ def interpreter_root(version: str) -> Path:
         (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
         downloads = root / "downloads"
         downloads.mkdir()
-        _download(packages, downloads)
+        subprocess.run([*apt_get(architecture, suite), "download", *packages], cwd=downloads, check=True)
         for archive in sorted(downloads.glob("*.deb")):
             # By tar, which keeps our links from /lib to /usr/lib where a package has a folder of that name.
             content = subprocess.run(["dpkg-deb", "--fsys-tarfile", archive], check=True, capture_output=True).stdout
@@ -89,47 +100,18 @@ def interpreter_root(version: str) -> Path:
     return kept
 
 
-def _download(packages: Sequence[str], folder: Path) -> None:
-    """Download these packages by apt with lists of its own: the machine's apt goes on as before."""
-    state = folder / "apt"
-    for name in ("lists/partial", "cache/archives/partial"):
-        (state / name).mkdir(parents=True)
-    (state / "sources.list").write_text(f"deb [signed-by={KEYRING}] {_mirror()} {SUITE} main\n")
-    options = {
-        "APT::Sandbox::User": "root",
-        "Acquire::Languages": "none",
-        "Dir::Cache": str(state / "cache"),
-        "Dir::Etc::sourcelist": str(state / "sources.list"),
-        "Dir::Etc::sourceparts": "-",
-        "Dir::State::lists": str(state / "lists"),
-    }
-    apt = ["apt-get", "-qq", *(f"-o{name}={value}" for name, value in options.items())]
-    subprocess.run([*apt, "update"], check=True)
-    subprocess.run([*apt, "download", *packages], cwd=folder, check=True)
-    shutil.rmtree(state)
-
-
-def _mirror() -> str:
-    """Where this machine's apt has Debian from. Raises OSError on a machine without Debian's archive."""
-    apt = ["apt-get", "indextargets", "--format", "$(REPO_URI) $(ORIGIN) $(LABEL)", "Created-By: Packages"]
-    listed = subprocess.run(apt, check=True, capture_output=True, text=True).stdout.splitlines()
-    for uri, origin, label in (line.split(" ", 2) for line in listed):
-        if (origin, label) == ("Debian", "Debian"):
-            return uri
-    raise OSError("apt has no index of Debian's archive here (apt-get update)")
-
-
-def wheels_of(version: str) -> Path:
+def wheels_of(version: str, architecture: str = "") -> Path:
     """The folder of the locked wheels for it, downloaded where the cache has none. Raises as `interpreter_command`."""
-    kept = CACHE / "interpreters" / f"wheels-{version}-{key_of(LOCK.read_bytes())}"
+    architecture = architecture or machine_architecture()
+    kept = CACHE / "interpreters" / f"wheels-{version}-{architecture}-{key_of(LOCK.read_bytes())}"
     if kept.exists():
         return kept
-    say(f"downloading the wheels of {LOCK.name} for Python {version}")
+    say(f"downloading the wheels of {LOCK.name} for Python {version} on {architecture}")
     tags = [
         f"--abi=cp{version.replace('.', '')}",
         "--abi=abi3",
         "--abi=none",
-        *(f"--platform={each}" for each in _PLATFORMS),
+        *(f"--platform={each}" for each in WHEELS[architecture]),
     ]
     with making(kept) as folder:
         options = ["--quiet", "--no-deps", "--require-hashes", "--only-binary=:all:", f"--python-version={version}"]
@@ -138,8 +120,8 @@ def wheels_of(version: str) -> Path:
     return kept
 
 
-def why_no_interpreters() -> str:
-    """The reason why other interpreters cannot run here; "" if they can."""
+def why_no_interpreters(architecture: str = "") -> str:
+    """The reason why other interpreters cannot run here, of this machine's architecture by default; "" if they can."""
     if os.geteuid() != 0:
         return "mounting their root takes root"
     missing = [name for name in ("apt-get", "dpkg-deb", "tar", "unshare", "chroot") if not shutil.which(name)]
@@ -150,4 +132,6 @@ def why_no_interpreters() -> str:
     trial = subprocess.run(
         ["unshare", "--mount", "--pid", "--fork", "true"], capture_output=True, text=True, check=False
     )
-    return f"no namespaces: {trial.stderr.strip()}" if trial.returncode else ""
+    if trial.returncode:
+        return f"no namespaces: {trial.stderr.strip()}"
+    return why_not_emulated(architecture or machine_architecture())

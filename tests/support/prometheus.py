@@ -5,7 +5,6 @@
 
 import http.client
 import json
-import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,9 +16,9 @@ from urllib.parse import urlencode
 
 import yaml
 
-from tests.kubelab.cache import filling, making
-from tests.kubelab.debian import RELEASE, unpacked
-from tests.kubelab.programs import PROGRAMS
+from tests.kubelab.cache import filling
+from tests.kubelab.debian import RELEASE
+from tests.kubelab.programs import PROGRAMS, place
 from tests.support.event_loops import PATIENCE
 from tests.support.server_process import until
 
@@ -35,8 +34,8 @@ def fetch(program: str) -> None:
     """Raises OSError or CalledProcessError."""
     if kept(program).exists():
         return
-    with filling(), unpacked(["prometheus"]) as root, making(kept(program)) as out:
-        shutil.copy2(root / "usr/bin" / program, out)
+    with filling():
+        place("prometheus", {f"usr/bin/{program}": kept(program)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ _STRIDE: Final = 67 * 64
 _PORT: Final = 2  # in sockaddr_in and sockaddr_in6 alike
 
 _FULL: Final = frozenset({errno.EAGAIN, errno.ENOBUFS, errno.ENOMEM})
-_IP_PKTINFO: Final = 8  # linux/in.h; Python names it from 3.12 on
+IP_PKTINFO: Final = 8  # linux/in.h; Python names it from 3.12 on
 _INTERFACE_V4: Final = 16  # offset of ipi_ifindex (struct in_pktinfo) in the control message
 _INTERFACE_V6: Final = 32  # offset of ipi6_ifindex (struct in6_pktinfo)
 
@@ -307,7 +307,7 @@ def _runs(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
 def _reports_destination(sock: socket.socket) -> bool:
     if sock.family == socket.AF_INET6:
         return sock.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO) != 0
-    return sock.getsockopt(socket.IPPROTO_IP, _IP_PKTINFO) != 0
+    return sock.getsockopt(socket.IPPROTO_IP, IP_PKTINFO) != 0
 
 
 def _any_interface(level: int, data: bytes) -> bytes:

@@ -6,6 +6,7 @@ import os
 import socket
 from typing import Final
 
+from topodns.net.mmsg import IP_PKTINFO
 from topodns.net.reuseport import Binding, Sharing
 from topodns.netlink.route import is_tentative
 
@@ -18,7 +19,6 @@ _FREEBIND: Final = {  # linux/in.h and in6.h
     socket.AF_INET: (socket.IPPROTO_IP, 15),
     socket.AF_INET6: (socket.IPPROTO_IPV6, 78),
 }
-_IP_PKTINFO: Final = 8  # linux/in.h; Python names it from 3.12 on
 _NO_FAMILY: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 
 
@@ -125,4 +125,4 @@ def _prepare_udp(sock: socket.socket, host: str) -> None:
     if host == "::":
         sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_RECVPKTINFO, 1)
     elif host == "0.0.0.0":
-        sock.setsockopt(socket.IPPROTO_IP, _IP_PKTINFO, 1)
+        sock.setsockopt(socket.IPPROTO_IP, IP_PKTINFO, 1)

@@ -33,7 +33,7 @@ IDLE: Final = 10.0  # seconds without a query after which they are closed
 _DATAGRAM: Final = 0xFFFF  # octets: replies are read whole, even above the payload size of the query
 _AT_ONCE: Final = 64  # sockets read in one turn of the loop
 _KIND: Final = socket.SOCK_DGRAM | socket.SOCK_NONBLOCK
-_UNSPECIFIED: Final = int(socket.AF_UNSPEC).to_bytes(2, "little").ljust(16, b"\0")  # struct sockaddr
+_UNSPECIFIED: Final = bytes(16)  # struct sockaddr with the family AF_UNSPEC, which is 0
 
 _connect = ctypes.CDLL(None).connect
 _connect.argtypes = (ctypes.c_int, ctypes.c_char_p, ctypes.c_uint)
