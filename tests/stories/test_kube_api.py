@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.api_client import connected, read, refused, trusting
 from tests.support.certificates import Certificates, make_certificates, needs_openssl
-from tests.support.event_loops import PATIENCE, either_loop, eventually, run
+from tests.support.event_loops import PATIENCE, SLOWNESS, either_loop, eventually, run
 from tests.support.scripted_http_server import Seen, Served, replies, server_side, serving, silence, text_response
 from topodns import __version__
 from topodns.kube.client.contract import ApiError, ApiSettings, RequestDeadlines
@@ -19,6 +19,7 @@ from topodns.kube.client.http import open_socket
 pytestmark = [needs_openssl, either_loop]
 
 QUICK = RequestDeadlines(connect=0.2, response=0.4)
+SOON = RequestDeadlines(connect=PATIENCE, response=SLOWNESS)
 OK = text_response(200, "{}")
 FORBIDDEN = '{"kind":"Status","message":"services is forbidden: User \\"dns\\" cannot list","code":403}'
 
@@ -141,13 +142,13 @@ async def test_k04_after_a_request_without_a_response_the_next_one_takes_a_new_c
 
     async with serving(answer_both, server_side(certificates) if tls else None) as served:
         settings = trusting(served, certificates)
-        async with connected(settings, deadlines=QUICK) as api:
+        async with connected(settings, deadlines=SOON) as api:
             await asyncio.gather(read(api), read(api))
             served.answer = replies(OK)
             await read(api)
             assert served.connections == 2  # now both idle
             served.answer = silence
-            assert str(await refused(api)) == f"{served.url}: no response within 0.4 s"
+            assert str(await refused(api)) == f"{served.url}: no response within {SOON.response:g} s"
             served.answer = replies(OK)
             await read(api)
     assert served.connections == served.seen[-1].connection == 3

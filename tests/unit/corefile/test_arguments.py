@@ -186,6 +186,7 @@ OPTIONS: Final = {
         "cluster_id": "east",
         "zonal": "",
         "startup_timeout": "1s",
+        "snapshot": "state",
         "manifests": __file__,
         "endpoint": "https://10.0.0.1",
         "tls": '"" "" ""',
