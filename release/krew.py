@@ -36,12 +36,18 @@ def write_krew(folder: Path, repository: str) -> tuple[Path, Path]:
 
     `repository`: the URL of the project, among whose release's files at `/releases/download/vVERSION` the archive is.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    archive = folder / f"kubectl-topodns-{VERSION}.tar.gz"
-    archive.write_bytes(_archive())
+    archive = write_archive(folder)
     manifest = folder / "topodns.yaml"
     manifest.write_text(readable_yaml(_manifest(archive, repository.rstrip("/"))))
     return archive, manifest
+
+
+def write_archive(folder: Path) -> Path:
+    """Write the archive alone, which is among a release's files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    archive = folder / f"kubectl-topodns-{VERSION}.tar.gz"
+    archive.write_bytes(_archive())
+    return archive
 
 
 def _archive() -> bytes:

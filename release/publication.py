@@ -15,6 +15,7 @@ from typing import Final
 
 from release.distributions import build_sdist, build_wheel, normalize
 from release.image import NAME, TOOLS, assemble_index
+from release.krew import write_archive
 from release.sbom import IMAGE_LOCK, LOCK, write_sbom
 from release.source import DIST, ROOT, VERSION, epoch
 from tests.support.chart.helm import CHART, build_helm, helm
@@ -42,7 +43,7 @@ def build_release() -> None:
     notes = release_notes()
     DIST.mkdir(exist_ok=True)
     (DIST / NOTES).write_text(notes, encoding="utf-8")
-    made = [DIST / NOTES, build_wheel(DIST), build_sdist(DIST), *write_boms(), build_chart(DIST)]
+    made = [DIST / NOTES, build_wheel(DIST), build_sdist(DIST), *write_boms(), build_chart(DIST), write_archive(DIST)]
     for (name, archive), lock in zip(INDEXES.items(), (IMAGE_LOCK, LOCK), strict=True):
         assemble_index(DIST / archive, name, lock)
         made.append(DIST / archive)

@@ -53,6 +53,7 @@ def test_everything_is_there_and_named_by_the_version(dist: Path) -> None:
         f"topodns-{VERSION}-py3-none-any.whl",
         f"topodns-{VERSION}.tar.gz",
         f"topodns-{VERSION}.tgz",
+        f"kubectl-topodns-{VERSION}.tar.gz",
         f"topodns-{VERSION}.cdx.json",
         f"topodns-{VERSION}.image.cdx.json",
         f"topodns-{VERSION}.index.tar",
