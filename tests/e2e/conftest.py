@@ -22,6 +22,7 @@ from tests.support.kube.dnstools import DNSTOOLS_IMAGE, dnstools_image
 from tests.support.kube.image import write_topodns_image
 from tests.support.kube.labs import lab_of
 from tests.support.kube.operator_commands import Operator
+from tests.support.kube.outage_scene import Scene, outage_scene
 from tests.support.kube.server_pods import grant, serving
 from tests.support.kube.upstream import upstream
 from tests.support.kube.waiting import becomes
@@ -44,6 +45,7 @@ SCENARIOS: Final = (
     "test_from_nodelocaldns",
     "test_permissions",
     "test_api_server",
+    "test_cut_off",
     "test_dnsperf",
     "test_replacing_coredns",
     "test_quick_start",
@@ -148,6 +150,11 @@ def host_askers(installed: str, cluster: Cluster, clients: Place) -> Iterator[As
 def place(cluster: Cluster) -> Iterator[Place]:
     with cluster.namespace() as place:
         yield place
+
+
+@pytest.fixture
+def scene(place: Place, askers: Askers) -> Scene:
+    return outage_scene(place, askers)
 
 
 @pytest.fixture(scope="session")

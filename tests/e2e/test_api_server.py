@@ -3,85 +3,31 @@ installed by the README, and as a process on the host.
 """
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from ipaddress import ip_address
 from pathlib import Path
 from threading import Event
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, Generic, TypeVar
 
 import pytest
 
 from tests.kubelab.etcd import back_up, wiped
-from tests.kubelab.lab import Lab
 from tests.kubelab.options import CLUSTER_DNS, FIRST_SERVICES
 from tests.support.kube.client_pods import Askers
-from tests.support.kube.cluster import Cluster, Place, PodView, view
+from tests.support.kube.cluster import Cluster, Place, PodView, kill_container
 from tests.support.kube.host_process import administrator_kubeconfig, serving_on_host
-from tests.support.kube.objects import ZONE, Object, headless, manual_slice
+from tests.support.kube.objects import Object, headless, manual_slice
+from tests.support.kube.outage_scene import KNOWN_AGAIN, KUBERNETES, Got, Scene, got
+from tests.support.kube.outages import nobody_else_follows, outage, wait_for_api_server
 from tests.support.kube.query_loads import Asked, load, outcome
-from tests.support.kube.server_pods import samples
+from tests.support.kube.server_pods import cluster_dns_pods, get, log_on_node, samples
 from tests.support.kube.upstream import OUTSIDE, OUTSIDE_ADDRESS
 from tests.support.kube.waiting import becomes, eventually, stays
 from tests.support.server_process import METRICS, READY
 from tests.support.server_process import Server as Process
-
-# Times without the API server, or without any client of it but topodns.
-
-_CONTROLLERS: Final = ("kube-controller-manager", "kube-scheduler")
-_AGENTS: Final = ("kubelet", "kube-proxy")
-
-
-@contextmanager
-def outage(lab: Lab) -> Iterator[None]:
-    """Without the API server. In the end the rest of Kubernetes is started anew: the controller manager would take
-    every node's lease for expired, and the others look for a lost server only once in a while.
-    """
-    for service in _CONTROLLERS:
-        lab.control.stop(service, "KILL")
-    lab.control.stop("kube-apiserver", "KILL")
-    try:
-        yield
-    finally:
-        lab.control.start("kube-apiserver")
-        wait_for_api_server(lab)
-        _stop_agents(lab)
-        _start_others(lab)
-
-
-@contextmanager
-def nobody_else_follows(lab: Lab) -> Iterator[None]:
-    """All of Kubernetes that would obey an API server that has lost everything is paused: kubelets would end their
-    pods, kube-proxy would forget the Services, controllers would make other objects.
-    """
-    _stop_agents(lab)
-    for service in _CONTROLLERS:
-        lab.control.stop(service, "KILL")
-    try:
-        yield
-    finally:
-        _start_others(lab)
-
-
-def wait_for_api_server(lab: Lab) -> None:
-    eventually(lambda: lab.api.call("GET", "/readyz").ok, "the API server is back")
-
-
-def _stop_agents(lab: Lab) -> None:
-    for machine in lab.node_machines:
-        for service in _AGENTS:
-            machine.stop(service)
-
-
-def _start_others(lab: Lab) -> None:
-    lab.control.start(*_CONTROLLERS)
-    for machine in lab.node_machines:
-        machine.start(*_AGENTS)
-    eventually(lab.all_ready, "all nodes are Ready")
-
 
 # Samples taken all the while, in a thread, so that a state of a moment is not missed.
 
@@ -132,98 +78,18 @@ pytestmark = pytest.mark.parametrize("proxy_mode", ["nftables"], indirect=True)
 
 OUTAGE, RESTARTED = 60.0, 40.0  # seconds; a container is killed after so many
 RATE = 50  # questions a second on each node
-KNOWN_AGAIN = 30.0  # seconds, as docs/operate/reliability.md has it for an outage of this length
 RESTORED = 10.0  # and for an etcd that was restored
 MANY = 110  # objects: fewer than 100 may vanish at once
 ONE_OF_MANY = "many-7.default.svc.cluster.local A"
 ADDRESS_OF_ONE: Final = frozenset({"198.51.100.17"})
 NODATA: Final[frozenset[str]] = frozenset()
-KUBERNETES = "kubernetes.default.svc.cluster.local"
 NXDOMAIN: Final = frozenset({"NXDOMAIN"})
-
-FETCH: Final = """
-import sys, urllib.error, urllib.request
-try:
-    reply = urllib.request.urlopen(sys.argv[1], timeout=5)
-except urllib.error.HTTPError as refusal:
-    reply = refusal
-print(reply.status, reply.read().decode())
-"""
-
-Got = Mapping[str, Mapping[str, frozenset[str]]]  # by question and the client's node
-
-
-def got(askers: Askers, questions: list[str]) -> Got:
-    """The answers about the Service of the cluster DNS, by client."""
-    got: dict[str, Mapping[str, frozenset[str]]] = {}
-    for question in questions:
-        name, qtype = question.split()
-        got[question] = {node: frozenset(asker.addresses(name, qtype)) for node, asker in askers.items()}
-    return got
-
-
-class Scene(NamedTuple):
-    """A headless Service with a key and all that is asked of it and beside it; `late` is not there yet."""
-
-    place: Place
-    late: str
-    right: Got
-
-    @property
-    def questions(self) -> list[str]:
-        return list(self.right)
-
-
-@pytest.fixture
-def scene(place: Place, askers: Askers) -> Scene:
-    slices = manual_slice("web", "web", [("198.51.100.1", "node1"), ("198.51.100.3", "node3")])
-    for number, endpoint in enumerate(slices["endpoints"]):
-        endpoint["hostname"] = f"web-{number}"
-    place.create(headless("web", ZONE, app=""), slices)
-    web, late = place.fqdn("web"), place.fqdn("late")
-    in_zone = {"node1": 0, "node2": 0, "node3": 1}
-
-    def near(by_number: Callable[[int], str]) -> Mapping[str, frozenset[str]]:
-        return {node: frozenset({by_number(in_zone[node])} if node in in_zone else ()) for node in askers}
-
-    def everywhere(answer: str) -> Mapping[str, frozenset[str]]:
-        return dict.fromkeys(askers, frozenset({answer}))
-
-    right = {
-        f"{KUBERNETES} A": everywhere(FIRST_SERVICES[0]),
-        f"{web} A": near(lambda number: f"198.51.100.{1 + 2 * number}"),
-        f"_http._tcp.{web} SRV": near(lambda number: f"0 100 80 web-{number}.{web}."),
-        f"{ip_address('198.51.100.3').reverse_pointer} PTR": everywhere(f"web-1.{web}."),
-        f"{OUTSIDE} A": everywhere(OUTSIDE_ADDRESS),
-        f"{late} A": everywhere("NXDOMAIN"),
-        f"no-such.{web} A": everywhere("NXDOMAIN"),
-    }
-    becomes(lambda: got(askers, list(right)), right)
-    return Scene(place, late, right)
 
 
 @pytest.fixture
 def pods(installed: str, cluster: Cluster) -> list[PodView]:
     """The two of the cluster DNS."""
-
-    def found() -> list[PodView]:
-        return [view(pod) for pod in cluster.list("Pod", "kube-system", "k8s-app=kube-dns")]
-
-    becomes(lambda: [pod.ready for pod in found()], [True, True])
-    return found()
-
-
-def get(clients: Place, askers: Askers, pod: PodView, port: int, path: str) -> tuple[int, str]:
-    """The pod's response to a GET from another pod: status and body."""
-    said = clients.run(askers["node4"].pod, "python3", "-c", FETCH, f"http://{pod.ip}:{port}{path}")
-    status, _, body = said.partition(" ")
-    return int(status), body
-
-
-def log_on_node(cluster: Cluster, pod: PodView) -> str:
-    """The output of its containers, read on the node and not through the API server."""
-    folder = cluster.lab.machine(pod.node).dir / "var/log/pods"
-    return "".join(file.read_text() for file in sorted(folder.glob(f"kube-system_{pod.name}_*/topodns/*.log")))
+    return cluster_dns_pods(cluster)
 
 
 def test_k02_a_minute_without_the_api_server_all_names_keep_resolving(
@@ -243,7 +109,7 @@ def test_k02_a_minute_without_the_api_server_all_names_keep_resolving(
     expected = {**scene.right, "of the nodes' networks": {name: scene.right[name]}, "/ready": 200}
 
     def served() -> dict[str, object]:
-        ready, _ = get(clients, askers, survivor, READY, "/ready")
+        ready, _ = get(clients, askers["node4"].pod, survivor, READY, "/ready")
         return {**got(askers, scene.questions), "of the nodes' networks": got(host_askers, [name]), "/ready": ready}
 
     with outage(cluster.lab):
@@ -255,24 +121,23 @@ def test_k02_a_minute_without_the_api_server_all_names_keep_resolving(
                 stays(served, expected, RESTARTED)
         say(f"API server away for {RESTARTED:g} s: {became}")
         assert (became.lost, became.failed) == (0, 0), became.problems
-        _, metrics = get(clients, askers, survivor, METRICS, "/metrics")
+        _, metrics = get(clients, askers["node4"].pod, survivor, METRICS, "/metrics")
         assert samples(metrics, "topodns_state_age_seconds") >= RESTARTED
         assert samples(metrics, "topodns_watch_failing", kind="EndpointSlice", status="0") == 1
-        assert "cannot watch endpointslices" in log_on_node(cluster, survivor)
+        assert "cannot watch endpointslices" in log_on_node(cluster.lab, survivor)
 
-        cluster.lab.machine(victim.node).run("ctr", "task", "kill", "--signal", "SIGKILL", victim.container)
+        kill_container(cluster.lab, victim)
         becomes(lambda: told_directly(askers, survivor, victim), LEFT)
-        assert get(clients, askers, victim, READY, "/ready")[0] == 503
+        assert get(clients, askers["node4"].pod, victim, READY, "/ready")[0] == 503
         through_the_service = set().union(*(askers["node1"].addresses(KUBERNETES) for _ in range(50)))
         assert through_the_service == {FIRST_SERVICES[0], "SERVFAIL"}
         stays(lambda: told_directly(askers, survivor, victim), LEFT, begun + OUTAGE - time.monotonic())
     begun = time.monotonic()
-    scene.place.create(headless("late", app=""), manual_slice("late", "late", [("198.51.100.9", "")]))
-    after = {**scene.right, f"{scene.late} A": dict.fromkeys(askers, frozenset({"198.51.100.9"}))}
+    after = scene.with_late()
     becomes(lambda: got(askers, scene.questions), after, KNOWN_AGAIN)
     known = time.monotonic() - begun
     say(f"API server back after {OUTAGE:g} s, the nodes Ready: a new Service is known within {known:.1f} s")
-    becomes(lambda: get(clients, askers, victim, READY, "/ready")[0], 200)
+    becomes(lambda: get(clients, askers["node4"].pod, victim, READY, "/ready")[0], 200)
 
 
 LEFT: Final = [{FIRST_SERVICES[0]}, {"SERVFAIL"}, {OUTSIDE_ADDRESS}]
@@ -328,7 +193,7 @@ def test_k11_k24_an_etcd_is_wiped_and_restored(
             becomes(lambda: by_host.latest, NXDOMAIN)
             for pod in pods:
                 eventually(partial(is_refused, cluster, pod), "the log of a pod says why it answers from memory")
-                assert get(clients, askers, pod, READY, "/ready")[0] == 200
+                assert get(clients, askers["node4"].pod, pod, READY, "/ready")[0] == 200
             assert on_host.get("/ready", READY)[0] == 200
             assert by_pods.seen == [later]
         wait_for_api_server(lab)
@@ -344,7 +209,7 @@ def test_k11_k24_an_etcd_is_wiped_and_restored(
 
 
 def is_refused(cluster: Cluster, pod: PodView) -> bool:
-    return "401" in log_on_node(cluster, pod)
+    return "401" in log_on_node(cluster.lab, pod)
 
 
 def every_answer(course: list[Got]) -> set[tuple[str, str, frozenset[str]]]:

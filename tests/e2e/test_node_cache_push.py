@@ -11,7 +11,7 @@ import pytest
 from tests.support.kube.client_pods import Askers
 from tests.support.kube.cluster import Cluster, Place
 from tests.support.kube.expected_nearest import Answers
-from tests.support.kube.node_caches import NodeCaches
+from tests.support.kube.node_caches import NodeCaches, node_caches
 from tests.support.kube.objects import ZONE, Object, headless, manual_slice
 from tests.support.kube.operator_commands import Operator
 from tests.support.kube.waiting import becomes, eventually
@@ -30,11 +30,8 @@ BEFORE, AFTER = "198.51.100.", "203.0.113."  # prefixes of the endpoints' addres
 
 @pytest.fixture(scope="module")
 def caches(installed: str, cluster: Cluster, operator: Operator) -> Iterator[NodeCaches]:
-    """On every node; in the end the release is again without them, and they have gone."""
-    caches = NodeCaches(cluster, operator)
-    caches.switch_on("docs/operate/install.md", "node-cache")
-    yield caches
-    caches.switch_off()
+    with node_caches(cluster, operator) as caches:
+        yield caches
 
 
 @pytest.fixture

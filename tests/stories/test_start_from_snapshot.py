@@ -18,6 +18,7 @@ from tests.support.dns_messages import EDE, Opt
 from tests.support.fake_api.server import FakeApi, running
 from tests.support.program_with_fake_api import FRONT, IN_A, IN_B, NEAR, PLAIN, Scene, scene
 from tests.support.server_process import READY, Server, serving, until
+from tests.support.yurthub import yurthub
 
 ROOT = Path(__file__).parents[2]
 SYSTEM = namespace("kube-system")
@@ -114,6 +115,31 @@ def test_k26_all_processes_of_multisocket_answer_from_the_snapshot_also_after_a_
             until(lambda: server.get("/ready", READY) == (200, "OK"), server.output())
             for _ in range(20):
                 assert data(server, NEW) == ["NXDOMAIN"]
+
+
+def test_k26_behind_yurthub_a_server_starts_without_the_api_server_from_the_lists_of_its_node(tmp_path: Path) -> None:
+    """Without credentials and without a snapshot; YurtHub has the lists because a first server has read them."""
+
+    def prepare(api: FakeApi) -> None:
+        api.require_token("of the node")
+        hub.api = api.url
+
+    with (
+        yurthub("of the node") as hub,
+        scene(
+            tmp_path, SYSTEM, source=f"endpoint {hub.url}", options="startup_timeout 300ms", prepare=prepare
+        ) as first,
+    ):
+        first.api.put(service("late", cluster_ip="10.96.0.8"))
+        first.comes("late.default.svc.cluster.local A", "10.96.0.8")
+        first.api.down()
+        with second(tmp_path, first) as server:
+            until(lambda: server.get("/ready", READY) == (200, "OK"), server.output())
+            assert [*answers(server), data(server, "late.default.svc.cluster.local A")] == [*ALL, ["10.96.0.8"]]
+            first.api.put(service("new", cluster_ip="10.96.0.7"))
+            first.api.up()
+            until(lambda: data(server, NEW) == ["10.96.0.7"], server.output())
+            assert answers(server) == ALL
 
 
 def test_k27_a_writer_that_is_killed_at_any_moment_leaves_a_whole_file(tmp_path: Path) -> None:

@@ -27,14 +27,26 @@ def chart_servers(operator: Operator, directory: Path, servers: Sequence[Object]
     """The release has these `servers`; in the end it is rolled back. `directory` takes the file of the values."""
     values = directory / "values.json"
     values.write_text(json.dumps({"servers": servers}))
-    before = _revision(operator)
-    operator.run("helm", "upgrade", "topodns", str(CHART), *_RELEASE, "--reuse-values", "--values", str(values))
-    # helm waits for as many Pods as may serve alone, and leaves others of the last revision.
-    operator.run("kubectl", "--namespace", "kube-system", "rollout", "status", "deployment/topodns", "--timeout=5m")
+    with rolled_back(operator):
+        operator.run("helm", "upgrade", "topodns", str(CHART), *_RELEASE, "--reuse-values", "--values", str(values))
+        await_rollout(operator)
+        yield
+
+
+@contextmanager
+def rolled_back(operator: Operator) -> Iterator[None]:
+    """In the end the release has the revision of the begin."""
+    history = json.loads(operator.run("helm", "history", "topodns", *_RELEASE[:2], "-o", "json"))
+    before = str(history[-1]["revision"])
     try:
         yield
     finally:
         operator.run("helm", "rollback", "topodns", before, *_RELEASE)
+
+
+def await_rollout(operator: Operator) -> None:
+    """helm waits for as many Pods as may serve alone, and leaves others of the last revision."""
+    operator.run("kubectl", *_RELEASE[:2], "rollout", "status", "deployment/topodns", "--timeout=5m")
 
 
 def topology_options(operator: Operator, directory: Path, *options: str) -> AbstractContextManager[None]:
@@ -43,8 +55,3 @@ def topology_options(operator: Operator, directory: Path, *options: str) -> Abst
     (topology,) = (plugin for plugin in server["plugins"] if plugin["name"] == "topology")
     topology["configBlock"] = "\n".join(options)
     return chart_servers(operator, directory, [server])
-
-
-def _revision(operator: Operator) -> str:
-    history = json.loads(operator.run("helm", "history", "topodns", *_RELEASE[:2], "-o", "json"))
-    return str(history[-1]["revision"])

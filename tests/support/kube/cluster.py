@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
+from pathlib import Path
 from typing import Any, Final
 
 from tests.kubelab.api import Answer
@@ -195,6 +196,16 @@ class Place:
 def exec_command(pod: PodView, *command: str) -> list[str]:
     """For the pod's machine."""
     return ["ctr", "task", "exec", "--exec-id", f"test-{next(_numbers)}", pod.container, *command]
+
+
+def kill_container(lab: Lab, pod: PodView) -> None:
+    """By SIGKILL, as the kernel does for its memory; the kubelet starts it anew, also without the API server."""
+    lab.machine(pod.node).run("ctr", "task", "kill", "--signal", "SIGKILL", pod.container)
+
+
+def starts_on_node(lab: Lab, pod: PodView, container: str) -> list[Path]:
+    """The log of each start of the pod's container that the kubelet keeps: a file on the node, for any API server."""
+    return sorted((lab.machine(pod.node).dir / "var/log/pods").glob(f"*_{pod.name}_*/{container}/*.log"))
 
 
 def _path(kind: str, namespace: str, name: str = "") -> str:

@@ -3,7 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from ipaddress import ip_address
 from itertools import product
@@ -102,6 +102,15 @@ class NodeCaches:
             eventually(self.settled, "a ready node cache on each node", _ROLL)
         except AssertionError as problem:
             raise AssertionError(f"{problem}\n{self.logs()}") from None
+
+
+@contextmanager
+def node_caches(cluster: Cluster, operator: Operator) -> Iterator[NodeCaches]:
+    """On every node, as docs/operate/install.md has it; in the end the release is without them, and they have gone."""
+    caches = NodeCaches(cluster, operator)
+    caches.switch_on("docs/operate/install.md", "node-cache")
+    yield caches
+    caches.switch_off()
 
 
 def write_overlay(directory: Path) -> None:

@@ -9,10 +9,11 @@ from typing import Final
 import yaml
 
 from tests.kubelab.api import Answer
-from tests.support.kube.cluster import Cluster, PodView, view
+from tests.kubelab.lab import Lab
+from tests.support.kube.cluster import Cluster, Place, PodView, starts_on_node, view
 from tests.support.kube.image import ROOT, TOPODNS_IMAGE
 from tests.support.kube.objects import Object, metadata, pod_spec
-from tests.support.kube.waiting import eventually
+from tests.support.kube.waiting import becomes, eventually
 from tests.support.scraped_metrics import Scrape, fresh
 
 # REMOTE:PORT - ID "TYPE IN NAME. ...
@@ -21,6 +22,15 @@ _LOGGED: Final = re.compile(r"\[?([0-9a-f.:]+?)\]?:\d+ - \d+ \"\S+ IN (\S+)\. ")
 NAMESPACE: Final = "kube-system"
 ACCOUNT: Final = "topodns"
 READY, METRICS = 8181, 9153
+
+_FETCH: Final = """
+import sys, urllib.error, urllib.request
+try:
+    reply = urllib.request.urlopen(sys.argv[1], timeout=5)
+except urllib.error.HTTPError as refusal:
+    reply = refusal
+print(reply.status, reply.read().decode())
+"""
 
 _IDENTITY: Final = [{"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}]
 _CONFINED: Final = {
@@ -151,6 +161,28 @@ def serving(cluster: Cluster, service: str = "kube-dns", namespace: str = NAMESP
     slices = cluster.list("EndpointSlice", namespace, f"kubernetes.io/service-name={service}")
     endpoints = [each for found in slices if found["addressType"] == "IPv4" for each in found.get("endpoints") or ()]
     return sorted(each["targetRef"]["name"].split("-")[0] for each in endpoints if each["conditions"]["ready"])
+
+
+def cluster_dns_pods(cluster: Cluster) -> list[PodView]:
+    """The two of the cluster DNS, once both are ready and no other is left."""
+
+    def found() -> list[PodView]:
+        return [view(pod) for pod in cluster.list("Pod", NAMESPACE, "k8s-app=kube-dns")]
+
+    becomes(lambda: [pod.ready for pod in found()], [True, True])
+    return found()
+
+
+def get(place: Place, client: PodView, pod: PodView, port: int, path: str) -> tuple[int, str]:
+    """A pod's response to a GET from a client pod of this place, without the API server: status and body."""
+    said = place.run(client, "python3", "-c", _FETCH, f"http://{pod.ip}:{port}{path}")
+    status, _, body = said.partition(" ")
+    return int(status), body
+
+
+def log_on_node(lab: Lab, pod: PodView) -> str:
+    """The output of its containers, read on the node and not through the API server."""
+    return "".join(file.read_text() for file in starts_on_node(lab, pod, "topodns"))
 
 
 def permissions(*files: str, account: str = ACCOUNT) -> list[Object]:
