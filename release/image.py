@@ -88,7 +88,7 @@ def assemble_index(out: Path, name: str = NAME, lock: Path = IMAGE_LOCK) -> None
 
 @contextmanager
 def _workplace() -> Iterator[Path]:
-    """A folder for what is kept nowhere, and files as everyone may read them."""
+    """A temporary folder, and a umask under which all users may read new files."""
     CACHE.mkdir(parents=True, exist_ok=True)
     before = os.umask(0o022)
     try:

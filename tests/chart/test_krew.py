@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
 
 
 def installed(folder: Path, manifest: Path, archive: Path) -> "subprocess.CompletedProcess[str]":
-    """`krew install` into this folder; no network is used: the archive stands for what is at the manifest's `uri`."""
+    """`krew install` into this folder; no network is used: the archive is taken in place of the manifest's `uri`."""
     command = [str(KREW.folder / "krew"), "install", f"--manifest={manifest}", f"--archive={archive}"]
     environment = {**os.environ, "KREW_ROOT": str(folder / "krew"), "HOME": str(folder)}
     return subprocess.run(command, capture_output=True, text=True, env=environment, check=False)

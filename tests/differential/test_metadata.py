@@ -12,8 +12,8 @@ from tests.support.fake_api.server import running
 from tests.support.server_process import Server, own_address, serving, until
 
 PODS: Final = {"shop/web": "127.62.1.1", "shop/job": "127.62.1.2", "bank/web": "127.62.1.3"}
-NOBODY: Final = "127.62.1.4"
-CLIENTS: Final = (*PODS.values(), NOBODY)
+WITHOUT_POD: Final = "127.62.1.4"
+CLIENTS: Final = (*PODS.values(), WITHOUT_POD)
 QUESTIONS: Final = (
     "web.shop.svc.cluster.local A",
     "_http._tcp.web.shop.svc.cluster.local SRV",
@@ -93,7 +93,7 @@ def test_views_by_the_client_s_pod_are_those_of_coredns(servers: tuple[Server, S
 
 def logged(server: Server) -> set[str]:
     replies(server)
-    server.wait_for_line(f"{NOBODY} - - - ")
+    server.wait_for_line(f"{WITHOUT_POD} - - - ")
     return {line.partition("asked ")[2] for line in server.lines("asked ")}
 
 

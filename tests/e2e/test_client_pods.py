@@ -126,7 +126,7 @@ def vault(cluster: Cluster) -> Iterator[str]:
         yield f"{place.fqdn('gold')} A"
 
 
-def test_a_view_is_for_the_pods_of_its_namespace_whoever_asks_first(to: str, tenants: Tenants) -> None:
+def test_a_view_is_for_the_pods_of_its_namespace_whichever_pod_is_first(to: str, tenants: Tenants) -> None:
     becomes(partial(tenants.answers, to, TENANT), TENANTS)
     for _ in range(ROUNDS):
         assert tenants.answers(to, TENANT) == TENANTS

@@ -227,7 +227,7 @@ def deleted_files(root: Path) -> list[str]:
 @pytest.mark.parametrize("program", ["nft", "iptables-nft-save", "ip6tables-nft-restore", "iptables", "ip6tables"])
 def test_the_firewalls_programs_run(root: Path, demo: Path, program: str) -> None:
     if architecture_of(root) != machine_architecture():
-        pytest.skip("qemu-user has no sockets of NETLINK_NETFILTER, without which nft and iptables do not start")
+        pytest.skip("NO FIREWALL BY QEMU-USER: it has no NETLINK_NETFILTER, which nft and iptables need to start")
     done = run(root, demo, f"/usr/sbin/{program}", "--version")
     assert done.returncode == 0, done.stderr
 

@@ -60,7 +60,7 @@ def certificates(tmp_path: Path) -> Certificates:
     return made
 
 
-@pytest.mark.skipif(shutil.which("dig") is None, reason="no program dig here: no client of TLS but Python's is tested")
+@pytest.mark.skipif(shutil.which("dig") is None, reason="NO DIG HERE: no client of TLS but Python's is tested")
 def test_dig_is_answered_and_counted(tmp_path: Path, certificates: Certificates) -> None:
     with serving(tmp_path, COREFILE) as server:
         assert f"tls://.:{server.port} on {server.address}\nexample.org.:" in server.output()

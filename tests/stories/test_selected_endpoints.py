@@ -48,7 +48,7 @@ def test_few_queries_are_counted_exactly_by_distance_and_service(demo: Server) -
         assert scrape.sum(METRIC, namespace="data", service="db") == pytest.approx(FEW)
 
 
-@pytest.mark.skipif(shutil.which("dig") is None, reason="no program dig here: queries of dig are not counted")
+@pytest.mark.skipif(shutil.which("dig") is None, reason="NO DIG HERE: queries of dig are not counted")
 def test_a_query_of_dig_is_one_answer(demo: Server) -> None:
     port = str(demo.port)
     for _ in range(FEW):

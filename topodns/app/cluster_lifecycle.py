@@ -366,7 +366,7 @@ class ProblemLog:
                 cluster.feed.event_recorder.report(findings)
         if self._fresh > MOST_LINES:
             further = self._fresh - MOST_LINES
-            log.warning("plugin/topology: %d problems more, all of which `topodns audit` lists", further)
+            log.warning("plugin/topology: problems not logged: %d; `topodns audit` lists all", further)
         yield from self._forget_the_fixed()
 
     def _counts(self, found: "Finding", cluster: "Cluster") -> bool:

@@ -27,7 +27,7 @@ from topodns.net.sockets import ListenError
 from topodns.plugins.block import Settings
 from topodns.plugins.forward.setup import PLUGIN as FORWARD
 from topodns.plugins.health import PLUGIN as HEALTH
-from topodns.plugins.health import stay_lame
+from topodns.plugins.health import lameduck
 from topodns.plugins.loop import PLUGIN as LOOP
 from topodns.plugins.multisocket import process_count
 from topodns.plugins.plugin import AnyPlugin, Plugin, S
@@ -301,7 +301,7 @@ class Server(ServingProcess):
         await self._stop_hooks()
         generation = self._events.generation
         if generation is not None:
-            await stay_lame(_all(generation.settings, HEALTH), self._at_once)
+            await lameduck(_all(generation.settings, HEALTH), self._at_once)
         if self._workers is not None:
             await self._workers.close()
         await self._end_tasks()

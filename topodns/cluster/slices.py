@@ -221,7 +221,7 @@ class SliceTable:
     ) -> SliceChange:
         """Update the index: a slice was added (old None), changed, or removed (new None).
 
-        `unseen`: nobody looks at the touched addresses and at the slices that share some, which are left out.
+        `unseen`: the result is without the touched addresses and the slices that share some.
 
         An address is touched if the entries with it differ, their order in the slice, or the generation by which this
         slice and another one of the Service are compared.

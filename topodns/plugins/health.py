@@ -31,10 +31,10 @@ class Health:
 
 
 def parse_health(directive: Directive, _: Context) -> Health:
-    def lameduck(option: Directive, health: Health) -> Health:
+    def seconds(option: Directive, health: Health) -> Health:
         return replace(health, lameduck=duration(option, only_arg(option, "a duration")))
 
-    return fold_options(directive, Health(listen_address(directive, Health().listen)), {"lameduck": lameduck})
+    return fold_options(directive, Health(listen_address(directive, Health().listen)), {"lameduck": seconds})
 
 
 INTERVAL: Final = 1.0  # seconds
@@ -73,7 +73,7 @@ class HealthProbe:
             log.warning("plugin/health: Local health request took more than 1s: %.3fs", seconds)
 
 
-async def stay_lame(healths: Iterable[Health], ends: asyncio.Event) -> None:
+async def lameduck(healths: Iterable[Health], ends: asyncio.Event) -> None:
     """Return after the longest `lameduck` of these, or once `ends` is set; at once if there is none.
 
     The server answers meanwhile, while /ready says that it is about to stop.

@@ -1,4 +1,4 @@
-"""A file that is replaced at once: whoever reads it finds the old or the new one, whole."""
+"""A file that is replaced at once: a reader finds the old or the new one, whole."""
 
 import asyncio
 import os

@@ -97,7 +97,7 @@ def _default(option: Directive, settings: TopologySettings) -> TopologySettings:
 
 
 def _default_policy(option: Directive, keys: str, rest: Sequence[str]) -> Policy:
-    """The policy of KEYS, which `rest` stands behind. Raises ConfigError."""
+    """The policy of KEYS; `rest` are the words after them. Raises ConfigError."""
     if keys.endswith(",") or "".join(rest[:1]).startswith(","):
         written = " ".join((keys, *takewhile(lambda word: word not in _DEFAULT_WORDS, rest)))
         raise option.error(f"'default' has blanks in its keys {shown(written)}, expected one word such as zone,*")

@@ -151,7 +151,7 @@ def test_both_ways_give_the_same_octets_counts_and_dependencies(
 
 
 def leave_out_some(state: ClusterState, objects: list[ClusterObject], chance: Random) -> None:
-    """Of every other cluster some objects, and perhaps some for which nothing stands."""
+    """Of every other cluster some objects, and perhaps some without a placeholder."""
     if chance.random() < 0.5:
         return
     placeholders = [placeholder(each, 5000) for each in objects if chance.random() < 0.2]
