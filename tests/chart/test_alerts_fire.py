@@ -58,6 +58,8 @@ WELL: Mapping[str, str] = {
     f"topodns_loop_detected_total{{{SERVER}}}": NONE,
     f"topodns_nodecache_switched_on{{{NODE}}}": "1x60",
     f'coredns_nodecache_setup_errors_total{{{NODE},errortype="iptables"}}': NONE,
+    f"topodns_cache_persist_written_total{{{NODE}}}": GROWS,
+    f"topodns_cache_persist_failed_total{{{NODE}}}": NONE,
     f"topodns_nodecache_config_in_force{{{NODE}}}": "1x60",
     f'topodns_nodecache_port_sockets{{{NODE},holder="foreign"}}': NONE,
     f'topodns_nodecache_port_sockets{{{NODE},holder="instance"}}': NONE,
@@ -106,6 +108,10 @@ TROUBLE: Mapping[str, Mapping[str, str]] = {
     "TopodnsNodeCachePortShared": {f'topodns_nodecache_port_sockets{{{NODE},holder="foreign"}}': "1x60"},
     "TopodnsNodeCacheTwoInstances": {f'topodns_nodecache_port_sockets{{{NODE},holder="instance"}}': "1x60"},
     "TopodnsNodeCacheRepairs": {f'topodns_nodecache_repairs_total{{{NODE},what="rules"}}': GROWS},
+    "TopodnsNodeCacheNotSaved": {
+        f"topodns_cache_persist_written_total{{{NODE}}}": NONE,
+        f"topodns_cache_persist_failed_total{{{NODE}}}": GROWS,
+    },
     "TopodnsNodeCacheUpstreamsDown": {f'topodns_nodecache_upstream_reachable{{{NODE},to="10.96.0.99:53"}}': NONE},
 }
 

@@ -202,15 +202,16 @@ def test_k29_a_snapshot_of_another_cluster_is_dropped_as_soon_as_the_api_server_
 @pytest.mark.parametrize(
     ("octets", "line"),
     [
-        (b"", "is no snapshot: it does not begin with 'topodns snapshot 1'; it is not used, and stays"),
-        (b"topodns snapshot 7\nrest", "has format 7, expected 1: another topodns wrote it; it is not used, and stays"),
-        (b"topodns snapshot 1\nrest", "is damaged: 23 octets without their checksum; it is not used, and stays"),
+        (b"", "is damaged: 0 octets without their checksum"),
+        (b"nameserver 192.0.2.1", "begins with other octets than 'topodns snapshot'"),
+        (b"topodns snapshot\n\0\7rest", "has format 7, expected 1: another topodns wrote it"),
+        (b"topodns snapshot\n\0\1rest", "is damaged: 23 octets without their checksum"),
     ],
 )
 def test_k30_a_file_that_is_no_snapshot_is_named_and_left(tmp_path: Path, octets: bytes, line: str) -> None:
     (tmp_path / "snapshot").write_bytes(octets)
     with scene(tmp_path, SYSTEM, options=OPTIONS, prepare=FakeApi.down, synced=False) as story:
-        assert line in story.server.wait_for_line("the snapshot")
+        assert f"{line}; it is not used, and stays" in story.server.wait_for_line("the snapshot")
         assert (story.data(FRONT), story.ready()[0]) == (["SERVFAIL"], 503)
         assert story.metric("topodns_snapshots_refused_total") == 1
         assert (tmp_path / "snapshot").read_bytes() == octets

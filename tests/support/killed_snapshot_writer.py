@@ -18,7 +18,7 @@ from topodns.cluster.publishing_state import PublishingState
 from topodns.cluster.state import ClusterState
 from topodns.kube.client.contract import KubeApi
 from topodns.kube.informer.informer import ApiSource
-from topodns.kube.snapshot.format import Section, check_steps, part_steps
+from topodns.kube.snapshot.format import Section, head_steps, part_steps
 from topodns.kube.snapshot.writer import SnapshotCounts, SnapshotFile, SnapshotWriter
 from topodns.time_slices import do_at_once
 
@@ -47,7 +47,7 @@ async def _write(path: str, first: int, ready: int) -> None:
 
 def _services(path: Path) -> Iterator[Service]:
     with path.open("rb") as file:
-        do_at_once(check_steps(file))
+        do_at_once(head_steps(file))
         for part in part_steps(file):
             if not isinstance(part, Section):
                 yield from (each for each in part if isinstance(each, Service))

@@ -1,12 +1,14 @@
 """Snapshot files with the objects that a test names."""
 
+import io
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, get_args
 
 from topodns.cluster.model import ClusterObject, Kind, kind_of
-from topodns.kube.snapshot.format import Head, Part, Section, snapshot_octets
+from topodns.files.framed_file import FrameWriter
+from topodns.kube.snapshot.format import KIND, Head, Part, Section, snapshot_frames
 from topodns.kube.snapshot.writer import SnapshotCounts, SnapshotFile
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -37,6 +39,16 @@ def write_snapshot(
                 yield some
 
     head = Head(uid, time.time() - age, 1_700_000_000, denied)
-    octets = b"".join(snapshot_octets(head, parts()))
+    octets = snapshot_octets(head, parts())
     path.write_bytes(octets)
     return octets
+
+
+def snapshot_octets(head: Head, parts: Iterable[Part]) -> bytes:
+    """The octets of the file of a snapshot."""
+    file = io.BytesIO()
+    writer = FrameWriter(file, KIND)
+    for frame in snapshot_frames(head, parts):
+        writer.write(frame)
+    writer.end()
+    return file.getvalue()

@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 # O_NONBLOCK, because opening or reading a pipe waits for its writer, which would block the only thread.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -36,11 +36,16 @@ def read_regular(path: str, limit: int) -> bytes:
 
     A file such as /proc/kmsg counts as regular and still has nothing to read at times: BlockingIOError (EAGAIN).
     """
-    with open(_opened(path), "rb") as file:
+    with open_regular(path) as file:
         found: bytes | None = file.read(limit)
     if found is None:
         raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN), path)
     return found
+
+
+def open_regular(path: str) -> BinaryIO:
+    """A regular file, to read. Raises OSError, also for other kinds of files."""
+    return open(_opened(path), "rb")
 
 
 @contextmanager

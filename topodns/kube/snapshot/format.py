@@ -1,10 +1,6 @@
-"""The octets of a snapshot file: written and read in steps, and checked as a whole before any object is read.
+"""The frames of a snapshot file (`files.framed_file`): a tag in one octet, then a value as MessagePack.
 
-    topodns snapshot 1\\n     the version of this format
-    record, record, ...      each: the length in 4 octets, a tag, a value as MessagePack
-    32 octets                SHA-256 of everything before
-
-The first record is the `Head`. A `Section` begins a kind, whose objects follow in records of a batch each. Sections may
+The first frame is the `Head`. A `Section` begins a kind, whose objects follow in frames of a batch each. Sections may
 be of slightly different moments, as the lists of an API server are; but each object is one that existed, and the
 resourceVersion in a Section is no newer than its objects.
 
@@ -12,39 +8,22 @@ A program reads only files of a program with the same fields of objects (`Head.l
 does not have could make an answer wrong.
 """
 
-import os
-import struct
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from hashlib import sha256
 from typing import BinaryIO, Final, NamedTuple, TypeVar
 
 from topodns import __version__
 from topodns.cluster.decode.structs import pack, unpacker
 from topodns.cluster.model import ClusterObject, Kind
 from topodns.cluster.packed_objects import KINDS, layout, pack_objects, unpack_objects
+from topodns.files.framed_file import FileKind, UnusableFile, check_steps, frames
+from topodns.time_slices import Job
 
 T = TypeVar("T")
 
-MAGIC: Final = b"topodns snapshot "
-FORMAT: Final = 1
+KIND: Final = FileKind(b"topodns snapshot\n", 1)
 
-_FIRST_LINE: Final = MAGIC + b"%d\n" % FORMAT
-_LONGEST_LINE: Final = len(MAGIC) + 10
-_DIGEST_SIZE: Final = 32
-_AT_ONCE: Final = 1 << 16  # octets that are hashed in one step: about 0.1 ms
-_MAX_RECORD: Final = 64 << 20  # octets; more than a batch of objects as large as etcd stores them
-_HEAD, _SECTION, _OBJECTS = b"HSO"
-
-_record = struct.Struct("!IB")
-
-
-class SnapshotError(ValueError):
-    """A file that is not served; the message is a predicate: `is damaged: ...`. `reason`: one word, for a metric."""
-
-    def __init__(self, reason: str, problem: str) -> None:
-        super().__init__(problem)
-        self.reason = reason
+_HEAD, _SECTION, _OBJECTS = b"H", b"S", b"O"
 
 
 class Head(NamedTuple):
@@ -70,98 +49,49 @@ Part = Section | Sequence[ClusterObject]
 """A Section, or some objects of the last one."""
 
 
-def snapshot_octets(head: Head, parts: Iterable[Part]) -> Iterator[bytes]:
-    """The octets of a snapshot, piece by piece, each made of one part when it is due."""
-    digest = sha256()
-
-    def piece(octets: bytes) -> bytes:
-        digest.update(octets)
-        return octets
-
-    yield piece(_FIRST_LINE)
-    yield piece(_packed(_HEAD, pack(head._replace(layout=layout()))))
+def snapshot_frames(head: Head, parts: Iterable[Part]) -> Iterator[bytes]:
+    """The frames of a snapshot, each made of one part when it is due."""
+    yield _HEAD + pack(head._replace(layout=layout()))
     for part in parts:
-        if isinstance(part, Section):
-            yield piece(_packed(_SECTION, pack(part)))
-        else:
-            yield piece(_packed(_OBJECTS, pack_objects(part)))
-    yield digest.digest()
-
-
-def _packed(tag: int, value: bytes) -> bytes:
-    return _record.pack(len(value), tag) + value
+        yield _SECTION + pack(part) if isinstance(part, Section) else _OBJECTS + pack_objects(part)
 
 
 _read_head: Final[Callable[[bytes], Head]] = unpacker(Head)
 _read_section: Final[Callable[[bytes], Section]] = unpacker(Section)
 
 
-def check_steps(file: BinaryIO) -> Generator[None, None, Head]:
-    """The head of a whole and readable snapshot, as the result of these steps. Raises SnapshotError, OSError.
+def head_steps(file: BinaryIO) -> Job[Head]:
+    """The head of a whole and readable snapshot, as the result of these steps. Raises UnusableFile, OSError.
 
     Objects may be read afterwards by `part_steps`, of the same open file.
     """
-    size = file.seek(0, os.SEEK_END)
-    file.seek(0)
-    _check_format(file.readline(_LONGEST_LINE))
-    digest, left = sha256(_FIRST_LINE), size - len(_FIRST_LINE) - _DIGEST_SIZE
-    while left > 0:
-        octets = file.read(min(left, _AT_ONCE))
-        if not octets:
-            break
-        digest.update(octets)
-        left -= len(octets)
-        yield
-    if left or file.read(_DIGEST_SIZE) != digest.digest():
-        raise SnapshotError("damaged", f"is damaged: {size} octets without their checksum")
-    file.seek(len(_FIRST_LINE))
-    found = next(_records(file, size), None)
-    head = None if found is None or found[0] != _HEAD else _read(_read_head, found[1])
-    if head is None:
-        raise SnapshotError("damaged", "is damaged: it has no head")
+    yield from check_steps(file, KIND)
+    frame = next(frames(file, KIND), b"")
+    if frame[:1] != _HEAD:
+        raise UnusableFile("damaged", "is damaged: it has no head")
+    head = _read(_read_head, frame)
     if head.layout != layout():
         problem = f"has objects as topodns {head.program} writes them, which topodns {__version__} cannot read"
-        raise SnapshotError("version", problem)
+        raise UnusableFile("version", problem)
     return head
 
 
-def _check_format(line: bytes) -> None:
-    if line == _FIRST_LINE:
-        return
-    number = line.removeprefix(MAGIC).removesuffix(b"\n")
-    if line.startswith(MAGIC) and line.endswith(b"\n") and number.isdigit():
-        raise SnapshotError("version", f"has format {int(number)}, expected {FORMAT}: another topodns wrote it")
-    raise SnapshotError("damaged", f"is no snapshot: it does not begin with {_FIRST_LINE.decode().strip()!r}")
-
-
 def part_steps(file: BinaryIO) -> Iterator[Part]:
-    """The parts of a snapshot that `check_steps` has found whole. Raises SnapshotError, OSError."""
-    size = file.seek(0, os.SEEK_END)
-    file.seek(len(_FIRST_LINE))
+    """The parts of a snapshot that `head_steps` has found readable. Raises UnusableFile, OSError."""
     kind: Kind = "Namespace"
-    for tag, octets in _records(file, size):
-        if tag == _SECTION:
-            section = _read(_read_section, octets)
+    for frame in frames(file, KIND):
+        if frame[:1] == _SECTION:
+            section = _read(_read_section, frame)
             if section.kind not in KINDS:
-                raise SnapshotError("damaged", f"is damaged: it has a kind {section.kind!r}")
+                raise UnusableFile("damaged", f"is damaged: it has a kind {section.kind!r}")
             kind = section.kind
             yield section
-        elif tag == _OBJECTS:
-            yield _read(partial(unpack_objects, kind), octets)[0]
+        elif frame[:1] == _OBJECTS:
+            yield _read(partial(unpack_objects, kind), frame)[0]
 
 
-def _records(file: BinaryIO, size: int) -> Iterator[tuple[int, bytes]]:
-    """(tag, octets) of each record, from here to the checksum."""
-    while file.tell() < size - _DIGEST_SIZE:
-        start = file.read(_record.size)
-        length, tag = _record.unpack(start) if len(start) == _record.size else (_MAX_RECORD, 0)
-        if length >= _MAX_RECORD or file.tell() + length > size - _DIGEST_SIZE:
-            raise SnapshotError("damaged", "is damaged: a record does not end")
-        yield tag, file.read(length)
-
-
-def _read(reader: Callable[[bytes], T], octets: bytes) -> T:
+def _read(reader: Callable[[bytes], T], frame: bytes) -> T:
     try:
-        return reader(octets)
+        return reader(frame[1:])
     except (ValueError, TypeError) as problem:  # msgspec's errors are ValueErrors
-        raise SnapshotError("damaged", f"is damaged: {problem}") from problem
+        raise UnusableFile("damaged", f"is damaged: {problem}") from problem

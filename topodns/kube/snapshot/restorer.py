@@ -3,15 +3,15 @@
 import asyncio
 import logging
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import BinaryIO
 
 from topodns.cluster.known_kinds import Restored
 from topodns.cluster.model import Kind
 from topodns.cluster.publishing_state import PublishingState
-from topodns.files.regular import held_regular
+from topodns.files.framed_file import UnusableFile
+from topodns.files.regular import open_regular
 from topodns.kube.informer.informer import ApiSource
-from topodns.kube.snapshot.format import Head, Part, Section, SnapshotError, check_steps, part_steps
+from topodns.kube.snapshot.format import Head, Part, Section, head_steps, part_steps
 from topodns.kube.snapshot.writer import SnapshotFile
 from topodns.time_slices import Job, do_in_slices, in_slices
 
@@ -36,13 +36,13 @@ class SnapshotRestorer:
     async def restore(self) -> None:
         """Take the snapshot, if there is a usable one; else log and count why not. The file stays as it is."""
         try:
-            with _opened(self._file.path) as file:
+            with open_regular(self._file.path) as file:
                 await self._restore(file)
         except FileNotFoundError:
             log.warning("plugin/kubernetes: there is no snapshot %s", self._file.path)
         except OSError as problem:
-            self._refuse(SnapshotError("unreadable", f"cannot be read: {problem.strerror}"))
-        except SnapshotError as problem:
+            self._refuse(UnusableFile("unreadable", f"cannot be read: {problem.strerror}"))
+        except UnusableFile as problem:
             self._refuse(problem)
 
     async def compare(self) -> None:
@@ -57,7 +57,7 @@ class SnapshotRestorer:
             self._published.publish(self._state.restore(None))
 
     async def _restore(self, file: BinaryIO) -> None:
-        head = await do_in_slices(check_steps(file))
+        head = await do_in_slices(head_steps(file))
         known = self._source.cluster_uid
         if known and head.cluster_uid != known:
             raise _foreign(head.cluster_uid, known)
@@ -67,7 +67,7 @@ class SnapshotRestorer:
             section = await self._take_section(None, parts, versions)
             while section is not None:
                 section = await self._take_section(section, parts, versions)
-        except (SnapshotError, OSError):
+        except (UnusableFile, OSError):
             async with self._source.turns.turn():
                 await self._forget(versions)
             raise
@@ -75,7 +75,7 @@ class SnapshotRestorer:
             self._count(head, age, frozenset(filter(self._awaits, versions)))
 
     def _age(self, head: Head) -> float:
-        """Seconds since the state of the snapshot was the API server's. Raises SnapshotError for too many.
+        """Seconds since the state of the snapshot was the API server's. Raises UnusableFile for too many.
 
         A time ahead of the clock counts as so long ago: one of the two clocks was wrong by that at least, and a
         snapshot whose age is unknown is not taken for a new one.
@@ -83,7 +83,7 @@ class SnapshotRestorer:
         ahead = head.unix_time - self._published.wall_clock()
         if abs(ahead) > self._file.max_age:
             how = f"is of a time {ahead:.0f} s ahead of the clock" if ahead > 0 else f"is {-ahead:.0f} s old"
-            raise SnapshotError("old", f"{how}, expected at most {self._file.max_age:.0f} s (max_age)")
+            raise UnusableFile("old", f"{how}, expected at most {self._file.max_age:.0f} s (max_age)")
         return abs(ahead)
 
     async def _take_section(
@@ -138,18 +138,10 @@ class SnapshotRestorer:
             self._source.count_as_seen(kind, "")
             await in_slices(self._published.forget_steps(kind))
 
-    def _refuse(self, problem: SnapshotError) -> None:
+    def _refuse(self, problem: UnusableFile) -> None:
         self._file.counts.refused[problem.reason] += 1
         log.warning("plugin/kubernetes: the snapshot %s %s; it is not used, and stays", self._file.path, problem)
 
 
-@contextmanager
-def _opened(path: str) -> Iterator[BinaryIO]:
-    with held_regular(path) as held, open(held, "rb") as file:
-        yield file
-
-
-def _foreign(found: str, expected: str) -> SnapshotError:
-    return SnapshotError(
-        "foreign", f"is of another cluster: Namespace kube-system has uid {found}, expected {expected}"
-    )
+def _foreign(found: str, expected: str) -> UnusableFile:
+    return UnusableFile("foreign", f"is of another cluster: Namespace kube-system has uid {found}, expected {expected}")

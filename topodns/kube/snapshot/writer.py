@@ -5,14 +5,14 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import BinaryIO, Final
+from typing import Final
 
 from topodns.cluster.model import Kind
 from topodns.cluster.packed_objects import KINDS, batches
 from topodns.cluster.publishing_state import PublishingState
-from topodns.files.atomic_write import atomic_write
+from topodns.files.framed_file import replacing
 from topodns.kube.informer.informer import ApiSource
-from topodns.kube.snapshot.format import Head, Part, Section, snapshot_octets
+from topodns.kube.snapshot.format import KIND, Head, Part, Section, snapshot_frames
 from topodns.time_slices import in_slices
 
 log = logging.getLogger(__name__)
@@ -22,7 +22,7 @@ _LARGEST_SHARE: Final = 0.05  # of `max_age`: the snapshot of a state without ch
 
 @dataclass(frozen=True, slots=True)
 class SnapshotCounts:
-    """Counts the snapshots of all clusters: `writes` by outcome, `refused` by `SnapshotError.reason`."""
+    """Counts the snapshots of all clusters: `writes` by outcome, `refused` by `UnusableFile.reason`."""
 
     writes: Counter[str] = field(default_factory=lambda: Counter(written=0, failed=0))
     refused: Counter[str] = field(default_factory=Counter)
@@ -81,8 +81,8 @@ class SnapshotWriter:
     async def _write(self, head: Head) -> None:
         revision = self._state.revision
         try:
-            async with atomic_write(self._file.path) as file:
-                await in_slices(_write_steps(file, snapshot_octets(head, self._parts())))
+            async with replacing(self._file.path, KIND) as file:
+                await in_slices(map(file.write, snapshot_frames(head, self._parts())))
         except OSError as problem:
             self._failed(problem)
             return
@@ -103,9 +103,3 @@ class SnapshotWriter:
             if kind in self._state.known:
                 yield Section(kind, self._source.seen_version(kind), self._file.selections.get(kind, ""))
                 yield from batches(self._state, kind)
-
-
-def _write_steps(file: BinaryIO, pieces: Iterator[bytes]) -> Iterator[None]:
-    for octets in pieces:
-        file.write(octets)
-        yield

@@ -9,14 +9,13 @@ from math import ceil
 from typing import BinaryIO, Final, NamedTuple
 
 from topodns.cluster.decode.structs import UNREADABLE, pack, unpacker
-from topodns.files.framed_file import FileKind, FrameWriter, UnusableFile, read_frames
+from topodns.files.framed_file import FileKind, FrameWriter, UnusableFile, check_steps, frames
 from topodns.plugins.cache.entry import CacheEntry, PlainContent, Sort, entry_of
 from topodns.plugins.cache.pod_naming import is_for_all
 from topodns.plugins.cache.store import Memory
 from topodns.time_slices import Job
 
-KIND: Final = FileKind(b"topodns cache\n", 1)
-MAX_FILE: Final = 8_000_000  # octets
+KIND: Final = FileKind(b"topodns cache\n", 1, limit=8_000_000)
 
 _AT_ONCE: Final = 1 << 14  # octets in memory of the entries of a frame, and of a step: 0.2 ms
 _OVERHEAD: Final = 512  # of an entry
@@ -56,19 +55,18 @@ class RestoredAnswers(NamedTuple):
     away: int
 
 
-def write_answers(file: BinaryIO, memory: Memory, head: FileHead, now: float) -> Job[int]:
+def write_answers(file: FrameWriter, memory: Memory, head: FileHead, now: float) -> Job[int]:
     """Write the answers that may be served stale, in steps, and return their number. Raises OSError.
 
-    Those for one namespace or client never are. The last ones are left out where the file would exceed MAX_FILE.
+    Those for one namespace or client never are. The last ones are left out where the file would exceed its limit.
     """
-    writer, number = FrameWriter(file, KIND, MAX_FILE), 0
-    writer.write(pack(head))
+    number = 0
+    file.write(pack(head))
     for batch in _batches(memory, now):
-        if batch and not writer.write(pack(batch)):
+        if batch and not file.write(pack(batch)):
             break
         number += len(batch)
         yield
-    writer.end()
     return number
 
 
@@ -85,23 +83,24 @@ def _batches(memory: Memory, now: float) -> Iterator[list[StoredAnswer]]:
     yield batch
 
 
-def restore_answers(content: bytes, memory: Memory, head: FileHead, now: float) -> Job[RestoredAnswers]:
-    """Restore the answers of a file's content, in steps. Raises ForeignFile or UnusableFile.
+def restore_answers(file: BinaryIO, memory: Memory, head: FileHead, now: float) -> Job[RestoredAnswers]:
+    """Restore the answers of a file, in steps. Raises UnusableFile, OSError.
 
     `head`: of a file that this cache would write now, at `now`. The ages go on by the clock of the host, which may have
     been set back: an answer is never younger than it was at the writing.
     """
-    frames = yield from read_frames(content, KIND)
+    yield from check_steps(file, KIND)
     try:
-        found = _read_head(bytes(frames[0]))
+        stored_frames = frames(file, KIND)
+        found = _read_head(next(stored_frames, b""))
         if found.owner != head.owner:
-            raise UnusableFile(f"it is of the cache {found.owner}, expected {head.owner}")
+            raise UnusableFile("foreign", f"is of the cache {found.owner}, expected {head.owner}")
         away = max(0, ceil(head.written - found.written))
         number = 0
-        for frame in reversed(frames[1:]):
-            for stored in reversed(_read_answers(bytes(frame))):
+        for frame in reversed(list(stored_frames)):
+            for stored in reversed(_read_answers(frame)):
                 number += memory.restore(stored.key, stored.entry(now, away), stored.again)
             yield
-    except (IndexError, *UNREADABLE) as problem:
-        raise UnusableFile(f"it has other values than expected: {problem}") from None
+    except UNREADABLE as problem:
+        raise UnusableFile("damaged", f"is damaged: {problem}") from None
     return RestoredAnswers(number, away)

@@ -13,10 +13,9 @@ from typing import Final
 
 from topodns.corefile.errors import shown
 from topodns.corefile.files import reason
-from topodns.files.atomic_write import atomic_write
-from topodns.files.framed_file import ForeignFile, UnusableFile
-from topodns.files.regular import read_regular
-from topodns.plugins.cache.answer_file import MAX_FILE, FileHead, restore_answers, write_answers
+from topodns.files.framed_file import UnusableFile, replacing
+from topodns.files.regular import open_regular
+from topodns.plugins.cache.answer_file import KIND, FileHead, restore_answers, write_answers
 from topodns.plugins.cache.counts import PersistCounts
 from topodns.plugins.cache.settings import Persist
 from topodns.plugins.cache.store import Memory
@@ -64,21 +63,18 @@ class Persistence:
             await self._write_changes()
 
     async def read(self) -> None:
-        """Restore the answers of the file, if there is one. What this program has not written is never replaced."""
+        """Restore the answers of the file, if there is one."""
         path = shown(self._settings.path)
         try:
-            content = read_regular(self._settings.path, MAX_FILE + 1)
-            head, now = self._head(), self._timers.time()
-            found = await do_in_slices(restore_answers(content, self._memory, head, now))
+            with open_regular(self._settings.path) as file:
+                head, now = self._head(), self._timers.time()
+                found = await do_in_slices(restore_answers(file, self._memory, head, now))
         except FileNotFoundError:
             pass
+        except OSError as problem:
+            self._refused(f"cannot be read: {reason(problem)}")
         except UnusableFile as problem:
-            self._counts.refused += 1
-            log.warning("plugin/cache: %s is not read: %s; it stays until answers are written", path, problem)
-        except (ForeignFile, OSError) as problem:
-            self._counts.refused += 1
-            self._writes = False
-            log.warning("plugin/cache: %s is neither read nor written: %s", path, reason(problem))
+            self._refused(str(problem))
         else:
             self._counts.restored += found.answers
             log.info("plugin/cache: %d answers of %s, written %d s ago", found.answers, path, found.away)
@@ -90,7 +86,7 @@ class Persistence:
         if entries == self._on_disk:
             return
         try:
-            async with atomic_write(self._settings.path) as file:
+            async with replacing(self._settings.path, KIND) as file:
                 head, now = self._head(), self._timers.time()
                 number = await do_in_slices(write_answers(file, self._memory, head, now))
         except BlockingIOError:
@@ -103,6 +99,10 @@ class Persistence:
             self._on_disk, self._failure = entries, ""
             self._counts.answers = number
             self._counts.written += 1
+
+    def _refused(self, problem: str) -> None:
+        self._counts.refused += 1
+        log.warning("plugin/cache: %s %s; it is not used, and stays", shown(self._settings.path), problem)
 
     def _failed(self, problem: str) -> None:
         self._counts.failed += 1

@@ -10,20 +10,12 @@ from hypothesis import strategies as st
 
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, service
 from tests.support.random_clusters import objects
+from tests.support.snapshots import snapshot_octets
 from topodns.cluster import packed_objects
 from topodns.cluster.model import ClusterObject, kind_of
+from topodns.files.framed_file import UnusableFile
 from topodns.kube.snapshot import format as snapshot_format
-from topodns.kube.snapshot.format import (
-    FORMAT,
-    MAGIC,
-    Head,
-    Part,
-    Section,
-    SnapshotError,
-    check_steps,
-    part_steps,
-    snapshot_octets,
-)
+from topodns.kube.snapshot.format import KIND, Head, Part, Section, head_steps, part_steps
 from topodns.time_slices import do_at_once
 
 HEAD = Head("0a1b", 1_700_000_000.5, 1_700_000_000, ("Pod",))
@@ -38,12 +30,12 @@ SHOP: tuple[Part, ...] = (
 
 
 def written(head: Head = HEAD, parts: Sequence[Part] = SHOP) -> bytes:
-    return b"".join(snapshot_octets(head, parts))
+    return snapshot_octets(head, parts)
 
 
 def read(octets: bytes) -> tuple[Head, list[Part]]:
     file = io.BytesIO(octets)
-    head = do_at_once(check_steps(file))
+    head = do_at_once(head_steps(file))
     return head, list(part_steps(file))
 
 
@@ -68,12 +60,12 @@ def test_an_empty_cluster_reads_back() -> None:
 def test_each_prefix_of_a_snapshot_is_refused() -> None:
     whole = written()
     for size in range(len(whole)):
-        with pytest.raises(SnapshotError):
+        with pytest.raises(UnusableFile):
             read(whole[:size])
 
 
 def test_a_snapshot_with_octets_behind_it_is_refused() -> None:
-    with pytest.raises(SnapshotError, match="is damaged"):
+    with pytest.raises(UnusableFile, match="is damaged"):
         read(written() + b"\0")
 
 
@@ -82,26 +74,26 @@ def test_each_of_a_thousand_flipped_bits_is_noticed() -> None:
     for _ in range(1000):
         flipped = bytearray(whole)
         flipped[rng.randrange(len(whole))] ^= 1 << rng.randrange(8)
-        with pytest.raises(SnapshotError):
+        with pytest.raises(UnusableFile):
             read(bytes(flipped))
 
 
 @given(st.binary(max_size=300))
 def test_any_octets_are_refused_and_cause_no_other_error(octets: bytes) -> None:
-    for file in (octets, MAGIC + octets, written()[:40] + octets):
-        with pytest.raises(SnapshotError):
+    for file in (octets, KIND.magic + octets, written()[:40] + octets):
+        with pytest.raises(UnusableFile):
             read(file)
 
 
 def test_a_file_of_something_else_is_said_to_be_none() -> None:
-    with pytest.raises(SnapshotError, match="is no snapshot: it does not begin with 'topodns snapshot 1'") as refused:
+    with pytest.raises(UnusableFile, match="begins with other octets than 'topodns snapshot'") as refused:
         read(b'{"kind": "List"}\n')
-    assert refused.value.reason == "damaged"
+    assert refused.value.reason == "foreign"
 
 
 def test_a_newer_format_is_named() -> None:
-    newer = written().replace(b"%d\n" % FORMAT, b"%d\n" % (FORMAT + 1), 1)
-    with pytest.raises(SnapshotError, match="has format 2, expected 1: another topodns wrote it") as refused:
+    newer = written().replace(b"\n\0\1", b"\n\0\2", 1)
+    with pytest.raises(UnusableFile, match="has format 2, expected 1: another topodns wrote it") as refused:
         read(newer)
     assert refused.value.reason == "version"
 
@@ -110,7 +102,7 @@ def test_objects_with_other_fields_are_of_another_version(monkeypatch: pytest.Mo
     monkeypatch.setattr(snapshot_format, "layout", lambda: "other")
     of_another = written(HEAD._replace(program="9.9.9"))
     monkeypatch.undo()
-    with pytest.raises(SnapshotError, match=r"has objects as topodns 9\.9\.9 writes them") as refused:
+    with pytest.raises(UnusableFile, match=r"has objects as topodns 9\.9\.9 writes them") as refused:
         read(of_another)
     assert refused.value.reason == "version"
 
@@ -127,6 +119,6 @@ def test_the_layout_depends_on_each_field_of_each_object(monkeypatch: pytest.Mon
 
 def test_a_whole_file_with_octets_that_are_no_objects_is_refused() -> None:
     """As of a program with a bug: the checksum is right."""
-    unreadable = b"".join(snapshot_octets(HEAD, [Section("Pod", "1", ""), [namespace("shop")]]))
-    with pytest.raises(SnapshotError, match="is damaged"):
+    unreadable = written(parts=[Section("Pod", "1", ""), [namespace("shop")]])
+    with pytest.raises(UnusableFile, match="is damaged"):
         read(unreadable)

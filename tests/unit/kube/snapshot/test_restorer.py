@@ -233,7 +233,7 @@ def test_a_clock_that_was_set_makes_no_snapshot_new(tmp_path: Path, ahead: float
 
 @pytest.mark.parametrize(
     ("octets", "reason"),
-    [(b"", "damaged"), (b"topodns snapshot 2\n", "version"), (b"apiVersion: v1\n", "damaged")],
+    [(b"", "damaged"), (b"topodns snapshot\n\0\2", "version"), (b"apiVersion: v1\n", "foreign")],
 )
 def test_a_file_that_is_no_snapshot_is_refused_and_left(tmp_path: Path, octets: bytes, reason: str) -> None:
     file = snapshot_file(tmp_path / "snapshot")

@@ -13,7 +13,7 @@ from tests.support.api_objects import Object, namespace, service
 from tests.support.event_loops import eventually
 from tests.support.snapshots import UID, snapshot_file, write_snapshot
 from tests.support.state_with_fake_api import FRONT, MOVED, WEB, Setup
-from topodns.kube.snapshot.format import Head, Part, Section, check_steps, part_steps
+from topodns.kube.snapshot.format import Head, Part, Section, head_steps, part_steps
 from topodns.kube.snapshot.restorer import SnapshotRestorer
 from topodns.kube.snapshot.writer import SnapshotFile, SnapshotWriter
 from topodns.time_slices import do_at_once
@@ -50,7 +50,7 @@ async def writing(
 
 def read(path: Path) -> tuple[Head, list[Part]]:
     with path.open("rb") as file:
-        head = do_at_once(check_steps(file))
+        head = do_at_once(head_steps(file))
         return head, list(part_steps(file))
 
 
@@ -161,6 +161,15 @@ async def test_what_cannot_be_written_is_said_once_and_counted(
         await eventually(lambda: file.counts.writes["written"] >= 1)
         assert f"the snapshot {tmp_path}/snapshot is written again" in caplog.text
     assert os.listdir(tmp_path) == ["snapshot"]
+
+
+async def test_a_file_of_another_program_is_never_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    file = snapshot_file(tmp_path / "resolv.conf")
+    (tmp_path / "resolv.conf").write_bytes(b"nameserver 192.0.2.1")
+    async with writing(file, *WEB):
+        await eventually(lambda: file.counts.writes["failed"] >= 2)
+    assert (tmp_path / "resolv.conf").read_bytes() == b"nameserver 192.0.2.1"
+    assert "it begins with other octets than 'topodns snapshot'" in caplog.text
 
 
 async def test_a_step_has_few_objects_however_many_there_are(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from tests.support.cache_with_upstream import Story, failed, positive
 from tests.support.corefile_settings import only_directive
 from tests.support.event_loops import eventually
 from topodns.app.cluster_lifecycle import end_tasks
-from topodns.files.atomic_write import atomic_write
+from topodns.files.framed_file import replacing
+from topodns.plugins.cache.answer_file import KIND
 from topodns.plugins.cache.counts import PersistCounts
 from topodns.plugins.cache.persistence import Persistence
 from topodns.plugins.cache.settings import Cache, Persist, ServeStale
@@ -190,11 +191,11 @@ def newer(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("harm", "says"),
     [
-        (damaged, "its checksum is wrong, as of a damaged or truncated file"),
-        (truncated, "its checksum is wrong, as of a damaged or truncated file"),
-        (newer, "it is of version 2, expected 1"),
-        (lambda content: b"", "it ends after 0 octets"),
-        (lambda content: bytes(content) + bytes(8_000_001), "its checksum is wrong, as of a damaged or truncated file"),
+        (damaged, "is damaged: SIZE octets without their checksum"),
+        (truncated, "is damaged: SIZE octets without their checksum"),
+        (newer, "has format 2, expected 1: another topodns wrote it"),
+        (lambda content: b"", "is damaged: 0 octets without their checksum"),
+        (lambda content: content + bytes(8_000_001), "is damaged: it has SIZE octets, expected at most 8000000"),
     ],
     ids=["damaged", "truncated", "newer", "empty", "too-long"],
 )
@@ -208,9 +209,8 @@ async def test_n23_a_file_that_cannot_be_used_is_named_and_stays_until_there_are
         await cache.some_intervals()
         assert cache.counts.refused == 1
         assert place.content == found
-        assert caplog.messages == [
-            f"plugin/cache: '{place}' is not read: {says}; it stays until answers are written",
-        ]
+        says = says.replace("SIZE", str(len(found)))
+        assert caplog.messages == [f"plugin/cache: '{place}' {says}; it is not used, and stays"]
         assert cache.ask() == "192.0.2.1 300 upstream"
         await eventually(lambda: cache.counts.written == 1)
     assert await stale_at(place) == "192.0.2.1 30 stale"
@@ -220,18 +220,24 @@ async def test_n23_a_file_of_another_program_is_never_replaced(place: Place, cap
     place.content = OTHER
     async with Running(place).running() as cache:
         assert cache.ask() == "192.0.2.1 300 upstream"
-        await eventually(cache.task.done)
+        await eventually(lambda: cache.counts.failed > 2)
     assert place.content == OTHER
-    assert caplog.messages == [f"plugin/cache: '{place}' is neither read nor written: it begins with other octets"]
+    assert caplog.messages == [
+        f"plugin/cache: '{place}' begins with other octets than 'topodns cache'; it is not used, and stays",
+        f"plugin/cache: cannot write '{place}': it begins with other octets than 'topodns cache'",
+    ]
 
 
 async def test_n23_what_is_no_file_is_never_replaced(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async with Running(tmp_path).running() as cache:
         cache.ask()
-        await eventually(cache.task.done)
+        await eventually(lambda: cache.counts.failed > 2)
     assert os.listdir(tmp_path) == []
-    assert caplog.messages == [f"plugin/cache: '{tmp_path}' is neither read nor written: Is a directory"]
-    assert (cache.counts.refused, cache.counts.failed) == (1, 0)
+    assert caplog.messages == [
+        f"plugin/cache: '{tmp_path}' cannot be read: Is a directory; it is not used, and stays",
+        f"plugin/cache: cannot write '{tmp_path}': Is a directory",
+    ]
+    assert cache.counts.refused == 1
 
 
 async def test_n23_a_folder_that_cannot_be_written_is_named_once_and_tried_again(
@@ -279,7 +285,7 @@ async def test_n23_a_full_disk_leaves_the_old_file_until_there_is_room(
 async def test_while_another_process_writes_it_is_left_to_it(place: Place, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG, "topodns")
     async with Running(place).running() as cache:
-        async with atomic_write(str(place)) as file:
+        async with replacing(str(place), KIND) as file:
             cache.ask()
             await cache.some_intervals()
             assert (cache.counts.written, cache.counts.failed) == (0, 0)
