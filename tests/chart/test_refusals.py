@@ -32,6 +32,10 @@ REFUSED: dict[str, tuple[Values, str]] = {
         {"service": {"clusterIP": "10.96.0.11", "clusterIPs": ["10.96.0.10", "fd00::a"]}},
         "service.clusterIP: expected the first of service.clusterIPs, 10.96.0.10, found 10.96.0.11",
     ),
+    "a scaled DaemonSet": (
+        {"deployment": {"kind": "DaemonSet"}, "hpa": {"enabled": True}},
+        "deployment.kind: expected Deployment with hpa.enabled or autoscaler.enabled, found DaemonSet",
+    ),
     "no server block": ({"servers": []}, "servers: expected at least one server block, found none"),
     "a server block without plugins": ({"servers": [{"plugins": []}]}, "at '/servers/0/plugins': minItems"),
     "two zones alike": (

@@ -42,6 +42,11 @@ def pods(workload: Object) -> Object:
     return template
 
 
+def serves(workload: Object) -> bool:
+    """Whether its Pods are those of the cluster DNS."""
+    return "topodns" in [each["name"] for each in containers(workload)]
+
+
 def finds(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:
     return bool(selector) and selector.items() <= labels.items()
 
@@ -80,7 +85,7 @@ def test_a_workload_finds_its_own_pods_and_no_other_workload_does(objects: list[
 
 def test_services_budgets_and_policies_find_pods_of_one_workload(objects: list[Object]) -> None:
     workloads = of_kind(objects, *WORKLOADS)
-    if not of_kind(objects, "Deployment"):
+    if not any(map(serves, workloads)):
         return  # the pods that the upstream's Service finds belong to another program
     selectors = {
         each["metadata"]["name"]: each["spec"]["podSelector" if each["kind"] == "NetworkPolicy" else "selector"]
@@ -96,7 +101,7 @@ def test_a_service_leads_to_ports_that_are_listened_on(objects: list[Object]) ->
     for service in of_kind(objects, "Service"):
         names = [port["name"] for port in service["spec"]["ports"]]
         assert len(set(names)) == len(names)
-        for workload in of_kind(objects, "Deployment"):
+        for workload in filter(serves, of_kind(objects, *WORKLOADS)):
             if not finds(service["spec"]["selector"], pods(workload)["metadata"]["labels"]):
                 continue
             listened = {
@@ -157,7 +162,7 @@ def test_pods_may_do_no_more_than_they_need(objects: list[Object]) -> None:
     """reliability.md 5.2."""
     for workload in of_kind(objects, *WORKLOADS):
         spec = pods(workload)["spec"]
-        on_nodes = workload["kind"] == "DaemonSet"
+        on_nodes = workload["metadata"]["name"] == "node-local-dns"
         assert spec.get("hostNetwork", False) is on_nodes
         for container in containers(workload):
             confined: dict[str, Any] = container["securityContext"]
@@ -165,7 +170,11 @@ def test_pods_may_do_no_more_than_they_need(objects: list[Object]) -> None:
             assert confined["allowPrivilegeEscalation"] is False
             assert confined["capabilities"]["drop"] == ["ALL"]
             added = set(confined["capabilities"].get("add", ()))
-            assert added <= ({"NET_ADMIN", "NET_BIND_SERVICE"} if on_nodes else {"NET_BIND_SERVICE"})
+            if container["name"] == "snapshot-folder":
+                assert (added, confined["runAsUser"]) == ({"CHOWN"}, 0)
+            else:
+                assert added <= ({"NET_ADMIN", "NET_BIND_SERVICE"} if on_nodes else {"NET_BIND_SERVICE"})
+                assert on_nodes or confined.get("runAsUser") != 0
             profile = {**spec.get("securityContext", {}), **confined}["seccompProfile"]
             assert profile == {"type": "RuntimeDefault"}
         assert on_nodes or spec["securityContext"]["runAsNonRoot"] is True
@@ -213,6 +222,29 @@ def test_a_snapshot_may_be_on_a_volume_of_the_operators() -> None:
     claim = {"persistentVolumeClaim": {"claimName": "topodns"}}
     values: Values = {"snapshot": {"enabled": True, "volume": claim}}
     assert {"name": "snapshot", **claim} in server(values)["volumes"]
+
+
+def test_a_folder_of_the_node_is_given_to_the_user_of_the_server() -> None:
+    """A kubelet makes it for root, and gives no `hostPath` to `fsGroup`."""
+    values: Values = {"snapshot": {"enabled": True, "volume": {"hostPath": {"path": "/srv/dns"}}}}
+    folder, check = server(values)["initContainers"]
+    assert check["name"] == "check"
+    assert folder["command"][-1] == 'import os; os.chown("/var/lib/topodns", 65532, -1)'
+    assert [mount["name"] for mount in folder["volumeMounts"]] == ["snapshot"]
+    (folder,) = server({**values, "securityContext": {"runAsUser": 1000}, "deployment": {"check": False}})[
+        "initContainers"
+    ]
+    assert folder["command"][-1] == 'import os; os.chown("/var/lib/topodns", 1000, -1)'
+
+
+def test_a_server_on_each_node_is_a_daemon_set() -> None:
+    objects = rendered(MATRIX["a server on each node"])
+    spec = named(objects, "DaemonSet", "topodns")["spec"]
+    assert {"replicas", "strategy"} & spec.keys() == set()
+    assert spec["updateStrategy"]["rollingUpdate"] == {"maxSurge": "25%", "maxUnavailable": 0}
+    assert of_kind(objects, "Deployment", "PodDisruptionBudget") == []
+    of_a_deployment = server({"nodeSelector": {"edge": "true"}})
+    assert pods(named(objects, "DaemonSet", "topodns"))["spec"] == of_a_deployment
 
 
 def test_a_server_may_take_as_long_to_start_as_the_manual_says() -> None:

@@ -15,8 +15,9 @@ from tests.kubelab.options import FIRST_SERVICES
 from tests.support.dns_messages import EDE, Opt, Reply, query
 from tests.support.kube.chart_servers import await_rollout, rolled_back
 from tests.support.kube.client_pods import Askers
-from tests.support.kube.cluster import Cluster, Place, PodView, kill_container, starts_on_node
+from tests.support.kube.cluster import Cluster, Place, PodView, kill_container, starts_on_node, view
 from tests.support.kube.coredns import KUBEADM_COREFILE, coredns_pod
+from tests.support.kube.helm_release import Release
 from tests.support.kube.node_caches import NodeCaches, node_caches
 from tests.support.kube.operator_commands import Operator
 from tests.support.kube.outage_scene import KNOWN_AGAIN, KUBERNETES, Got, Scene, got
@@ -129,6 +130,47 @@ def test_k26_both_servers_killed_without_an_api_server_answer_every_name_as_befo
     becomes(lambda: servers.got(scene.questions), [after] * 2, KNOWN_AGAIN)
     becomes(lambda: servers.get(READY, "/ready"), [(200, "OK")] * 2, KNOWN_AGAIN)
     assert not any(AGE in text for _, text in servers.get(METRICS, "/metrics"))
+
+
+EDGE: Final = {
+    "mode": "beside",
+    "deployment": {"kind": "DaemonSet"},
+    "snapshot": {
+        "enabled": True,
+        "parameters": "interval 2s",
+        "volume": {"hostPath": {"path": "/var/lib/topodns/edge", "type": "DirectoryOrCreate"}},
+    },
+    "admissionPolicy": {"enabled": False},
+}
+
+
+@pytest.fixture
+def edge(installed: str, cluster: Cluster, askers: Askers, clients: Place, tmp_path: Path) -> Iterator[Servers]:
+    """A server on each node beside the cluster DNS, with its snapshot in a folder of the node."""
+    release = Release(cluster.lab, tmp_path, "edge", NAMESPACE)
+    release.install(EDGE)
+    pods = [view(pod) for pod in cluster.list("Pod", NAMESPACE, "app.kubernetes.io/instance=edge")]
+    yield Servers(cluster.lab, pods, askers, clients)
+    release.remove()
+
+
+def test_k26_a_server_on_each_node_answers_its_site_when_it_is_killed_while_the_site_is_cut_off(
+    edge: Servers, scene: Scene
+) -> None:
+    lab, nodes = edge.lab, {pod.node for pod in edge.pods}
+    assert nodes == {machine.name for machine in lab.node_machines}
+    files = [lab.machine(node).dir / "var/lib/topodns/edge/cluster.local" for node in nodes]
+    eventually(lambda: all(file.exists() and _has(file, scene.place.name) for file in files), "each has its snapshot")
+    assert [(file.stat().st_uid, file.stat().st_mode & 0o777) for file in files] == [(65532, 0o600)] * len(nodes)
+    meanwhile, own = without_news(scene.right), {pod.node: pod for pod in edge.pods}
+    with outage(lab, "etcd"):
+        for pod in edge.pods:
+            kill_container(lab, pod)
+        eventually(lambda: started_anew(lab, edge.pods, "topodns"), "their kubelets start them anew")
+        for node, pod in own.items():
+            asker = {node: edge.askers[node]}
+            right = {question: {node: its[node]} for question, its in meanwhile.items()}
+            becomes(lambda asker=asker, pod=pod: got(asker, scene.questions, pod.ip), right, AT_ONCE)
 
 
 @pytest.fixture

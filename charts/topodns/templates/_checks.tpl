@@ -116,6 +116,9 @@
 {{- end -}}
 
 {{- define "topodns.checkScaling" -}}
+{{- if and (eq .Values.deployment.kind "DaemonSet") (or .Values.hpa.enabled .Values.autoscaler.enabled) -}}
+  {{- fail "deployment.kind: expected Deployment with hpa.enabled or autoscaler.enabled, found DaemonSet" -}}
+{{- end -}}
 {{- if and .Values.hpa.enabled .Values.autoscaler.enabled -}}
   {{- fail "hpa.enabled and autoscaler.enabled: expected one of them at most, found both" -}}
 {{- end -}}

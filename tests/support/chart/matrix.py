@@ -102,9 +102,10 @@ MATRIX: Final[Mapping[str, Values]] = {
         "snapshot": {
             "enabled": True,
             "parameters": "interval 1m max_age 48h",
-            "volume": {"hostPath": {"path": "/var/lib/topodns", "type": "Directory"}},
+            "volume": {"hostPath": {"path": "/var/lib/topodns/server", "type": "DirectoryOrCreate"}},
         }
     },
+    "a server on each node": {"deployment": {"kind": "DaemonSet"}, "nodeSelector": {"edge": "true"}},
     "servers of CoreDNS's chart": {"servers": SERVERS_OF_COREDNS},
     "values of CoreDNS's chart": VALUES_OF_COREDNS,
     "options of CoreDNS's chart": OPTIONS_OF_COREDNS,
