@@ -5,6 +5,7 @@ docs/operate/cut-off-site.md names are answered as before; CoreDNS beside them k
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -168,9 +169,8 @@ def test_k26_a_server_on_each_node_answers_its_site_when_it_is_killed_while_the_
             kill_container(lab, pod)
         eventually(lambda: started_anew(lab, edge.pods, "topodns"), "their kubelets start them anew")
         for node, pod in own.items():
-            asker = {node: edge.askers[node]}
             right = {question: {node: its[node]} for question, its in meanwhile.items()}
-            becomes(lambda asker=asker, pod=pod: got(asker, scene.questions, pod.ip), right, AT_ONCE)
+            becomes(partial(got, {node: edge.askers[node]}, scene.questions, pod.ip), right, AT_ONCE)
 
 
 @pytest.fixture

@@ -4,11 +4,12 @@ Knows the envelopes that kubectl prints (many documents, `List`, typed lists suc
 Kubernetes. Only `yaml_reader` imports PyYAML.
 """
 
+import codecs
 import re
 from collections.abc import Generator, Iterator
 from typing import Final, NamedTuple
 
-from topodns.files.text import decoded
+from topodns.files.text import without_mark
 from topodns.kube.manifests.json_reader import read_json
 from topodns.kube.manifests.value import BadManifest, Value
 from topodns.kube.manifests.yaml_reader import Note, read_yaml
@@ -20,6 +21,10 @@ MAX_BYTES: Final = 64 * 1024 * 1024  # per file; a dump of 5,000 nodes without P
 _BETWEEN: Final = re.compile(
     r"(?:[ \t\r\n]|\#[^\n]*|^(?:---|\.\.\.)(?=[ \t\r\n]|\Z)|^%(?:YAML|TAG)[^\n]*)*+", re.MULTILINE
 )
+_UTF16_MARKS: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_UTF32_MARK: Final = codecs.BOM_UTF32_LE
+_MARK: Final = "\ufeff"
+_MARK_OF_DOCUMENT: Final = re.compile(rf"^(---[^\n]*\n){_MARK}", re.MULTILINE)  # YAML 1.2 section 5.2
 _JSON_FOLLOWS: Final = re.compile(r"---(?=[ \t\r\n])(?:[ \t\r\n]|\#[^\n]*)*+\{")
 
 
@@ -33,15 +38,16 @@ class Document(NamedTuple):
 def parse_documents(data: bytes, file: str, note: Note = lambda line, remark: None) -> Iterator[Document | None]:
     """The objects of a YAML or JSON file in order, lists flattened. `file` is for messages, `note` as of `read_yaml`.
 
-    Read as kubectl does (apimachinery's YAMLOrJSONDecoder), and any mixture of what it reads: YAML documents between
-    `---`, in block or flow style (`yaml_reader`, timestamps stay text), and JSON objects, several in a row included.
+    Read as kubectl does (cli-runtime's FileVisitor, apimachinery's YAMLOrJSONDecoder), and any mixture of what it
+    reads: YAML documents between `---`, in block or flow style (`yaml_reader`, timestamps stay text), and JSON objects,
+    several in a row included; in UTF-8, with U+FFFD for octets that are none, or in UTF-16 with its byte order mark.
     None, at least once per millisecond of work, marks a point where a caller in an event loop may let other tasks run.
     Raises BadManifest, possibly after some documents; nothing else.
     """
     if len(data) > MAX_BYTES:
         raise BadManifest(file, 1, f"longer than {MAX_BYTES} bytes")
     try:
-        text = decoded(data)
+        text = _decoded(data)
     except ValueError as problem:
         raise BadManifest(file, 1, str(problem)) from None
     for value in _values(text, file, note):
@@ -49,6 +55,14 @@ def parse_documents(data: bytes, file: str, note: Note = lambda line, remark: No
             yield None
         elif value.content is not None:  # None: an empty document between two `---`
             yield from _flattened(value, file, MAX_LISTS)
+
+
+def _decoded(data: bytes) -> str:
+    """The text of a file, without byte order marks. Raises ValueError for UTF-32, or UTF-16 without a mark."""
+    if data.startswith(_UTF16_MARKS) and not data.startswith(_UTF32_MARK):
+        return data.decode("utf-16", "replace")
+    text = without_mark(data).decode("utf-8", "replace")
+    return _MARK_OF_DOCUMENT.sub(r"\1", text) if _MARK in text else text
 
 
 def _values(text: str, file: str, note: Note) -> Iterator[Value | None]:

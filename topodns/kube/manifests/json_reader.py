@@ -5,7 +5,6 @@ import re
 from collections.abc import Generator, Iterator
 from typing import Final, NamedTuple, NoReturn
 
-from topodns.files.text import foreign_octet
 from topodns.kube.manifests.value import BadManifest, Value
 
 _WHITE_SPACE: Final = re.compile(r"[ \t\n\r]+")  # RFC 8259 section 2
@@ -28,10 +27,7 @@ def read_json(text: str, file: str, start: int, line: int) -> Generator[None, No
     item_lines: list[int] = []
     for _ in reader.members(content, item_lines):
         yield None
-    end = reader.position
-    if octet := foreign_octet(text[start:end]):
-        raise BadManifest(file, line + text.count("\n", start, start + octet.offset), octet.problem)
-    return Found(Value(content, line, item_lines), end)
+    return Found(Value(content, line, item_lines), reader.position)
 
 
 class _JsonReader:

@@ -6,26 +6,28 @@ Text is parsed by `documents`, objects are decoded by `cluster.decode.objects`.
 import json
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 from typing import Final, NamedTuple, get_args
 
 from topodns.cluster.decode.misspelt import misspellings
 from topodns.cluster.decode.objects import Decoded, DecodeError, decode_whole
-from topodns.cluster.decode.unreadable_elements import LeftOutElements
 from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import (
     ClusterObject,
     EndpointSlice,
     Kind,
+    Namespace,
     ObjectKey,
     kind_of,
 )
 from topodns.kube.manifests.documents import Document, parse_documents
+from topodns.kube.manifests.validation import check_names, of_one_family
 from topodns.kube.manifests.value import BadManifest
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 _LONGEST_SHOWN: Final = 60  # characters of a value
-_OCTETS: Final = {"IPv4": 4, "IPv6": 16}  # of an address, by addressType
+_SERVICES: Final = ("Service", "ServiceImport")
+# An API server makes them itself (`kubectl get` of other namespaces, or `helm template`, prints none).
+_OF_EACH_CLUSTER: Final = ("default", "kube-system", "kube-public", "kube-node-lease")
 SELECTABLE: Final = frozenset(("Service", "EndpointSlice", "Endpoints", "Pod"))  # as CoreDNS applies `labels`
 
 
@@ -102,10 +104,13 @@ class Contents:
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """All files merged: every kind, empty ones too. `conflicts`: a log line per pair of files that overlap."""
+    """All files merged: every kind, empty ones too.
+
+    `problems`: a log line for each pair of files that overlap, and for each namespace with Services and no object.
+    """
 
     objects: Mapping[Kind, tuple[ClusterObject, ...]]
-    conflicts: tuple[str, ...]
+    problems: tuple[str, ...]
 
 
 def read_contents(
@@ -142,7 +147,6 @@ def read_contents(
             problem = f"{file}:{document.line}: skipped {_described(document, error)}"
             skipped.append(SkippedObject(error.kind, error.name, document.line, problem))
             continue
-        decoded = _of_one_family(decoded) if decoded is not None else None
         if decoded is not None and decoded.objects:
             entries.append(ManifestEntry(kind, _key_of(decoded.objects[0]), document.line, decoded.objects))
         if decoded is not None and decoded.left_out:
@@ -161,11 +165,27 @@ def _up_to_an_error(documents: Iterator[Document | None], problems: list[str]) -
 def _decoded(
     document: Document, selector: Selector | None, pod_labels: Collection[str]
 ) -> tuple[str, Decoded[ClusterObject] | None]:
-    """The kind of a document and what it decodes to (`decode_whole`). Raises DecodeError."""
+    """The kind of a document and what it decodes to, as far as an API server admits it. Raises DecodeError."""
     kind = document.object.get("kind")
     if not isinstance(kind, str):
         raise DecodeError("object", "", "it has no kind")
-    return kind, decode_whole(kind, document.object, selector if kind in SELECTABLE else None, pod_labels)
+    _fill_null_texts(document.object)
+    decoded = decode_whole(kind, document.object, selector if kind in SELECTABLE else None, pod_labels)
+    if decoded is None:
+        return kind, None
+    check_names(kind, decoded)
+    return kind, of_one_family(decoded)
+
+
+def _fill_null_texts(object: dict[str, object]) -> None:
+    """Make a label or annotation without a value "", as kubectl and API servers do (kubernetes/kubernetes#129257)."""
+    metadata = object.get("metadata")
+    if not isinstance(metadata, dict):
+        return
+    for field in ("labels", "annotations"):
+        texts = metadata.get(field)
+        if isinstance(texts, dict) and None in texts.values():
+            metadata[field] = {name: "" if value is None else value for name, value in texts.items()}
 
 
 def _misspelt(document: Document) -> str:
@@ -178,26 +198,6 @@ def _misspelt(document: Document) -> str:
     name = metadata.get("name") if isinstance(metadata, dict) else ""
     more = f"; and {len(words) - 1} more" if len(words) > 1 else ""
     return f"{kind} {name if isinstance(name, str) else '(unnamed)'}: {words[0]}{more}"
-
-
-def _of_one_family(decoded: Decoded[ClusterObject]) -> Decoded[ClusterObject]:
-    """A decoded EndpointSlice without the addresses that its addressType excludes; any other object as it is.
-
-    An API server refuses such a slice (ValidateEndpointSlice), so that none comes from there.
-    """
-    one = decoded.objects[0] if decoded.objects else None
-    if not isinstance(one, EndpointSlice) or one.mirrored:
-        return decoded
-    octets, left_out = _OCTETS.get(one.address_type), LeftOutElements()
-    if octets is None and one.address_type != "FQDN":
-        left_out.add("all endpoints", f"addressType {one.address_type!r}, expected IPv4, IPv6 or FQDN")
-    wrong = [each for each in one.endpoints if len(each.address) != octets]
-    for each in wrong:
-        left_out.add(str(ip_address(each.address)), f"no {one.address_type} address, which is the addressType")
-    if not left_out.number:
-        return decoded
-    kept = replace(one, endpoints=tuple(each for each in one.endpoints if len(each.address) == octets))
-    return decoded._replace(objects=(kept,), left_out="; ".join(filter(None, (decoded.left_out, str(left_out)))))
 
 
 def _is_kubeconfig(document: Document) -> bool:
@@ -252,6 +252,10 @@ class ManifestSet:
         """Whether each of these files was read to its end at least once, even if it is unreadable now."""
         return self._whole >= set(files)
 
+    def has_objects(self, file: str) -> bool:
+        """Whether some object of this file is there."""
+        return bool(self._files.get(file, Contents()).entries)
+
     def keep_only(self, files: Collection[str]) -> None:
         """Forget all other files."""
         self._files = {file: contents for file, contents in self._files.items() if file in files}
@@ -286,10 +290,29 @@ class ManifestSet:
                     earlier, loser = chosen[identity]
                     overlaps.setdefault((earlier, file), []).append((loser, entry))
                 chosen[identity] = (file, entry)
+        objects = _by_kind(value for _, entry in chosen.values() for value in entry.objects)
+        lacking = _namespaces_without_object(objects["Namespace"], chosen.values())
+        implied = tuple(Namespace(name) for name in lacking if name in _OF_EACH_CLUSTER)
+        absent = (place for name, place in lacking.items() if name not in _OF_EACH_CLUSTER)
         return Merged(
-            objects=_by_kind(value for _, entry in chosen.values() for value in entry.objects),
-            conflicts=tuple(_conflict(*files, entries) for files, entries in overlaps.items()),
+            objects={**objects, "Namespace": (*objects["Namespace"], *implied)},
+            problems=(*(_conflict(*files, entries) for files, entries in overlaps.items()), *absent),
         )
+
+
+def _namespaces_without_object(
+    known: Iterable[ClusterObject], entries: Iterable[tuple[str, ManifestEntry]]
+) -> dict[str, str]:
+    """A log line for each namespace that has a Service and is not among the known ones."""
+    names, found = {each.key.name for each in known}, dict[str, str]()
+    for file, entry in entries:
+        namespace = entry.key.namespace
+        if entry.kind in _SERVICES and namespace not in names and namespace not in found:
+            found[namespace] = (
+                f"{file}:{entry.line}: {entry.kind} {entry.name}: there is no Namespace {namespace}, so its names are "
+                "NXDOMAIN"
+            )
+    return found
 
 
 def _conflict(earlier: str, later: str, overlap: Sequence[tuple[ManifestEntry, ManifestEntry]]) -> str:

@@ -12,12 +12,13 @@ from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import Change, ClusterObject, Kind, ObjectKey, Replaced, Upserted
 from topodns.files.regular import FileState, file_state, read_regular
 from topodns.kube.manifests.documents import MAX_BYTES
-from topodns.kube.manifests.objects import ManifestSet, read_contents
+from topodns.kube.manifests.objects import Contents, ManifestSet, read_contents
 from topodns.time_slices import in_slices
 
 log = logging.getLogger(__name__)
 
 
+_WRITTEN_WITHIN: Final = 10.0  # seconds from an empty file to its contents
 SUFFIXES: Final = (".yaml", ".yml", ".json")  # of the files read in a directory, as kubectl -f does
 
 
@@ -36,7 +37,7 @@ class ManifestSource:
     The iterator that `emit` returns is exhausted, since a large list is applied in steps.
 
     `paths` are files and directories. In a directory, files that end in SUFFIXES are read; hidden files and
-    subdirectories are not (as `kubectl apply -f`). An unreadable file (malformed, empty or missing) keeps its last
+    subdirectories are not (as `kubectl apply -f`). An unreadable file (malformed, emptied or missing) keeps its last
     objects, except for those in the documents before the error, which count as with kubectl; so does an object in it
     that cannot be decoded. Only a file removed from a directory loses its objects.
     """
@@ -118,7 +119,7 @@ class ManifestSource:
     def _emit_differences(self) -> Iterator[object]:
         merged = self._set.merged()
         before, self._emitted, self._outdated = self._emitted, merged.objects, False
-        self._report(merged.conflicts)
+        self._report(merged.problems)
         complete = self._complete or self._set.has_all(self._files)
         for kind, objects in merged.objects.items():
             if not complete:
@@ -128,12 +129,12 @@ class ManifestSource:
                 yield from self._emit(Replaced(kind, objects))
         self._complete = complete
 
-    def _report(self, conflicts: tuple[str, ...]) -> None:
-        """Update counters and `problems`, and log new problems."""
+    def _report(self, of_all: tuple[str, ...]) -> None:
+        """Update counters and `problems`, and log new problems. `of_all`: those of the files together."""
         broken = tuple(file.problem for _, file in sorted(self._files.items()) if file.problem)
         known, self.problems = (
             frozenset(self.problems),
-            (*broken, *self._set.undecodable, *self._set.remarks, *conflicts),
+            (*broken, *self._set.undecodable, *self._set.remarks, *of_all),
         )
         self.unreadable, self.skipped = broken, self._set.undecodable
         if not broken:
@@ -187,15 +188,23 @@ class ManifestSource:
             return
         data = _read(file)
         digest = blake2b(data).digest()
-        known.state = state
-        if digest == known.digest:
+        is_empty = not data.strip()
+        is_meant = is_empty and self._is_left_empty(file, state)
+        known.state = None if is_empty and not is_meant else state
+        if digest == known.digest and not (is_meant and known.problem):
             return
         known.digest = digest
-        contents = yield from read_contents(file, data, self._selector, self._pod_labels)
+        contents = Contents()
+        if not is_meant:
+            contents = yield from read_contents(file, data, self._selector, self._pod_labels)
         counts = "; the documents before it count" if contents.entries else ""
         known.problem = f"{contents.problem}{counts or self._what_stays(file)}" if contents.problem else ""
         self._set.put(file, contents)
         self._outdated = True
+
+    def _is_left_empty(self, file: str, state: FileState) -> bool:
+        """Whether an empty file is meant, which kubectl passes over: it had no objects, and is not being written."""
+        return not self._set.has_objects(file) and time.time() - state.modified / 1e9 > _WRITTEN_WITHIN
 
 
 def _read(file: str) -> bytes:

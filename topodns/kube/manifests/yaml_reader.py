@@ -5,6 +5,7 @@ too deep nesting is an error, and nothing here is recursive. Of a key that is th
 with kubectl.
 """
 
+import binascii
 import math
 import re
 from collections.abc import Callable, Iterator
@@ -38,14 +39,12 @@ _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0
 _QUOTES: Final = "; put a text that begins with !, * or & in quotes"
 _UNQUOTED: Final = ("alphabetic or numeric character", "whitespace or line break")  # libyaml: of an alias, of a tag
 _YAML_TAG: Final = "tag:yaml.org,2002:"
-_SCALAR_TAGS: Final = frozenset(_YAML_TAG + name for name in ("null", "bool", "int", "float"))
-_PLAIN_TAGS: Final = frozenset({None, "!", *(_YAML_TAG + name for name in ("map", "seq", "str")), *_SCALAR_TAGS})
-
+_PLAIN_TAGS: Final = frozenset(_YAML_TAG + name for name in ("null", "bool", "int", "float"))
+_BINARY: Final = _YAML_TAG + "binary"
 
 # Characters of which no YAML may consist; libyaml refuses them in comments, too, where they do not matter.
 _NO_YAML: Final = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_NO_UTF8_HERE: Final = "\U0010fffe"  # replaces an octet that is no UTF-8; Unicode will never assign it
-_CONTROL_HERE: Final = "\U0010ffff"  # replaces a control character, likewise
+_CONTROL_HERE: Final = "\U0010ffff"  # replaces a control character; Unicode will never assign it
 _PIECE: Final = 1 << 16  # characters that are looked at between two pauses
 
 
@@ -56,18 +55,19 @@ Note = Callable[[int, str], object]
 def read_yaml(text: str, file: str, note: Note, first_line: int = 1) -> Iterator[Value | None]:
     """The YAML documents of a text; None marks a point where the caller may pause. Raises BadManifest.
 
-    `first_line` is that of the text in its file. `note` takes a remark about each document with repeated keys.
+    `first_line` is that of the text in its file. `note` takes remarks, such as one about a document's repeated keys.
+    Tags that say nothing of a scalar's type are passed over, as by kubectl (go.yaml.in/yaml/v2, `resolve`).
     """
     pieces = []
     for at in range(0, len(text), _PIECE):
-        pieces.append(_NO_YAML.sub(_marked, text[at : at + _PIECE]))
+        pieces.append(_NO_YAML.sub(_CONTROL_HERE, text[at : at + _PIECE]))
         yield None
-    builder = _YamlBuilder(file, first_line)
+    builder = _YamlBuilder(file, first_line, note)
     try:
         for count, event in enumerate(yaml.parse("".join(pieces), Loader=_YAML_LOADER), start=1):
             builder.take(event)
             if isinstance(event, events.DocumentEndEvent):
-                builder.note_repeated(note)
+                builder.note_repeated()
                 yield builder.finished()
             elif count % _PAUSE_EVERY == 0:
                 yield None
@@ -75,10 +75,6 @@ def read_yaml(text: str, file: str, note: Note, first_line: int = 1) -> Iterator
         mark, last_line = error.problem_mark or error.context_mark, text.rstrip().count("\n")
         line, column = (min(mark.line, last_line), mark.column) if mark else (0, 0)
         raise BadManifest(file, first_line + line, _with_advice(error.problem or "not YAML"), column) from None
-
-
-def _marked(character: re.Match[str]) -> str:
-    return _NO_UTF8_HERE if "\udc80" <= character[0] <= "\udcff" else _CONTROL_HERE
 
 
 class _Open(NamedTuple):
@@ -97,9 +93,10 @@ class _Anchored(NamedTuple):
 class _YamlBuilder:
     """Builds values from the YAML events of one file, document by document, without recursion."""
 
-    def __init__(self, file: str, first_line: int) -> None:
+    def __init__(self, file: str, first_line: int, note: Note) -> None:
         self._file = file
         self._first_line = first_line
+        self._note = note
         self._count = 0  # values so far, for the size of anchored values
         self._aliased = 0
         self._start_document()
@@ -116,14 +113,14 @@ class _YamlBuilder:
         self._repeated = ("", 0)  # the first key that is there again in its mapping, and its line
         self._repeats = 0  # how many such keys there are
 
-    def note_repeated(self, note: Note) -> None:
-        """Give `note` a remark if the document that has just ended has repeated keys."""
+    def note_repeated(self) -> None:
+        """Give a remark if the document that has just ended has repeated keys."""
         if not self._repeats:
             return
         key, line = self._repeated
         asked = ": is `---` missing before it?" if key in _OF_DOCUMENTS else ""
         more = f"; and {self._repeats - 1} more" if self._repeats > 1 else ""
-        note(line, f"the key {key!r} is there again in one mapping, and its last value counts{asked}{more}")
+        self._note(line, f"the key {key!r} is there again in one mapping, and its last value counts{asked}{more}")
 
     def finished(self) -> Value:
         """The value of the document that has just ended, and its line numbers; the next event begins a new document."""
@@ -146,12 +143,12 @@ class _YamlBuilder:
                 self._alias(event)
 
     def _scalar(self, event: events.ScalarEvent) -> None:
-        if event.tag is not None and event.tag not in _PLAIN_TAGS:
-            self._fail_of_tag(event, str(event.tag))
-        if not event.value.isascii():
-            self._refuse_octets(event)
-        plain = event.tag in _SCALAR_TAGS or (event.tag is None and event.implicit[0])
-        value = _plain_value(event.value) if plain else event.value
+        if not event.value.isascii() and _CONTROL_HERE in event.value:
+            self._fail(event, "found a control character, expected text")
+        if event.tag in _PLAIN_TAGS or (event.tag is None and event.implicit[0]):
+            value = _plain_value(event.value)
+        else:
+            value = self._text(event)
         if self._awaits_key():
             key = self._keys[-1] = _key(value, event.value)
             if key in self._open[-1].container:
@@ -166,14 +163,19 @@ class _YamlBuilder:
     def _awaits_key(self) -> bool:
         return bool(self._keys) and self._keys[-1] is None
 
-    def _refuse_octets(self, event: events.ScalarEvent) -> None:
-        for mark, found in ((_NO_UTF8_HERE, "an octet that is no UTF-8"), (_CONTROL_HERE, "a control character")):
-            if mark in event.value:
-                self._fail(event, f"found {found}, expected text")
+    def _text(self, event: events.ScalarEvent) -> str:
+        """The text of a scalar that is quoted or has a tag."""
+        text: str = event.value
+        if event.tag == _BINARY:
+            try:
+                return binascii.a2b_base64(text).decode(errors="replace")
+            except binascii.Error as problem:
+                self._fail(event, f"no base64 behind !!binary: {problem}")
+        if not text and event.tag is not None and event.tag.startswith("!"):
+            self._note(self._line_of(event), f"{event.tag} is a tag, with no value behind it{_QUOTES}")
+        return text
 
     def _begin(self, container: dict[str, object] | list[object], event: events.CollectionStartEvent) -> None:
-        if event.tag not in _PLAIN_TAGS:
-            self._fail_of_tag(event, str(event.tag))
         if self._awaits_key():
             self._fail(event, "a key must be text")
         if len(self._open) == MAX_DEPTH:
@@ -193,8 +195,13 @@ class _YamlBuilder:
 
     def _alias(self, event: events.AliasEvent) -> None:
         anchored = self._anchors.get(event.anchor or "")
-        if anchored is None or self._awaits_key():
+        if anchored is None:
             self._fail(event, f"alias *{event.anchor} stands for no value that ended before it")
+        if self._awaits_key():
+            if isinstance(anchored.value, dict | list):
+                self._fail(event, "a key must be text")
+            self._keys[-1] = _key(anchored.value, str(anchored.value))
+            return
         self._aliased += anchored.size
         if self._aliased > MAX_ALIASED:
             self._fail(event, f"aliases repeat more than {MAX_ALIASED} values")
@@ -225,9 +232,6 @@ class _YamlBuilder:
         self._keys[-1] = None
         if key == "items" and len(self._open) == 1:
             self._items, self._item_lines = value, []
-
-    def _fail_of_tag(self, event: yaml.Event, tag: str) -> NoReturn:
-        self._fail(event, f"tag {tag} has no meaning in a manifest{_QUOTES if tag.startswith('!') else ''}")
 
     def _fail(self, event: yaml.Event, problem: str) -> NoReturn:
         column = event.start_mark.column if event.start_mark else 0

@@ -74,6 +74,26 @@ def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
     assert parsed(b'\xef\xbb\xbf{"kind": "Pod"}') == [({"kind": "Pod"}, 1)]
 
 
+@pytest.mark.parametrize("separator", ["---", "--- # next", "---\r"])
+@pytest.mark.parametrize("document", ["kind: Pod\n", '{"kind": "Pod"}\n'])
+def test_each_document_may_have_a_byte_order_mark(separator: str, document: str) -> None:
+    """As of files that were written one behind the other (YAML 1.2 section 5.2)."""
+    text = f"\ufeffkind: Node\n{separator}\n\ufeff{document}"
+    assert parsed(text) == [({"kind": "Node"}, 1), ({"kind": "Pod"}, 3)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("text", ["kind: Pod\r\nname: zoë\r\n", '{"kind": "Pod", "name": "zoë"}'])
+def test_utf_16_with_a_byte_order_mark_is_read(encoding: str, text: str) -> None:
+    """PowerShell's `>` writes it; kubectl reads it."""
+    assert parsed(f"\ufeff{text}".encode(encoding)) == [({"kind": "Pod", "name": "zoë"}, 1)]
+
+
+@pytest.mark.parametrize("text", [b"kind: Pod\nname: Gr\xfc\xdfe\n", b'{"kind": "Pod", "name": "Gr\xfc\xdfe"}'])
+def test_octets_that_are_no_utf_8_are_replaced_as_by_kubectl(text: bytes) -> None:
+    assert parsed(text) == [({"kind": "Pod", "name": "Gr\ufffd\ufffde"}, 1)]
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -83,8 +103,7 @@ def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
         ('{"kind": "List", "items": [' * 100 + "]}" * 100, "m.yaml:1: more than 10 lists within each other"),
         ("apiVersion: v1\nitems:\n- kind: Pod\n", "m.yaml:1: a list of items without kind: is it cut off?"),
         (b"kind: X\na: \0\n", "m.yaml:2: found a control character, expected text"),
-        (b"kind: X\n\na: \xff\n", "m.yaml:3: found an octet that is no UTF-8, expected text"),
-        ("kind: X\n".encode("utf-16"), "m.yaml:1: found UTF-16 or UTF-32, expected UTF-8"),
+        ("kind: X\n".encode("utf-32"), "m.yaml:1: found UTF-16 or UTF-32, expected UTF-8"),
         ("kind: X\n".encode("utf-16-be"), "m.yaml:1: found UTF-16 or UTF-32, expected UTF-8"),
         (b"#" * (MAX_BYTES + 1), "m.yaml:1: longer than 67108864 bytes"),
     ],

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.model_builders import packed
 from topodns.cluster.label_selector import parse_selector
-from topodns.cluster.model import EndpointSlice, Kind
+from topodns.cluster.model import EndpointSlice, Kind, Node, Service
 from topodns.kube.manifests.objects import KINDS, Contents, ManifestSet, read_contents
 
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {namespace: shop, name: %s}\nspec: {clusterIP: %s}\n"
@@ -47,15 +47,25 @@ def contents(text: str, file: str = "m.yaml", labels: str = "") -> Contents:
     return found[0]
 
 
-def merged(**files: str) -> tuple[dict[Kind, list[str]], tuple[str, ...]]:
-    """The names of each kind, for kinds that have any, and the conflicts."""
+NAMESPACES = "kind: Namespace\nmetadata: {name: shop}\n---\nkind: Namespace\nmetadata: {name: data}\n"
+
+
+def in_namespaces() -> ManifestSet:
     cluster = ManifestSet()
+    cluster.put("0.yaml", contents(NAMESPACES, "0.yaml"))
+    return cluster
+
+
+def merged(**files: str) -> tuple[dict[Kind, list[str]], tuple[str, ...]]:
+    """The names of each kind but Namespaces, for kinds that have any, and the problems."""
+    cluster = in_namespaces()
     for file, text in files.items():
         cluster.put(file, contents(text, file))
     result = cluster.merged()
     assert tuple(result.objects) == KINDS
     names = {kind: [str(value.key.name) for value in values] for kind, values in result.objects.items() if values}
-    return names, result.conflicts
+    assert names.pop("Namespace") == ["shop", "data"]
+    return names, result.problems
 
 
 class TestContents:
@@ -142,16 +152,81 @@ class TestContents:
         assert contents("# nothing here any more\n") == Contents()
 
 
+class TestAsAnApiServer:
+    """What an API server would make of an object, or refuse."""
+
+    @pytest.mark.parametrize("text", ["labels: {a: , b: c}", "labels: {a: null, b: c}", "labels:\n    a:\n    b: c"])
+    def test_a_label_without_a_value_is_the_empty_text(self, text: str) -> None:
+        (found,) = contents(f"kind: Node\nmetadata:\n  name: n1\n  {text}\n").entries
+        assert [each.labels for each in found.objects if isinstance(each, Node)] == [{"a": "", "b": "c"}]
+
+    def test_an_annotation_without_a_value_is_the_empty_text(self) -> None:
+        found = contents("kind: Service\nmetadata: {name: a, annotations: {topodns.io/topology-keys: , other: }}\n")
+        assert (found.skipped, found.left_out, len(found.entries)) == ((), (), 1)
+
+    @pytest.mark.parametrize("kind", ["Service", "Namespace"])
+    @pytest.mark.parametrize(
+        "name", ["Upper", "under_score", "a.b", "-a", "a" * 64, "m\N{LATIN SMALL LETTER U WITH DIAERESIS}"]
+    )
+    def test_a_name_that_is_no_dns_label_is_refused(self, kind: str, name: str) -> None:
+        (found,) = contents(f"kind: {kind}\nmetadata: {{name: {name}}}\n").skipped
+        assert ": metadata.name: " in found.problem
+
+    @pytest.mark.parametrize(
+        "name",
+        ["example.com", "example.com.", "A-1.example.com", "_srv.example.com", "192.0.2.1", "xn--bcher-kva.example"],
+    )
+    def test_an_external_name_is_a_dns_name(self, name: str) -> None:
+        text = f"kind: Service\nmetadata: {{name: a}}\nspec: {{type: ExternalName, externalName: {name}}}\n"
+        (found,) = contents(text).entries
+        assert [each.external_name for each in found.objects if isinstance(each, Service)] == [name]
+
+    @pytest.mark.parametrize(
+        ("name", "problem"),
+        [
+            ("https://example.com/x", 'found "https://example.com/x"'),
+            ("example.com:8080", 'found "example.com:8080"'),
+            ("' example.com '", 'found " example.com "'),
+            ("'a\\046b.example.com'", 'found "a\\\\046b.example.com"'),
+            ("example..com", 'found "example..com"'),
+            ("'*.example.com'", 'found "*.example.com"'),
+            ("a" * 64, f'found "{"a" * 60}"'),
+            ("b\u00fccher.example", 'found "b\\u00fccher.example"; IDNs have A-labels (xn--) here'),
+        ],
+    )
+    def test_an_external_name_that_is_none_is_refused(self, name: str, problem: str) -> None:
+        text = f"kind: Service\nmetadata: {{name: a}}\nspec: {{type: ExternalName, externalName: {name}}}\n"
+        (found,) = contents(text).skipped
+        assert found.problem.endswith(f"Service default/a: spec.externalName: expected a DNS name, {problem}")
+
+    def test_namespaces_that_each_cluster_has_need_no_object(self) -> None:
+        cluster = ManifestSet()
+        for number, name in enumerate(("default", "kube-system", "kube-public", "kube-node-lease")):
+            text = (SERVICE % ("web", "10.96.0.1")).replace("shop", name)
+            cluster.put(f"{number}.yaml", contents(text))
+            assert [each.key.name for each in cluster.merged().objects["Namespace"]][number] == name
+        assert cluster.merged().problems == ()
+
+    def test_another_namespace_without_an_object_is_named_once(self) -> None:
+        cluster = ManifestSet()
+        cluster.put("a.yaml", contents(documents(SERVICE % ("web", "10.96.0.1"), SERVICE % ("db", "10.96.0.2"))))
+        assert cluster.merged().objects["Namespace"] == ()
+        expected = "a.yaml:1: Service shop/web: there is no Namespace shop, so its names are NXDOMAIN"
+        assert cluster.merged().problems == (expected,)
+        cluster.put("b.yaml", contents(NAMESPACES))
+        assert cluster.merged().problems == ()
+
+
 class TestMerging:
     def test_a_malformed_object_keeps_the_last_version_that_its_file_had_of_it(self) -> None:
-        cluster = ManifestSet()
+        cluster = in_namespaces()
         good, bad = SERVICE % ("web", "10.96.0.1"), SERVICE % ("web", "10.96.0.999")
         for text in (documents(SERVICE % ("db", "10.96.0.2"), good), bad, "# moved\n" + documents(bad, bad)):
             cluster.put("a.yaml", contents(text, "a.yaml"))
         (kept,) = cluster.merged().objects["Service"]
         assert (kept.key.name, kept.cluster_ips) == ("web", (packed("10.96.0.1"),))  # type: ignore[union-attr]
         assert [line.endswith("; its last version stays") for line in cluster.undecodable] == [True, False]
-        assert cluster.merged().conflicts == ()
+        assert cluster.merged().problems == ()
 
     @pytest.mark.parametrize(
         "text",
@@ -183,7 +258,7 @@ class TestMerging:
     def test_the_file_whose_name_sorts_last_wins_with_one_warning_per_pair_of_files(self) -> None:
         one = documents(SERVICE % ("web", "10.96.0.1"), SERVICE % ("db", "10.96.0.1"), SERVICE % ("mail", "10.96.0.1"))
         two = documents(NODE % ("n1", "r1"), SERVICE % ("db", "10.96.0.2"), SERVICE % ("web", "10.96.0.2"))
-        cluster = ManifestSet()
+        cluster = in_namespaces()
         cluster.put("b.yaml", contents(two, "b.yaml"))
         cluster.put("a.yaml", contents(one, "a.yaml"))
         result = cluster.merged()
@@ -193,7 +268,7 @@ class TestMerging:
             "db": (packed("10.96.0.2"),),
             "mail": (packed("10.96.0.1"),),
         }
-        assert result.conflicts == ("a.yaml:6 and b.yaml:5 both define Service shop/db and 1 more; the latter counts",)
+        assert result.problems == ("a.yaml:6 and b.yaml:5 both define Service shop/db and 1 more; the latter counts",)
 
     def test_an_object_twice_in_one_file_is_a_conflict_too(self) -> None:
         names, conflicts = merged(a=documents(NODE % ("n1", "r1"), NODE % ("n1", "r2")))

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -145,6 +146,7 @@ class TestSource:
     def test_an_object_that_becomes_malformed_keeps_its_last_version_until_it_is_mended_or_gone(
         self, script: Script, caplog: pytest.LogCaptureFixture
     ) -> None:
+        script.write("0.yaml", "kind: Namespace\nmetadata: {name: shop}\n")
         script.write("a.yaml", documents(SERVICE % ("web", "10.96.0.1"), NODE % ("n1", "r1")))
         script.load()
         script.write("a.yaml", documents(SERVICE % ("web", "nonsense"), NODE % ("n2", "r1")))
@@ -155,6 +157,22 @@ class TestSource:
         assert line.endswith("; its last version stays")
         script.write("a.yaml", NODE % ("n2", "r1"))
         assert (script.look(), script.source.objects_skipped) == ({"Service": []}, 0)
+
+    def test_a_file_that_was_left_empty_is_passed_over_as_by_kubectl(self, script: Script) -> None:
+        script.write("a.yaml", NODE % ("n1", "r1"))
+        script.write("b.yaml", "")
+        script.load()
+        assert (script.upserted, script.source.files_bad) == (["n1"], 1)
+        os.utime(script.directory / "b.yaml", (0, time.time() - 11))
+        assert script.look(named=False)["Node"] == ["n1"]
+        assert script.source.files_bad == 0
+
+    def test_a_file_that_was_emptied_keeps_its_objects(self, script: Script) -> None:
+        script.write("a.yaml", NODE % ("n1", "r1"))
+        script.load()
+        script.write("a.yaml", "")
+        os.utime(script.directory / "a.yaml", (0, time.time() - 11))
+        assert (script.look(), script.source.files_bad) == ({}, 1)
 
     def test_a_file_that_leaves_the_directory_takes_its_objects_and_problems_along(self, script: Script) -> None:
         script.write("a.yaml", NODE % ("n1", "r1"))
