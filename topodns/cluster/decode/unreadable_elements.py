@@ -84,13 +84,15 @@ def _readable(value: Any, expected: Any, place: str, left_out: LeftOutElements, 
     if get_origin(kind) is dict and get_args(kind)[1] is Any:
         return _checked(value, dict, place, "an object")
     if get_origin(kind) is dict:
-        for key, text in _checked(value, dict, place, "an object").items():
-            _text(key, place)
-            _text(text, f"{place}.{key}")
-        return value
+        return _texts(_checked(value, dict, place, "an object"), place)
     if kind in _NAMES:
         return _scalar(value, kind, place)
     return _fields(_checked(value, dict, place, "an object"), kind, place, left_out, within)
+
+
+def _texts(values: dict[str, Any], place: str) -> dict[str, str]:
+    """The texts of a mapping; null is "", as it is to Go (kubernetes/kubernetes#129257)."""
+    return {_text(key, place): "" if text is None else _text(text, f"{place}.{key}") for key, text in values.items()}
 
 
 def _elements(values: list[Any], expected: Any, place: str, left_out: LeftOutElements) -> list[Any]:

@@ -169,7 +169,7 @@ def _decoded(
     kind = document.object.get("kind")
     if not isinstance(kind, str):
         raise DecodeError("object", "", "it has no kind")
-    _fill_null_texts(document.object)
+    _fill_null_annotations(document.object)
     decoded = decode_whole(kind, document.object, selector if kind in SELECTABLE else None, pod_labels)
     if decoded is None:
         return kind, None
@@ -177,15 +177,15 @@ def _decoded(
     return kind, of_one_family(decoded)
 
 
-def _fill_null_texts(object: dict[str, object]) -> None:
-    """Make a label or annotation without a value "", as kubectl and API servers do (kubernetes/kubernetes#129257)."""
+def _fill_null_annotations(object: dict[str, object]) -> None:
+    """Make an annotation without a value "", as kubectl and API servers do (kubernetes/kubernetes#129257).
+
+    The values of labels are texts to the decoder, which does that itself.
+    """
     metadata = object.get("metadata")
-    if not isinstance(metadata, dict):
-        return
-    for field in ("labels", "annotations"):
-        texts = metadata.get(field)
-        if isinstance(texts, dict) and None in texts.values():
-            metadata[field] = {name: "" if value is None else value for name, value in texts.items()}
+    texts = metadata.get("annotations") if isinstance(metadata, dict) else None
+    if isinstance(metadata, dict) and isinstance(texts, dict) and None in texts.values():
+        metadata["annotations"] = {name: "" if value is None else value for name, value in texts.items()}
 
 
 def _misspelt(document: Document) -> str:

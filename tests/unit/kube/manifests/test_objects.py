@@ -160,6 +160,15 @@ class TestAsAnApiServer:
         (found,) = contents(f"kind: Node\nmetadata:\n  name: n1\n  {text}\n").entries
         assert [each.labels for each in found.objects if isinstance(each, Node)] == [{"a": "", "b": "c"}]
 
+    def test_so_is_one_of_an_endpoint_s_topology(self) -> None:
+        topology = "deprecatedTopology: {a: , kubernetes.io/hostname: n1}"
+        text = f"addressType: IPv4\nendpoints: [{{addresses: [10.0.0.1], {topology}}}]\n"
+        labels = "labels: {kubernetes.io/service-name: web}"
+        found = contents(f"kind: EndpointSlice\nmetadata: {{name: web-1, {labels}}}\n{text}")
+        ((one,),) = (each.objects for each in found.entries)
+        assert isinstance(one, EndpointSlice)
+        assert ([each.node_name for each in one.endpoints], found.left_out) == (["n1"], ())
+
     def test_an_annotation_without_a_value_is_the_empty_text(self) -> None:
         found = contents("kind: Service\nmetadata: {name: a, annotations: {topodns.io/topology-keys: , other: }}\n")
         assert (found.skipped, found.left_out, len(found.entries)) == ((), (), 1)
