@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from topodns.dns.message import Ede, Edns, Option, RRset
-from topodns.dns.name import is_below_wire
+from topodns.dns.name import MAX_WIRE, is_below_wire
 from topodns.dns.response_reader import UpstreamReply
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.wire_reader import WireError
@@ -58,7 +58,8 @@ def wanted_of(edns: Edns | None) -> Wanted:
 def clean(reply: UpstreamReply, dnssec_ok: bool) -> tuple[Records, Records, Records]:
     """The records kept of the three sections, in the order received; DNSSEC records only with `dnssec_ok`.
 
-    An owner equal to the question's name is b"". If no record of the answer section is about the question, the name of
+    A chain of aliases comes in its own order, with the CNAME that a DNAME stands for: stub resolvers such as glibc's
+    read an answer from its begin to its end once (RFC 1034 section 4.3.2, RFC 6672 section 3.4). An owner equal to the question's name is b"". If no record of the answer section is about the question, the name of
     its first record counts as the question's (`_renamed`). Raises WireError if then still none is, and for more than
     MAX_CHAIN aliases: a chain cut short would be answered as NODATA.
     """
@@ -130,6 +131,8 @@ class _Cleaning:
         self._qname = reply.qname.lower()
         self._answer = [_only_alias(rrset) for rrset in reply.answer if self._in_class(rrset)]
         self._names = self._chain()  # the question's name and the targets of its chain
+        if len(self._names) > 1:
+            self._answer.sort(key=self._place)
 
     def _chain(self) -> list[bytes]:
         names = [self._qname]
@@ -139,11 +142,32 @@ class _Cleaning:
         for rrset in self._answer:
             if rrset.rtype == RRType.CNAME:
                 aliases.setdefault(self._owner(rrset), rrset.rdatas[0].lower())
-        while (target := aliases.get(names[-1])) is not None and target not in names:
+        while (target := aliases.get(names[-1]) or self._below_dname(names[-1])) and target not in names:
             if len(names) > MAX_CHAIN:
                 raise WireError(f"more than {MAX_CHAIN} aliases in a row")
             names.append(target)
         return names
+
+    def _below_dname(self, name: bytes) -> bytes | None:
+        """The alias of a name below the owner of a DNAME, whose CNAME this adds (RFC 6672 section 3.1); else None."""
+        for rrset in self._answer:
+            owner = self._owner(rrset)
+            if rrset.rtype == RRType.DNAME and name != owner and is_below_wire(name, owner):
+                target = name[: -len(owner)] + rrset.rdatas[0].lower()
+                if len(target) > MAX_WIRE:
+                    return None
+                shown = b"" if name == self._qname else name
+                self._answer.append(RRset(shown, RRType.CNAME, rrset.ttl, (target,), rrset.rclass))
+                return target
+        return None
+
+    def _place(self, rrset: RRset) -> tuple[int, bool]:
+        """Orders the chain: at each name first the DNAME above it, with its signature, then the records of the name."""
+        owner = self._owner(rrset)
+        if owner in self._names:
+            return self._names.index(owner), True
+        below = (at for at, name in enumerate(self._names) if is_below_wire(name, owner))
+        return next(below, len(self._names)), False
 
     def answer(self) -> Records:
         return _capped(rrset for rrset in self._answer if self._answers(rrset))

@@ -64,7 +64,17 @@ ANSWERS: dict[str, tuple[int, Lines, Lines]] = {
     "an alias after what it leads to": (
         RRType.A,
         ["w.cdn.example. 60 IN A 192.0.2.7", "www.example.org. 300 IN CNAME W.CDN.example."],
-        ["w.cdn.example. A", "www.example.org. CNAME"],
+        ["www.example.org. CNAME", "w.cdn.example. A"],
+    ),
+    "a chain in reverse": (
+        RRType.A,
+        [
+            "c.example. 60 IN A 192.0.2.7",
+            "b.example. 300 IN CNAME c.example.",
+            "a.example. 300 IN CNAME b.example.",
+            "www.example.org. 300 IN CNAME a.example.",
+        ],
+        ["www.example.org. CNAME", "a.example. CNAME", "b.example. CNAME", "c.example. A"],
     ),
     "a chain of two, and one that is not of it": (
         RRType.A,
@@ -112,6 +122,20 @@ ANSWERS: dict[str, tuple[int, Lines, Lines]] = {
         ],
         ["example.org. DNAME", "www.example.org. CNAME", "www.example.net. A"],
     ),
+    "a DNAME above, without the CNAME made of it": (
+        RRType.A,
+        ["example.org. 300 IN DNAME example.net.", "www.example.net. 60 IN A 192.0.2.7"],
+        ["example.org. DNAME", "www.example.org. CNAME", "www.example.net. A"],
+    ),
+    "a DNAME above a name of the chain": (
+        RRType.A,
+        [
+            "example.com. 300 IN DNAME example.net.",
+            "w.example.net. 60 IN A 192.0.2.7",
+            "www.example.org. 300 IN CNAME w.example.com.",
+        ],
+        ["www.example.org. CNAME", "example.com. DNAME", "w.example.com. CNAME", "w.example.net. A"],
+    ),
     "a DNAME of others": (
         RRType.A,
         ["example.com. 300 IN DNAME example.net.", A_OF_WWW],
@@ -155,6 +179,28 @@ def with_dname(found: UpstreamReply, owner: str) -> UpstreamReply:
     """dnslib knows no DNAME."""
     dname = RRset(name_wire(parse_name(owner)), 39, 300, (name_wire(("example", "net")),))
     return found._replace(answer=(dname, *found.answer))
+
+
+def test_the_cname_of_a_dname_has_its_ttl_and_the_rest_of_the_name() -> None:
+    """RFC 6672 section 3.1; stub resolvers know no DNAME."""
+    found = with_dname(reply(["a.b.example.net. 60 IN A 192.0.2.7"], name="A.b.example.org"), "example.org.")
+    cname = clean(found, False)[0][1]
+    assert (cname.owner, cname.ttl, cname.rdatas) == (b"", 300, (name_wire(("a", "b", "example", "net")),))
+
+
+def test_a_dname_that_makes_too_long_a_name_leads_nowhere() -> None:
+    """The server should have answered YXDOMAIN (RFC 6672 section 2.2)."""
+    found = reply(name=".".join(["a" * 60] * 4))
+    dname = RRset(found.qname[61 * 3 :], RRType.DNAME, 300, (name_wire(("b" * 63, "c" * 63)),))
+    assert [rrset.rtype for rrset in clean(found._replace(answer=(dname,)), False)[0]] == [RRType.DNAME]
+
+
+def test_a_signature_stays_with_its_records_when_a_chain_is_put_in_order() -> None:
+    found = reply(["a.example. 60 IN A 192.0.2.7", "www.example.org. 300 IN CNAME a.example."])
+    address, alias = found.answer
+    signed = (address, signature("a.example.", 1, "example."), alias, signature("www.example.org.", 5, "example.org."))
+    answer = clean(found._replace(answer=signed), True)[0]
+    assert shown(answer) == ["www.example.org. CNAME", "www.example.org. RRSIG", "a.example. A", "a.example. RRSIG"]
 
 
 def test_a_chain_may_have_sixteen_aliases_and_no_more() -> None:
