@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
 
-from topodns.corefile.errors import MAX_ERRORS, ConfigError, Note, Problems, may_show_key, shown_word, unshown
+from topodns.corefile.errors import MAX_ERRORS, ConfigError, Note, Problems, may_show_key, shown, shown_word, unshown
 from topodns.corefile.files import load_corefile
 from topodns.corefile.imports import Importer
 from topodns.corefile.lexer import Token
@@ -20,6 +20,7 @@ from topodns.plugins.compatibility import is_known, unknown_problem
 from topodns.plugins.context import Context
 from topodns.plugins.order import ORDER
 from topodns.plugins.plugin import load
+from topodns.query.metadata import why_without_value
 
 if TYPE_CHECKING:
     from topodns.plugins.kubernetes.settings import KubernetesSettings, SnapshotSettings
@@ -274,6 +275,17 @@ def check_written_files(blocks: Iterable[ServerBlock], note: Note) -> None:
                 note(written.option.error(found))
 
 
+def warn_of_labels(blocks: Iterable[ServerBlock], warn: Warn) -> None:
+    """Name each label of metadata that a directive reads and that never has a value in its server block."""
+    for block in blocks:
+        for name, settings in block.settings.items():
+            labels = load(name).labels
+            for label in sorted(labels(settings)) if labels is not None else ():
+                if reason := why_without_value(label, block.settings):
+                    found = f"The metadata label {shown(label)} never has a value: {reason}"
+                    warn(f"plugin/{name}: {found} ({block.source}:{block.line})")
+
+
 def _written_files(block: ServerBlock) -> "Iterator[Persist | SnapshotSettings]":
     cache: Cache | None = block.settings.get("cache")
     if cache is not None and cache.persist is not None:
@@ -393,6 +405,7 @@ def _settings(expanded: ExpandedCorefile, host: Context, problems: Problems) -> 
     check_overlaps(served, problems.note)
     check_transports(served, problems.note, host.warn)
     check_written_files(blocks, problems.note)
+    warn_of_labels(blocks, host.warn)
     several = any("multisocket" in block.settings for block in blocks)
     return Settings(tuple(blocks), expanded.digest, expanded.files, expanded if several else None)
 

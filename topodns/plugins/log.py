@@ -239,8 +239,8 @@ _PLACEHOLDERS: Final[Mapping[str, Formatter]] = {
 
 def labels(settings: tuple[LogRule, ...]) -> frozenset[str]:
     """The labels of metadata in the formats."""
-    pieces = (piece for rule in settings for piece in _PLACEHOLDER.findall(rule.format) if piece.startswith(_METADATA))
-    return frozenset(piece[len(_METADATA) : -1] for piece in pieces)
+    pieces = {piece for rule in settings for piece in _PLACEHOLDER.findall(rule.format)} - _PLACEHOLDERS.keys()
+    return frozenset(piece[len(_METADATA) : -1] for piece in pieces if piece.startswith(_METADATA))
 
 
 def _setup(settings: tuple[LogRule, ...], block: BlockSetup) -> Install:

@@ -4,7 +4,7 @@ A plugin that knows values provides a `MetadataSource` to its server block. The 
 of all of them, and `view`, `log` and `rewrite` get a reader of each label from it. A value is computed when it is read.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from topodns.dns.message import Query
@@ -18,6 +18,14 @@ CLIENT_NAMESPACE: Final = f"{CLIENT}namespace"
 CLIENT_POD_NAME: Final = f"{CLIENT}pod-name"
 CLIENT_LABEL: Final = f"{CLIENT}label/"
 """The beginning of `kubernetes/client-label/KEY`: the value of this label of the Pod."""
+
+VIEW_NAME: Final = "view/name"
+KUBERNETES: Final = "kubernetes/"
+PARSE_ERROR: Final = "parse-error"
+OF_NAME: Final = frozenset(
+    {"cluster", "endpoint", "kind", "namespace", "port-name", "protocol", "service", "zone", PARSE_ERROR}
+)
+"""The labels `kubernetes/...` whose values are parts of the name queried."""
 
 ReadLabel = Callable[[Query, Client], str | None]
 """The value of one label for a query as the client sent it; None: there is none."""
@@ -60,6 +68,17 @@ def without_metadata(label: str) -> ReadLabel:
 def is_label(text: str) -> bool:
     """Whether the text is a label in CoreDNS's sense: it has a slash, with something before and after it."""
     return 0 < text.find("/") < len(text) - 1
+
+
+def why_without_value(label: str, directives: Container[str]) -> str:
+    """Why this label has no value in a server block with these directives; "" where it may have one."""
+    plugin = label.partition("/")[0]
+    is_of_client = label in (CLIENT_NAMESPACE, CLIENT_POD_NAME) or label.startswith(CLIENT_LABEL)
+    if "metadata" not in directives:
+        return "the block has no 'metadata'"
+    if label != VIEW_NAME and not is_of_client and label.removeprefix(KUBERNETES) not in OF_NAME:
+        return "there is no such label"
+    return "" if plugin in directives else f"the block has no {plugin!r}"
 
 
 def client_labels(labels: Iterable[str]) -> frozenset[str]:

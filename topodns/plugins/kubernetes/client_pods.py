@@ -22,7 +22,15 @@ from topodns.plugins.kubernetes.zone import Origins
 from topodns.query.client_claim import read_claim
 from topodns.query.client_scope import ClientScope, client_scope
 from topodns.query.deferred import Outcome
-from topodns.query.metadata import CLIENT_LABEL, CLIENT_NAMESPACE, CLIENT_POD_NAME, ReadLabel
+from topodns.query.metadata import (
+    CLIENT_LABEL,
+    CLIENT_NAMESPACE,
+    CLIENT_POD_NAME,
+    KUBERNETES,
+    OF_NAME,
+    PARSE_ERROR,
+    ReadLabel,
+)
 from topodns.query.plugin import Client, Resolution, Scope
 from topodns.topology.claims import Claim, ClaimTrust, client_pod
 
@@ -30,12 +38,7 @@ if TYPE_CHECKING:
     from topodns.plugins.kubernetes.pod_wait import PodWait
 
 _NAME_CLIENT: Final = Ede(EdeCode.NAME_CLIENT, "the answer depends on the client's Pod: name it")
-_PREFIX: Final = "kubernetes/"
-_PARSE_ERROR: Final = "parse-error"
-_IN_QUERY: Final = frozenset(
-    {"cluster", "endpoint", "kind", "namespace", "port-name", "protocol", "service", "zone", _PARSE_ERROR}
-)
-_UNPARSED: Final[Mapping[str, str]] = {_PARSE_ERROR: "invalid query name"}  # CoreDNS's text
+_UNPARSED: Final[Mapping[str, str]] = {PARSE_ERROR: "invalid query name"}  # CoreDNS's text
 
 
 class ClientPods:
@@ -129,8 +132,8 @@ class KubernetesLabels:
         """The reader of a label, as `query.metadata.MetadataSource` has it."""
         if label in (CLIENT_NAMESPACE, CLIENT_POD_NAME) or label.startswith(CLIENT_LABEL):
             return partial(self._of_client, label)
-        word = label.removeprefix(_PREFIX)
-        return partial(self._of_name, word) if label.startswith(_PREFIX) and word in _IN_QUERY else None
+        word = label.removeprefix(KUBERNETES)
+        return partial(self._of_name, word) if label.startswith(KUBERNETES) and word in OF_NAME else None
 
     def _of_client(self, label: str, query: Query, client: Client) -> str | None:
         pod = None if self._pods is None else self._pods.of(query, client)
@@ -147,7 +150,7 @@ class KubernetesLabels:
         parts = _parts(name, labels)
         if parts is _UNPARSED:
             return _UNPARSED.get(word)
-        optional = {"cluster": origin.multicluster, "zone": self._zonal, _PARSE_ERROR: False}
+        optional = {"cluster": origin.multicluster, "zone": self._zonal, PARSE_ERROR: False}
         return parts.get(word, "") if optional.get(word, True) else None
 
 

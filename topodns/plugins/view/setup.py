@@ -15,10 +15,8 @@ from topodns.plugins.view.expression import compile_expression
 from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.parser import BadExpression
 from topodns.plugins.view.settings import View
-from topodns.query.metadata import MetadataSource
+from topodns.query.metadata import VIEW_NAME, MetadataSource
 from topodns.query.plugin import ChainPart
-
-_NAME: Final = "view/name"  # CoreDNS's label
 
 
 def parse_view(directive: Directive, context: Context) -> View:
@@ -45,7 +43,7 @@ def labels(settings: View) -> frozenset[str]:
 
 
 def _setup(settings: View, block: BlockSetup) -> Install:
-    block.provide(MetadataSource({_NAME: lambda query, client: settings.name}.get))
+    block.provide(MetadataSource({VIEW_NAME: lambda query, client: settings.name}.get))
     scope = block.vary_by_labels(labels(settings))
     return lambda listener: (ChainPart(selects=ViewFilter(settings, listener.host, block.reader_of, scope)),)
 
