@@ -1,10 +1,13 @@
-"""Manifest text: what it is parsed to, the error of one that is refused, and a billion laughs."""
+"""Manifest text: what it is parsed and decoded to, the error of one that is refused, and a billion laughs."""
 
+from collections.abc import Iterator
 from textwrap import dedent
 
 import pytest
 
+from topodns.cluster.label_selector import parse_selector
 from topodns.kube.manifests.documents import parse_documents
+from topodns.kube.manifests.objects import Contents, read_contents
 from topodns.kube.manifests.value import BadManifest
 
 
@@ -17,6 +20,17 @@ def problem(text: str | bytes) -> str:
     with pytest.raises(BadManifest) as caught:
         parsed(text)
     return str(caught.value)
+
+
+def contents(text: str, file: str = "m.yaml", labels: str = "") -> Contents:
+    found: list[Contents] = []
+
+    def course() -> Iterator[None]:
+        selector = parse_selector(labels) if labels else None
+        found.append((yield from read_contents(file, text.encode(), selector)))
+
+    assert all(pause is None for pause in course())
+    return found[0]
 
 
 def laughs(levels: int) -> str:

@@ -1,13 +1,11 @@
 """Objects of manifest files, and several files merged into one cluster."""
 
-from collections.abc import Iterator
-
 import pytest
 
+from tests.support.manifest_text import contents
 from tests.support.model_builders import packed
-from topodns.cluster.label_selector import parse_selector
-from topodns.cluster.model import EndpointSlice, Kind, Node, Service
-from topodns.kube.manifests.objects import KINDS, Contents, ManifestSet, read_contents
+from topodns.cluster.model import EndpointSlice, Kind, Node
+from topodns.kube.manifests.objects import KINDS, Contents, ManifestSet
 
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {namespace: shop, name: %s}\nspec: {clusterIP: %s}\n"
 
@@ -34,17 +32,6 @@ subsets: [{addresses: [{ip: %s}]}]
 
 def documents(*texts: str) -> str:
     return "---\n".join(texts)
-
-
-def contents(text: str, file: str = "m.yaml", labels: str = "") -> Contents:
-    found: list[Contents] = []
-
-    def course() -> Iterator[None]:
-        selector = parse_selector(labels) if labels else None
-        found.append((yield from read_contents(file, text.encode(), selector)))
-
-    assert all(pause is None for pause in course())
-    return found[0]
 
 
 NAMESPACES = "kind: Namespace\nmetadata: {name: shop}\n---\nkind: Namespace\nmetadata: {name: data}\n"
@@ -172,41 +159,6 @@ class TestAsAnApiServer:
     def test_an_annotation_without_a_value_is_the_empty_text(self) -> None:
         found = contents("kind: Service\nmetadata: {name: a, annotations: {topodns.io/topology-keys: , other: }}\n")
         assert (found.skipped, found.left_out, len(found.entries)) == ((), (), 1)
-
-    @pytest.mark.parametrize("kind", ["Service", "Namespace"])
-    @pytest.mark.parametrize(
-        "name", ["Upper", "under_score", "a.b", "-a", "a" * 64, "m\N{LATIN SMALL LETTER U WITH DIAERESIS}"]
-    )
-    def test_a_name_that_is_no_dns_label_is_refused(self, kind: str, name: str) -> None:
-        (found,) = contents(f"kind: {kind}\nmetadata: {{name: {name}}}\n").skipped
-        assert ": metadata.name: " in found.problem
-
-    @pytest.mark.parametrize(
-        "name",
-        ["example.com", "example.com.", "A-1.example.com", "_srv.example.com", "192.0.2.1", "xn--bcher-kva.example"],
-    )
-    def test_an_external_name_is_a_dns_name(self, name: str) -> None:
-        text = f"kind: Service\nmetadata: {{name: a}}\nspec: {{type: ExternalName, externalName: {name}}}\n"
-        (found,) = contents(text).entries
-        assert [each.external_name for each in found.objects if isinstance(each, Service)] == [name]
-
-    @pytest.mark.parametrize(
-        ("name", "problem"),
-        [
-            ("https://example.com/x", 'found "https://example.com/x"'),
-            ("example.com:8080", 'found "example.com:8080"'),
-            ("' example.com '", 'found " example.com "'),
-            ("'a\\046b.example.com'", 'found "a\\\\046b.example.com"'),
-            ("example..com", 'found "example..com"'),
-            ("'*.example.com'", 'found "*.example.com"'),
-            ("a" * 64, f'found "{"a" * 60}"'),
-            ("b\u00fccher.example", 'found "b\\u00fccher.example"; IDNs have A-labels (xn--) here'),
-        ],
-    )
-    def test_an_external_name_that_is_none_is_refused(self, name: str, problem: str) -> None:
-        text = f"kind: Service\nmetadata: {{name: a}}\nspec: {{type: ExternalName, externalName: {name}}}\n"
-        (found,) = contents(text).skipped
-        assert found.problem.endswith(f"Service default/a: spec.externalName: expected a DNS name, {problem}")
 
     def test_namespaces_that_each_cluster_has_need_no_object(self) -> None:
         cluster = ManifestSet()
@@ -336,28 +288,3 @@ def test_a_repeated_key_is_a_remark() -> None:
     text = "kind: Service\nmetadata:\n  name: db\n  labels:\n    a: b\n    c: d\n    a: c\nspec: {clusterIP: None}\n"
     assert contents(text).remarks == ("m.yaml:7: the key 'a' is there again in one mapping, and its last value counts",)
     assert contents("a: {b: 1}\nc: {b: 1}\nkind: Service\nmetadata: {name: db}\n").remarks == ()
-
-
-@pytest.mark.parametrize(
-    ("address_type", "addresses", "problem", "kept"),
-    [
-        ("IPv6", "10.0.0.1, 'fd00::1'", "10.0.0.1: no IPv6 address, which is the addressType", ["fd00::1"]),
-        ("IPv4", "'fd00::1', 10.0.0.1", "fd00::1: no IPv4 address, which is the addressType", ["10.0.0.1"]),
-        ("IPv6", "10.0.0.1, 10.0.0.2", "10.0.0.1: no IPv6 address, which is the addressType; and 1 more", []),
-        ("ipv4", "10.0.0.1", "all endpoints: addressType 'ipv4', expected IPv4, IPv6 or FQDN", []),
-    ],
-)
-def test_addresses_of_another_family_than_the_address_type_are_left_out(
-    address_type: str, addresses: str, problem: str, kept: list[str]
-) -> None:
-    """An API server refuses the whole slice."""
-    found = contents((SLICE % ("db-1", "db", addresses)).replace("addressType: IPv4", f"addressType: {address_type}"))
-    assert found.left_out == (f"m.yaml:1: EndpointSlice shop/db-1: left out {problem}",)
-    (one,) = found.entries[0].objects
-    assert isinstance(one, EndpointSlice)
-    assert [each.address for each in one.endpoints] == list(map(packed, kept))
-
-
-def test_the_names_of_a_slice_of_address_type_fqdn_are_no_addresses() -> None:
-    found = contents((SLICE % ("db-1", "db", "a.example")).replace("addressType: IPv4", "addressType: FQDN"))
-    assert (found.left_out, found.remarks) == ((), ())
