@@ -81,6 +81,7 @@ class Exchange(NamedTuple):
     duration: float  # seconds from the query's arrival to its reply
     kind: ResponseType  # OTHER_ERROR: no reply
     local: str  # the address listened on, as text
+    upstream: str  # that gave the answer, or failed; "": `forward` was not asked
 
 
 Formatter = Callable[[Exchange], str]
@@ -137,6 +138,7 @@ class QueryLog:
                 duration=seconds,
                 kind=ResponseType.OTHER_ERROR,
                 local=self._local,
+                upstream="" if resolution is None else resolution.upstream,
             )
         kind = response_type(query, resolution.response)
         flags = int.from_bytes(reply[2:4], "big")
@@ -149,6 +151,7 @@ class QueryLog:
             duration=seconds,
             kind=kind,
             local=self._local,
+            upstream=resolution.upstream,
         )
 
 
@@ -232,6 +235,7 @@ _PLACEHOLDERS: Final[Mapping[str, Formatter]] = {
     "{rsize}": lambda exchange: str(exchange.rsize),
     "{duration}": _duration,
     "{>rflags}": _response_flags,
+    "{/forward/upstream}": lambda exchange: exchange.upstream or EMPTY,
     "{/log/type}": lambda exchange: exchange.kind.value,
     "{/log/class}": lambda exchange: response_class(exchange.kind).value,
 }

@@ -29,8 +29,11 @@ def exchange(
     flags: int = QR | AA | RD,
     duration: float = 0.037990251,
     kind: ResponseType = ResponseType.NOERROR,
+    upstream: str = "",
 ) -> Exchange:
-    return Exchange(query or ask("example.org."), asking or client(), rcode, flags, 68, duration, kind, "10.96.0.10")
+    return Exchange(
+        query or ask("example.org."), asking or client(), rcode, flags, 68, duration, kind, "10.96.0.10", upstream
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,6 +45,7 @@ def exchange(
         ("{>id} {>opcode} {>do} {>bufsize}", "29008 0 false 512"),
         ("{rcode} {rsize} {>rflags} {duration}", "NOERROR 68 qr,aa,rd 0.037990251s"),
         ("{/log/class} {/log/type} {/kubernetes/service}", "success NOERROR -"),
+        ("{/forward/upstream}", "-"),
         ("{ {name} }", "{ example.org. }"),
         ("} {name} {unknown} {", "} example.org. {unknown} {"),
         ("{Name} {>ID}", "{Name} {>ID}"),
@@ -55,6 +59,7 @@ def test_a_format_is_filled_in(format: str, line: str) -> None:
 @pytest.mark.parametrize(
     ("format", "logged", "line"),
     [
+        ("{/forward/upstream}", exchange(upstream="192.0.2.53:53"), "192.0.2.53:53"),
         ("{type} {class}", exchange(ask("x.", 65280, 65281)), "TYPE65280 CLASS65281"),
         ("{type} {class}", exchange(ask("x.", 257, 254)), "CAA NONE"),
         ("{type} {class}", exchange(ask("x.", RRType.TXT, RRClass.CH)), "TXT CH"),

@@ -15,7 +15,7 @@ def test_metadata_may_have_zones() -> None:
 @pytest.mark.parametrize(
     ("directives", "expected"),
     [
-        ("metadata\nlog . {/forward/upstream}", ["plugin/log: ... 'forward/upstream' ...: there is no such label"]),
+        ("metadata\nlog . {/zone/wildcard}", ["plugin/log: ... 'zone/wildcard' ...: there is no such label"]),
         ("metadata\nlog . {/kubernetes/pod}", ["plugin/log: ... 'kubernetes/pod' ...: there is no such label"]),
         (
             "metadata\nlog . {/kubernetes/kind}",
@@ -35,7 +35,7 @@ def test_metadata_may_have_zones() -> None:
             'metadata\nkubernetes\nlog . "{/kubernetes/kind} {/kubernetes/client-label/a} {/log/type}"',
             [],
         ),
-        ('log . "{name} {/log/class}"', []),
+        ('log . "{name} {/log/class} {/forward/upstream}"', []),
     ],
 )
 def test_a_label_that_never_has_a_value_is_named(directives: str, expected: list[str]) -> None:
