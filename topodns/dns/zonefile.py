@@ -54,6 +54,17 @@ class BadZone(BadText):
         self.file = file
 
 
+class ZoneRecord(NamedTuple):
+    """One record, with an explicit owner, and the place of its entry: `line` and `file` are those of `BadZone`."""
+
+    rrset: RRset
+    line: int
+    file: str
+
+    def error(self, problem: str) -> BadZone:
+        return BadZone(problem, self.line, self.file)
+
+
 Include = Callable[[str, str], tuple[str, str]]
 """Reader of included files: (file that includes, "" for the zone's own; its word for the other) -> (path, text).
 
@@ -65,8 +76,8 @@ def _no_files(_: str, name: str) -> tuple[str, str]:
     raise BadText(f"found $INCLUDE {name!r}, but no files are read here")
 
 
-def parse_zone(text: str, origin: Name, include: Include = _no_files) -> Iterator[RRset | None]:
-    """Yield each record of the text, in order, as an RRset with an explicit owner. Raises BadZone during iteration.
+def parse_zone(text: str, origin: Name, include: Include = _no_files) -> Iterator[ZoneRecord | None]:
+    """Yield each record of the text, in order. Raises BadZone during iteration.
 
     One step parses an entry of at most MAX_ENTRY characters, or reads on in the text until STEP characters are passed;
     a step without a record yields None.
@@ -143,7 +154,7 @@ class _Reader:
         self._ttl_is_fixed = False  # by $TTL
         self._minimum: int | None = None
 
-    def read(self, text: str, file: str) -> Iterator[RRset | None]:
+    def read(self, text: str, file: str) -> Iterator[ZoneRecord | None]:
         """The records of a file, in steps as in `parse_zone`. Raises BadZone."""
         try:
             for line, entry in _entries(text):
@@ -151,9 +162,9 @@ class _Reader:
         except BadZone as problem:
             raise problem if problem.file else BadZone(problem.problem, problem.line, file) from None
 
-    def _read_entry(self, entry: str, line: int, file: str) -> Iterator[RRset | None]:
+    def _read_entry(self, entry: str, line: int, file: str) -> Iterator[ZoneRecord | None]:
         try:
-            yield from self._read_line(entry, file)
+            yield from self._read_line(entry, line, file)
         except BadZone:
             raise
         except UnknownType as problem:
@@ -161,10 +172,10 @@ class _Reader:
         except (BadRecord, BadName, BadText) as problem:
             raise BadZone(str(problem), line) from None
 
-    def _read_line(self, entry: str, file: str) -> Iterator[RRset | None]:
+    def _read_line(self, entry: str, line: int, file: str) -> Iterator[ZoneRecord | None]:
         """The records of an entry, None for one without. Raises BadRecord, BadName or BadText."""
         if not entry.startswith("$"):
-            yield self._read_record(entry) if entry else None
+            yield ZoneRecord(self._read_record(entry), line, file) if entry else None
             return
         directive, *args = _WORD.findall(entry)
         match directive.upper(), args:
@@ -173,12 +184,13 @@ class _Reader:
             case "$INCLUDE", [name, origin]:
                 yield from self._read_included(name.strip('"'), self._absolute(origin), file)
             case "$GENERATE", [_, *_]:
-                yield from map(self._read_record, generated(entry[len("$GENERATE") :], MAX_ENTRY))
+                for each in generated(entry[len("$GENERATE") :], MAX_ENTRY):
+                    yield ZoneRecord(self._read_record(each), line, file)
             case _:
                 self._obey(directive.upper(), *args)
                 yield None
 
-    def _read_included(self, name: str, origin: Name, file: str) -> Iterator[RRset | None]:
+    def _read_included(self, name: str, origin: Name, file: str) -> Iterator[ZoneRecord | None]:
         """The records of another file, after which origin, owner and TTL are as before (RFC 1035 section 5.1)."""
         if self._depth == MAX_DEPTH:
             raise BadRecord(f"found $INCLUDE in files that are included, more than {MAX_DEPTH} deep")

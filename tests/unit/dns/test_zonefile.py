@@ -6,13 +6,15 @@ from tests.support.cluster_dig import expected
 from topodns.dns.dnslib_text import record_lines
 from topodns.dns.name import parse_name
 from topodns.dns.text_fields import BadRecord
-from topodns.dns.zonefile import MAX_ENTRY, MAX_LINES, MAX_WORDS, STEP, BadZone, generated, parse_zone
+from topodns.dns.zonefile import MAX_ENTRY, MAX_LINES, MAX_WORDS, STEP, BadZone, Include, generated, parse_zone
 
 SOA = "@ 300 IN SOA ns host 1 7200 1800 86400 30\n"
 
 
-def records(text: str, origin: str = "example.org") -> str:
-    return "\n".join(record_lines(filter(None, parse_zone(text, parse_name(origin))), b"\0"))
+def records(text: str, include: Include | None = None) -> str:
+    origin = parse_name("example.org")
+    found = parse_zone(text, origin) if include is None else parse_zone(text, origin, include)
+    return "\n".join(record_lines((record.rrset for record in found if record is not None), b"\0"))
 
 
 READ = {
@@ -156,7 +158,7 @@ def included(file: str, name: str) -> tuple[str, str]:
 
 
 def records_of_file(file: str) -> str:
-    return "\n".join(record_lines(filter(None, parse_zone(FILES[file], parse_name("example.org"), included)), b"\0"))
+    return records(FILES[file], included)
 
 
 def test_included_files_have_an_origin_of_their_own_and_change_neither_owner_nor_ttl_after_them() -> None:
@@ -171,6 +173,13 @@ def test_included_files_have_an_origin_of_their_own_and_change_neither_owner_nor
         d.example.org. 9 IN A 192.0.2.7
         """
     )
+
+
+def test_each_record_has_the_place_of_its_entry() -> None:
+    text = "a 5 SOA ns host (\n1 1 1 1 1 )\nb A 192.0.2.1\n\n$INCLUDE two\n$GENERATE 1-2 c$ A 192.0.2.$\nd A 192.0.2.1"
+    found = parse_zone(text, parse_name("example.org"), included)
+    places = [(record.file, record.line) for record in found if record is not None]
+    assert places == [("", 1), ("", 3), ("two", 1), ("", 6), ("", 6), ("", 7)]
 
 
 def test_a_file_that_includes_itself_is_refused() -> None:
@@ -225,7 +234,7 @@ def test_refuses_and_says_where(text: str, problem: str) -> None:
 
 def test_records_before_a_mistake_have_been_read_by_then() -> None:
     reading = filter(None, parse_zone(f"{SOA}a 5 A nonsense", parse_name("example.org")))
-    assert next(reading).rtype == 6
+    assert next(reading).rrset.rtype == 6
     with pytest.raises(BadZone):
         next(reading)
 
@@ -278,7 +287,7 @@ def test_the_largest_txt_record_that_one_message_can_hold_is_read() -> None:
     text = "a 5 TXT " + " ".join(f'"{"x" * 250}"' for _ in range(258))
     assert len(text) <= MAX_ENTRY
     (record,) = filter(None, parse_zone(text, parse_name("example.org")))
-    assert len(record.rdatas[0]) == 258 * 251
+    assert len(record.rrset.rdatas[0]) == 258 * 251
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,14 @@ from typing import Final
 from topodns.dependency import Fact
 from topodns.dns.message import RRset
 from topodns.dns.name import Name, is_subdomain, name_text, name_wire, wire_labels
-from topodns.dns.rrtype import RRType
+from topodns.dns.rrtype import TYPE_NAMES, RRType
 from topodns.dns.soa import negative_ttl
-from topodns.dns.zonefile import BadZone
+from topodns.dns.zonefile import BadZone, ZoneRecord
 
 MAX_RECORDS: Final = 10_000  # of one zone; a larger zone needs another DNS server than a cluster's
 
 _SIGNING: Final = frozenset((RRType.RRSIG, RRType.NSEC, RRType.NSEC3, RRType.NSEC3PARAM))
+_SINGLE: Final = frozenset((RRType.SOA, RRType.CNAME))  # of which a name has one at most
 
 RRsets = Mapping[int, RRset]
 _NONE: Final[RRsets] = {}
@@ -55,25 +56,26 @@ class TableBuilder:
         self._records = 0
         self._stranger = ""  # the owner of an SOA record outside
 
-    def add(self, record: RRset) -> None:
-        """Add an RRset of one record; one outside the zone is ignored.
+    def add(self, record: ZoneRecord) -> None:
+        """Add a record; one outside the zone is ignored.
 
-        Raises BadZone beyond MAX_RECORDS, and for RRSIG, NSEC, NSEC3 and NSEC3PARAM records, an SOA below the apex, a
-        second SOA, and a second CNAME of a name with another target.
+        Raises BadZone beyond MAX_RECORDS, and for RRSIG, NSEC, NSEC3 and NSEC3PARAM records, an SOA below the apex, and
+        a second SOA or CNAME of a name with other data. Equal records are one (RFC 2181 section 5), as is the SOA that
+        a zone transfer has at both ends (RFC 5936 section 2.2).
         """
         self._records += 1
         if self._records > MAX_RECORDS:
-            raise BadZone(f"more than {MAX_RECORDS} records")
-        if record.rtype in _SIGNING:
-            raise BadZone("a signed zone, and topodns serves no signatures: take an unsigned file, or another server")
-        name = wire_labels(record.owner.lower())
-        if not is_subdomain(name, self._origin):
-            if record.rtype == RRType.SOA:
-                self._stranger = name_text(name)
-            return
-        if record.rtype == RRType.SOA:
-            self._check_soa(name)
-        self._insert(name, record)
+            raise record.error(f"more than {MAX_RECORDS} records")
+        rtype = record.rrset.rtype
+        if rtype in _SIGNING:
+            raise record.error(
+                "a signed zone, and topodns serves no signatures: take an unsigned file, or another server"
+            )
+        name = wire_labels(record.rrset.owner.lower())
+        if is_subdomain(name, self._origin):
+            self._insert(name, record)
+        elif rtype == RRType.SOA:
+            self._stranger = name_text(name)
 
     def done(self) -> ZoneTable:
         """The table. Raises BadZone if there is no SOA record at the apex."""
@@ -83,23 +85,20 @@ class TableBuilder:
             raise BadZone(f"no SOA record for {name_text(self._origin)}{found}")
         return ZoneTable(self._origin, soa, self._nodes)
 
-    def _check_soa(self, name: Name) -> None:
-        if name != self._origin:
-            raise BadZone(f"an SOA record for {name_text(name)} inside of {name_text(self._origin)}")
-        if RRType.SOA in self._nodes.get(name, {}):
-            raise BadZone(f"a second SOA record for {name_text(name)}")
-
-    def _insert(self, name: Name, record: RRset) -> None:
+    def _insert(self, name: Name, record: ZoneRecord) -> None:
+        rrset = record.rrset
+        if rrset.rtype == RRType.SOA and name != self._origin:
+            raise record.error(f"an SOA record for {name_text(name)} inside of {name_text(self._origin)}")
         rrsets = self._node(name)
-        held = rrsets.get(record.rtype)
+        held = rrsets.get(rrset.rtype)
         if held is None:
-            rrsets[record.rtype] = record
+            rrsets[rrset.rtype] = rrset
             return
-        if record.rtype == RRType.CNAME and record.rdatas != held.rdatas:
-            raise BadZone(f"a second CNAME record for {name_text(name)}")
-        rdatas = tuple(dict.fromkeys((*held.rdatas, *record.rdatas)))
+        if rrset.rtype in _SINGLE and rrset.rdatas != held.rdatas:
+            raise record.error(f"a second {TYPE_NAMES[rrset.rtype]} record for {name_text(name)}")
+        rdatas = tuple(dict.fromkeys((*held.rdatas, *rrset.rdatas)))
         # RFC 2181 section 5.2: one TTL for all records of an RRset.
-        rrsets[record.rtype] = held._replace(ttl=min(held.ttl, record.ttl), rdatas=rdatas)
+        rrsets[rrset.rtype] = held._replace(ttl=min(held.ttl, rrset.ttl), rdatas=rdatas)
 
     def _node(self, name: Name) -> dict[int, RRset]:
         """The node of a name in the zone, created with all those above it."""

@@ -147,6 +147,10 @@ def test_a_file_with_its_included_files_has_a_limit(tmp_path: Path) -> None:
 
 REFUSED = {
     "no SOA record": ("www 5 A 192.0.2.1", "no SOA record for example.org."),
+    "two SOA records": (
+        "@ 5 SOA ns host 1 1 1 1 1\n\n@ SOA ns host 2 1 1 1 1",
+        "db:3: a second SOA record for example.org. .zone example.org.",
+    ),
     "not UTF-8": (";\udcff\nwww \udcff", "db:2: found the octet 0xff, which is no UTF-8"),
     "UTF-16": ("\udcff\udcfe;\0", "db: found UTF-16 or UTF-32, expected UTF-8"),
     "too long": (";" * (MAX_OCTETS + 1), f"longer than {MAX_OCTETS} octets"),

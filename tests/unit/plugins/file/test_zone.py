@@ -43,11 +43,14 @@ REFUSED = {
         "$ORIGIN example.net.\n" + SOA,
         "no SOA record for example.org., found one for example.net.",
     ),
-    "an SOA further down": (f"{SOA}sub 5 SOA ns host 1 1 1 1 1", "an SOA record for sub.example.org. inside"),
-    "two SOA records": (SOA + SOA, "a second SOA record for example.org."),
-    "two CNAME records": (f"{SOA}a 5 CNAME b\na 5 CNAME c", "a second CNAME record for a.example.org."),
-    "a signed zone": (f"{SOA}@ 5 TYPE46 \\# 19 {'00' * 19}", "a signed zone"),
-    "one too many": (SOA + "www 5 A 192.0.2.1\n" * MAX_RECORDS, f"more than {MAX_RECORDS} records"),
+    "an SOA further down": (f"{SOA}sub 5 SOA ns host 1 1 1 1 1", "line 2: an SOA record for sub.example.org. inside"),
+    "two SOA records": (SOA + SOA.replace("2017", "2018"), "line 2: a second SOA record for example.org."),
+    "two CNAME records": (f"{SOA}a 5 CNAME b\na 5 CNAME c", "line 3: a second CNAME record for a.example.org."),
+    "a signed zone": (f"{SOA}@ 5 TYPE46 \\# 19 {'00' * 19}", "line 2: a signed zone"),
+    "one too many": (
+        SOA + "www 5 A 192.0.2.1\n" * MAX_RECORDS,
+        f"line {MAX_RECORDS + 1}: more than {MAX_RECORDS} records",
+    ),
 }
 
 
@@ -58,6 +61,13 @@ def test_refuses(text: str, problem: str) -> None:
     assert str(refused.value).startswith(problem)
 
 
-def test_the_same_cname_twice_is_one() -> None:
-    rrset: RRset = table(f"{SOA}a 5 CNAME b\na 5 CNAME b").rrsets(("a", *ORIGIN))[RRType.CNAME]
+SAME = {
+    "CNAME": (f"{SOA}a 5 CNAME b\na 5 CNAME b", "a", RRType.CNAME),
+    "SOA, as a zone transfer has it, first and last": (f"{SOA}a 5 A 192.0.2.1\n{SOA}", "", RRType.SOA),
+}
+
+
+@pytest.mark.parametrize(("text", "label", "rtype"), SAME.values(), ids=SAME)
+def test_the_same_record_twice_is_one(text: str, label: str, rtype: int) -> None:
+    rrset: RRset = table(text).rrsets((label, *ORIGIN) if label else ORIGIN)[rtype]
     assert len(rrset.rdatas) == 1
