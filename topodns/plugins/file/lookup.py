@@ -18,7 +18,7 @@ from topodns.plugins.file.zone import RRsets, ZoneTable, soa_of_absence
 
 _MAX_ALIASES: Final = 9  # CNAMEs and DNAMEs followed inside the zone, as CoreDNS; a further one ends the answer
 
-
+_OF_APEX: Final = (RRType.SOA, RRType.NS)
 # Types whose RDATA names a host whose addresses clients query next, and the octets before that name.
 _HOST_AT: Final = {RRType.MX: 2, RRType.SRV: 6, RRType.SVCB: 2, RRType.HTTPS: 2}
 
@@ -82,7 +82,7 @@ class _Walk:
         if renaming is not None:
             return self._rename(renaming)
         rrsets = self._rrsets() if cut is None else None
-        if rrsets is not None and RRType.CNAME in rrsets and self._qtype != RRType.CNAME:
+        if rrsets is not None and self._is_alias(rrsets):
             return self._alias(rrsets[RRType.CNAME])
         if cut is not None:
             self._refer(cut)
@@ -93,6 +93,12 @@ class _Walk:
         else:
             self._deny(Rcode.NOERROR, absent=not rrsets)
         return None
+
+    def _is_alias(self, rrsets: RRsets) -> bool:
+        """Whether the name's CNAME answers the query; not for the zone's own SOA and NS, as in CoreDNS."""
+        if RRType.CNAME not in rrsets or self._qtype == RRType.CNAME:
+            return False
+        return self._qtype not in _OF_APEX or self._name != self._table.origin
 
     def _alias(self, cname: RRset) -> bytes:
         if self._name not in self._table.nodes:

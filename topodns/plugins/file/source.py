@@ -2,13 +2,13 @@
 
 import logging
 import os.path
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from topodns.corefile.errors import shown
 from topodns.dependency import Fact
 from topodns.dns.name import Name, name_text
-from topodns.dns.zonefile import BadZone, parse_zone
+from topodns.dns.zonefile import BadZone, ZoneRecord, parse_zone
 from topodns.files.poller import FilePoller
 from topodns.files.regular import read_regular
 from topodns.files.text import BadText, decoded
@@ -65,7 +65,7 @@ class ZoneFileSource:
 
     def _read(self) -> Iterator[None]:
         """Read the file, in steps of `parse_zone`; the new tables apply at the end. Raises OSError or BadZone."""
-        tables = {}
+        tables, warnings = {}, list[str]()
         for origin in self._origins:
             reading = _Reading(self.poller)
             builder = TableBuilder(origin)
@@ -76,10 +76,25 @@ class ZoneFileSource:
                     yield
                 tables[origin] = builder.done()
             except BadZone as problem:
-                file = problem.file or self.poller.path
-                place = f"{file}:{problem.line}" if problem.line else file
+                place = self._place(problem.file, problem.line)
                 raise BadZone(f"{place}: {problem.problem} (zone {name_text(origin)})") from None
+            warnings += self._beside_cname(builder.beside_cname)
         self._tables = tables
+        for text in warnings:
+            log.warning("plugin/file: %s", text)
+
+    def _place(self, file: str, line: int) -> str:
+        file = file or self.poller.path
+        return f"{file}:{line}" if line else file
+
+    def _beside_cname(self, found: Mapping[Name, tuple[ZoneRecord, ZoneRecord]]) -> Iterator[str]:
+        """The warning of a zone with `TableBuilder.beside_cname`: the first of these names, and their number."""
+        if not found:
+            return
+        name, records = next(iter(found.items()))
+        first, second = (self._place(record.file, record.line) for record in records)
+        problem = f"{name_text(name)} has a CNAME and other records, also at {second}: not all of them are answered"
+        yield f"{first}: {problem}" + (f"; {len(found)} names have both" if len(found) > 1 else "")
 
 
 class _Reading:

@@ -48,13 +48,19 @@ class ZoneTable:
 
 
 class TableBuilder:
-    """Builds a table from the records of a zone, one by one."""
+    """Builds a table from the records of a zone, one by one.
+
+    `beside_cname` has the names with a CNAME and other records, which no name may have (RFC 2181 section 10.1; the
+    exceptions are records of signed zones): the first record of each, and the first that does not go with it.
+    """
 
     def __init__(self, origin: Name) -> None:
         self._origin = origin
         self._nodes: dict[Name, dict[int, RRset]] = {}
+        self._firsts: dict[Name, ZoneRecord] = {}
         self._records = 0
         self._stranger = ""  # the owner of an SOA record outside
+        self.beside_cname: dict[Name, tuple[ZoneRecord, ZoneRecord]] = {}
 
     def add(self, record: ZoneRecord) -> None:
         """Add a record; one outside the zone is ignored.
@@ -93,6 +99,9 @@ class TableBuilder:
         held = rrsets.get(rrset.rtype)
         if held is None:
             rrsets[rrset.rtype] = rrset
+            first = self._firsts.setdefault(name, record)
+            if len(rrsets) > 1 and RRType.CNAME in rrsets:
+                self.beside_cname.setdefault(name, (first, record))
             return
         if rrset.rtype in _SINGLE and rrset.rdatas != held.rdatas:
             raise record.error(f"a second {TYPE_NAMES[rrset.rtype]} record for {name_text(name)}")

@@ -219,6 +219,22 @@ def test_names_of_others_are_referred_to_them(question: str, records: list[str])
     assert got(ZONE.absolute(question)) == ZONE.answer(question, *records)
 
 
+@pytest.mark.parametrize(
+    ("qtype", "types"),
+    [
+        ("SOA", [RRType.SOA]),
+        ("NS", [RRType.NS]),
+        ("CNAME", [RRType.CNAME]),
+        ("MX", [RRType.CNAME]),
+        ("A", [RRType.CNAME, RRType.A]),
+    ],
+)
+def test_a_cname_at_the_apex_hides_neither_soa_nor_ns(qtype: str, types: list[int]) -> None:
+    served = table("@ 5 SOA ns host 1 1 1 1 1\n@ NS ns\n@ MX 1 mail\n@ CNAME www\nwww A 192.0.2.1")
+    answer = look_up(served, query_of(f"example.org. {qtype}")).response.answer
+    assert [rrset.rtype for rrset in answer] == types
+
+
 def test_a_name_that_a_dname_makes_too_long_does_not_exist() -> None:
     long = ".".join(["a" * 63] * 3)
     served = table(f"@ 5 SOA ns host 1 1 1 1 1\nd 5 DNAME {'b' * 60}.example.net.")

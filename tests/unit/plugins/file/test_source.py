@@ -94,6 +94,51 @@ def test_a_broken_file_leaves_the_last_good_one_and_a_warning(story: Story, capl
     assert "(zone example.org.); the records read before stay" in caplog.text
 
 
+BESIDE_CNAME = {
+    "records behind it": ("www CNAME a\nwww A 192.0.2.1\nwww TXT x", "db.example.org:3: www", "db.example.org:4", ""),
+    "records before it": (
+        "a A 192.0.2.1\nwww A 192.0.2.1\nwww TXT x\nwww CNAME a",
+        "db.example.org:4: www",
+        "db.example.org:6",
+        "",
+    ),
+    "a record of another file": ("www CNAME a\n$INCLUDE hosts", "db.example.org:3: www", "hosts:2", ""),
+    "records of several names": (
+        "a CNAME www\nb CNAME www\nc CNAME www\nc A 192.0.2.1\nb MX 1 a\na TXT x",
+        "db.example.org:5: c",
+        "db.example.org:6",
+        "; 3 names have both",
+    ),
+}
+
+
+@pytest.mark.parametrize(("text", "first", "second", "more"), BESIDE_CNAME.values(), ids=BESIDE_CNAME)
+def test_a_name_with_a_cname_and_other_records_is_warned_of_once_for_each_reading(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, first: str, second: str, more: str
+) -> None:
+    """RFC 1034 section 3.6.2."""
+    (tmp_path / "hosts").write_text("\nwww A 192.0.2.1\n")
+    story = Story(tmp_path, SOA.format(serial=1) + text)
+    story.source.load()
+    warned = (
+        f"plugin/file: {tmp_path}/{first}.example.org. has a CNAME and other records, also at {tmp_path}/{second}: "
+        f"not all of them are answered{more}"
+    )
+    assert caplog.messages == [warned]
+    story.after(SOA.format(serial=2) + text)
+    assert caplog.messages == [warned, warned]
+
+
+def test_the_soa_is_such_a_record_too_and_an_equal_cname_is_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    story = Story(tmp_path, zone_text("192.0.2.1") + "a CNAME www\na CNAME www\n")
+    story.source.load()
+    assert caplog.messages == []
+    story.after(SOA.format(serial=2) + "@ CNAME www")
+    assert "db.example.org:2: example.org. has a CNAME and other records" in caplog.text
+
+
 def test_without_a_look_nothing_changes(tmp_path: Path) -> None:
     story = Story(tmp_path, zone_text("192.0.2.1"), reload=0)
     story.source.load()
