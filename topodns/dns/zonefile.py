@@ -283,14 +283,17 @@ _MAX_WIDTH: Final = 255  # as in CoreDNS
 
 _RANGE: Final = re.compile(r"([0-9]{1,10})-([0-9]{1,10})(?:/([0-9]{1,10}))?")
 _NUMBER: Final = re.compile(r"\\\$|\$\$|\$(?:\{([^}]*)\})?")
-_MODIFIER: Final = re.compile(r"(-?[0-9]{1,10})(?:,([0-9]{1,3})(?:,([doxX]))?)?")
+_MODIFIER: Final = re.compile(r"(-?[0-9]{1,10})(?:,([0-9]{1,3})(?:,([doxXnN]))?)?")
+_NIBBLES: Final = {"n": "x", "N": "X"}  # BASE -> that of its digits
 
 
 def generated(text: str, most: int) -> Iterator[str]:
     """The lines of `START-STOP[/STEP] LINE`, in which `$` and `${OFFSET[,WIDTH[,BASE]]}` are replaced by the number.
 
     These are the records of a $GENERATE line, BIND's directive, as CoreDNS reads it; no RFC has it.
-    BASE is d, o, x or X; `\\$` and `$$` are a `$`. Raises BadRecord, also for a line of over `most` characters.
+    BASE is d, o, x or X, or, beyond CoreDNS, n or N (`_nibbles`); `\\$` and `$$` are a `$`.
+
+    Raises BadRecord, also for a line of over `most` characters.
     """
     words = text.split(None, 1)
     if len(words) < 2:
@@ -304,16 +307,27 @@ def generated(text: str, most: int) -> Iterator[str]:
 
 
 class _Modified(NamedTuple):
-    """The place of a number: what is added to it, and its format, such as `03x`."""
+    """The place of a number: what is added to it, and its format."""
 
     offset: int
-    form: str
+    width: int
+    base: str
 
     def of(self, number: int) -> str:
         found = number + self.offset
         if not 0 <= found <= _MOST:
             raise BadRecord(f"found the number {found}, expected 0 to {_MOST}")
-        return format(found, self.form)
+        if self.base in _NIBBLES:
+            return _nibbles(format(found, _NIBBLES[self.base]), self.width)
+        return format(found, f"0{self.width or 1}{self.base}")
+
+
+def _nibbles(digits: str, width: int) -> str:
+    """Hexadecimal digits as the labels of a reverse name: the last one first, filled up with zeros.
+
+    As in BIND `width` counts digits and dots, so that an even one above theirs ends in a dot.
+    """
+    return ".".join(digits[::-1].ljust((width + 1) // 2, "0")).ljust(width, ".")
 
 
 def _parts(line: str) -> list[str | _Modified]:
@@ -330,8 +344,8 @@ def _parts(line: str) -> list[str | _Modified]:
 def _modified(text: str | None) -> _Modified:
     match = _MODIFIER.fullmatch(text if text is not None else "0")
     if match is None or int(match[2] or 0) > _MAX_WIDTH:
-        raise wrong(f"${{{text}}}", "${OFFSET[,WIDTH[,BASE]]}, BASE one of d, o, x, X")
-    return _Modified(int(match[1]), f"0{int(match[2] or 1) or 1}{match[3] or 'd'}")
+        raise wrong(f"${{{text}}}", "${OFFSET[,WIDTH[,BASE]]}, BASE one of d, o, x, X, n, N")
+    return _Modified(int(match[1]), int(match[2] or 0), match[3] or "d")
 
 
 def _numbers(text: str) -> range:

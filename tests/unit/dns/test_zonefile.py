@@ -115,6 +115,14 @@ READ = {
         11.example.org. 5 IN PTR hb.example.org.
         """,
     ),
+    "a record for each number, named by its hexadecimal digits": (
+        "$TTL 60\n$ORIGIN 8.b.d.0.1.0.0.2.ip6.arpa.\n$GENERATE 254-256 ${0,7,n} PTR h$.example.org.",
+        """
+        e.f.0.0.8.b.d.0.1.0.0.2.ip6.arpa. 60 IN PTR h254.example.org.
+        f.f.0.0.8.b.d.0.1.0.0.2.ip6.arpa. 60 IN PTR h255.example.org.
+        0.0.1.0.8.b.d.0.1.0.0.2.ip6.arpa. 60 IN PTR h256.example.org.
+        """,
+    ),
     "relative names in the data of any type": (
         "$ORIGIN net.\na 5 RP m t\nb NSEC3PARAM 1 0 0 -\nc LP 10 l\nd HTTPS 0 @",
         """
@@ -296,6 +304,9 @@ def test_the_largest_txt_record_that_one_message_can_hold_is_read() -> None:
         ("1-3 a$ A 192.0.2.$", ["a1 A 192.0.2.1", "a2 A 192.0.2.2", "a3 A 192.0.2.3"]),
         ("0-5/5\t$ PTR h$", ["0 PTR h0", "5 PTR h5"]),
         ("7-7 h${-7} TXT ${1,4,d}${0,0,x}${8,3,o}${3,2,X}", ["h0 TXT 000870170A"]),
+        ("18-18 ${0,3,n} PTR ${0,0,n}.${1,1,n}", ["2.1 PTR 2.1.3.1"]),
+        ("1-1 ${0,7,n} PTR ${0,5,N}.h${170,3,n}.h${171,3,N}", ["1.0.0.0 PTR 1.0.0.hb.a.hC.A"]),
+        ("1-17/16 ${0,4,n}z PTR h", ["1.0.z PTR h", "1.1.z PTR h"]),
         (r"1-1 \$ TXT $$ \\x$", [r"$ TXT $ \\x1"]),
     ],
 )
