@@ -70,6 +70,7 @@ _RESPELLING: Final = (
 _BY_POD: Final = [title for title, one in KUBERNETES.items() if "endpoint_pod_names" in one.text]
 _DOTTED: Final = (b"\x10static-web-node1\x07example", b"\x03two\x06labels", b"\x05node1\x07example")  # of targetRefs
 _MAX_NAME: Final = 255  # octets
+_CUT: Final = 10  # CNAMEs of a zone in an answer of CoreDNS
 _MOMENT: Final = 10  # seconds that a trial of the cache may take
 _IP4_LABELS: Final = 6
 _IP6_LABELS: Final = 34  # of a whole address's reverse name
@@ -312,6 +313,14 @@ def _ns_aliases(case: Case, theirs: Reply, ours: Reply) -> bool:
     return case.corefile == "file" and case.question.qtype == _NS and failed and kept
 
 
+@_difference("long aliases", "an upstream's answer may have as many in a row", ANSWER, AUTHORITY, TTL)
+def _long_aliases(case: Case, theirs: Reply, ours: Reply) -> bool:
+    """Their answer ends in the tenth CNAME of a zone; ours has it and goes on."""
+    cut = _lowered(theirs.answer)
+    ended = len(cut) == _CUT and all(record.rtype == _CNAME for record in cut)
+    return case.corefile == "file" and ended and theirs.rcode == ours.rcode and set(cut) < set(_lowered(ours.answer))
+
+
 @_difference(
     "hosts behind a CNAME", "records of other servers are not completed with those of the zone", ANSWER, ADDITIONAL
 )
@@ -528,6 +537,7 @@ DIFFERENCES: Final = (
     _negative_ttl,
     _dangling,
     _ns_aliases,
+    _long_aliases,
     _outside_hosts,
     _cached,
     _cluster_ttl,

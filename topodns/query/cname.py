@@ -9,6 +9,7 @@ from topodns.dns.rrtype import Rcode, RRType
 from topodns.dns.soa import negative_ttl
 from topodns.query.plugin import Answered, Client, Dropped, Resolution, Scope, settled
 
+MAX_CHAIN: Final = 16  # CNAMEs in a row in one source, a zone file or an upstream's answer, that are followed
 MAX_TARGETS: Final = 16  # CNAMEs of one name that are followed
 MAX_CHASE: Final = 8  # CNAMEs in a row that lead from one plugin to another
 _OF_TARGET: Final = (Rcode.NXDOMAIN, Rcode.SERVFAIL)  # the rcodes of a target that are also the alias's

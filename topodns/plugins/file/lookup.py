@@ -2,7 +2,8 @@
 
 It is that of RFC 1034 section 4.3.2, with wildcards by RFC 4592 and DNAME by RFC 6672. Sections and additional records
 are those of CoreDNS's `file`, without DNSSEC. Differences, on purpose: a wildcard never matches a name that exists
-without records; the TTL of a negative answer is at most the SOA's MINIMUM, also at the end of a CNAME chain.
+without records; the TTL of a negative answer is at most the SOA's MINIMUM, also at the end of a CNAME chain; MAX_CHAIN
+CNAMEs and DNAMEs in a row are followed, of CoreDNS nine, and a further one ends the answer.
 
 Aliases that never end are SERVFAIL if one of them is synthesised, by a DNAME or a wildcard, and NOERROR with the CNAMEs
 if all of them are records of the zone, as in CoreDNS.
@@ -15,8 +16,7 @@ from topodns.dns.message import Flag, Query, Response, RRset
 from topodns.dns.name import MAX_WIRE, Name, is_subdomain, wire_labels
 from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.file.zone import RRsets, ZoneTable, soa_of_absence
-
-_MAX_ALIASES: Final = 9  # CNAMEs and DNAMEs followed inside the zone, as CoreDNS; a further one ends the answer
+from topodns.query.cname import MAX_CHAIN
 
 _OF_APEX: Final = (RRType.SOA, RRType.NS)
 # Types whose RDATA names a host whose addresses clients query next, and the octets before that name.
@@ -62,7 +62,7 @@ class _Walk:
             inside = is_subdomain(target, self._table.origin)
             if not inside:
                 self.finding.elsewhere = target
-            if not inside or target in self._seen or len(self._seen) > _MAX_ALIASES:
+            if not inside or target in self._seen or len(self._seen) > MAX_CHAIN:
                 self._end(target, inside)
                 return
             self._name, self._owner = target, alias

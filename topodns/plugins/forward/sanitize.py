@@ -12,9 +12,9 @@ from topodns.dns.name import MAX_WIRE, is_below_wire
 from topodns.dns.response_reader import UpstreamReply
 from topodns.dns.rrtype import RRClass, RRType
 from topodns.dns.wire_reader import WireError
+from topodns.query.cname import MAX_CHAIN
 from topodns.query.plugin import forwarded_options
 
-MAX_CHAIN: Final = 16  # CNAMEs in a chain; a loop is cut where it closes
 # Seconds. RFC 8767 section 4 recommends this cap; without it, caches would keep a wrong record as long as its TTL.
 MAX_TTL: Final = 7 * 86_400
 

@@ -15,7 +15,7 @@ from topodns.dnsserver.router import Chaser
 from topodns.plugins.file.handler import ZoneFileStep
 from topodns.plugins.file.settings import ZoneFile
 from topodns.plugins.file.zone import TableBuilder, ZoneTable, file_fact
-from topodns.query.cname import Chase
+from topodns.query.cname import MAX_CHAIN, MAX_CHASE, Chase
 from topodns.query.plugin import Answered, Client, FellThrough, Resolution, Scope, Stepped
 
 TEXT = """
@@ -120,10 +120,11 @@ def test_before_the_file_could_be_read_nothing_is_known() -> None:
     assert (resolution.response.rcode, resolution.facts) == (Rcode.SERVFAIL, (file_fact(PATH),))
 
 
-def test_a_chain_through_zone_files_has_ninety_aliases_at_most_and_is_a_failure_then() -> None:
-    """10 in a zone, and 8 times from one zone to another."""
-    count = 100
-    zones = [f"{'ab'[number // 10 % 2]}.example" for number in range(count + 1)]
+def test_a_chain_through_zone_files_has_153_aliases_at_most_and_is_a_failure_then() -> None:
+    """17 in a zone, of which the last one leads to another zone, and that 8 times."""
+    most = (MAX_CHAIN + 1) * (MAX_CHASE + 1)
+    count = most + 10
+    zones = [f"{'ab'[number // (MAX_CHAIN + 1) % 2]}.example" for number in range(count + 1)]
     aliases = {
         zone: "".join(f"c{n} CNAME c{n + 1}.{zones[n + 1]}.\n" for n in range(count) if zones[n] == zone)
         for zone in set(zones)
@@ -136,5 +137,5 @@ def test_a_chain_through_zone_files_has_ninety_aliases_at_most_and_is_a_failure_
     of = ZoneFileStep(ZoneFile(PATH, tuple(tables)), tables.get, Chaser(lambda *_: block))
     block.chain = SimpleNamespace(resolve=of)
     response = resolved("c0.a.example. A", of).response
-    assert [rrset.rtype for rrset in response.answer] == [RRType.CNAME] * 90
+    assert [rrset.rtype for rrset in response.answer] == [RRType.CNAME] * most
     assert response.rcode == Rcode.SERVFAIL

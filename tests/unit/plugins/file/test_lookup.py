@@ -12,6 +12,7 @@ from topodns.dns.rrtype import RCODE_NAMES, Rcode, RRType
 from topodns.dns.zonefile import parse_zone
 from topodns.plugins.file.lookup import ZoneAnswer, look_up
 from topodns.plugins.file.zone import TableBuilder, ZoneTable
+from topodns.query.cname import MAX_CHAIN
 
 DNAME = 39
 TEXT = """
@@ -269,10 +270,13 @@ def test_a_circle_of_cnames_is_answered_once(name: str, aliases: int) -> None:
     assert (response.rcode, len(response.answer)) == (Rcode.NOERROR, aliases)
 
 
-@pytest.mark.parametrize(("first", "types"), [(1, [RRType.CNAME] * 9 + [RRType.A]), (0, [RRType.CNAME] * 10)])
-def test_nine_aliases_of_a_chain_are_followed(first: int, types: list[int]) -> None:
-    chain = "\n".join(f"c{n} 5 CNAME c{n + 1}" for n in range(10))
-    served = table(f"@ 5 SOA ns host 1 1 1 1 1\n{chain}\nc10 5 A 192.0.2.9")
+@pytest.mark.parametrize(
+    ("first", "types"),
+    [(1, [RRType.CNAME] * MAX_CHAIN + [RRType.A]), (0, [RRType.CNAME] * (MAX_CHAIN + 1))],
+)
+def test_sixteen_aliases_of_a_chain_are_followed(first: int, types: list[int]) -> None:
+    chain = "\n".join(f"c{n} 5 CNAME c{n + 1}" for n in range(MAX_CHAIN + 1))
+    served = table(f"@ 5 SOA ns host 1 1 1 1 1\n{chain}\nc{MAX_CHAIN + 1} 5 A 192.0.2.9")
     response: Response = look_up(served, query_of(f"c{first}.example.org. A")).response
     assert [rrset.rtype for rrset in response.answer] == types
     assert response.rcode == Rcode.NOERROR

@@ -23,7 +23,8 @@ from topodns.dns.rrtype import TYPE_NAMES, RRType
 from topodns.dns.wire_reader import WireError, read_query
 from topodns.dns.wire_writer import write_response
 from topodns.plugins.forward.handler import Outgoing
-from topodns.plugins.forward.sanitize import MAX_CHAIN, MAX_TTL, clean, extended_error
+from topodns.plugins.forward.sanitize import MAX_TTL, clean, extended_error
+from topodns.query.cname import MAX_CHAIN
 from topodns.query.plugin import Resolution
 
 Lines = Sequence[str]
