@@ -1,8 +1,9 @@
 """The `dns64` plugin: AAAA records synthesised from A records, for clients that reach IPv4 through a NAT64 (RFC 6147).
 
 Like CoreDNS it synthesises only: no PTR records for the prefix, one prefix for all of IPv4, DO and CD are ignored.
-Differences: where there is no A record, existing AAAA records stay (CoreDNS's `translate_all` loses them), and an error
-in place of A records is the answer (CoreDNS makes it an empty one).
+Differences: AAAA records of IPv4-mapped addresses are taken as absent (RFC 6147 section 5.1.4); where there is no A
+record, existing AAAA records stay (CoreDNS's `translate_all` loses them), and an error in place of A records is the
+answer (CoreDNS makes it an empty one).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +14,7 @@ from typing import Final
 from topodns.corefile.arguments import fold_options, once_each, only_arg, parse_network, switch
 from topodns.corefile.errors import shown
 from topodns.corefile.parser import Directive
+from topodns.dns.addresses import IPV4_MAPPED
 from topodns.dns.message import Flag, Query, RRset
 from topodns.dns.rrtype import Rcode, RRClass, RRType
 from topodns.metrics.registry import Published, Reading
@@ -103,6 +105,7 @@ class Translator:
         In `native`, errors other than NXDOMAIN count as NODATA, which some servers mean by them (RFC 6147 section
         5.1.2).
         """
+        _leave_out_mapped(native)
         if native.response.rcode == Rcode.NXDOMAIN or (_has(native, RRType.AAAA) and not self._translate_all):
             return native
         answered = below(query._replace(qtype=RRType.A), client)
@@ -144,6 +147,21 @@ def embed(prefix: bytes, address: bytes) -> bytes:
     return octets.ljust(_IPV6_OCTETS, b"\0")
 
 
+def _leave_out_mapped(native: Resolution) -> None:
+    """Take IPv4-mapped addresses out of an answer for AAAA."""
+    response = native.response
+    kept = tuple(map(_unmapped, response.answer))
+    if kept != response.answer:
+        response.answer = tuple(rrset for rrset in kept if rrset.rdatas)
+        response.flags &= ~Flag.AD
+
+
+def _unmapped(rrset: RRset) -> RRset:
+    if rrset.rtype != RRType.AAAA:
+        return rrset
+    return rrset._replace(rdatas=tuple(rdata for rdata in rrset.rdatas if not rdata.startswith(IPV4_MAPPED)))
+
+
 def _has(resolution: Resolution, rtype: int) -> bool:
     return any(rrset.rtype == rtype for rrset in resolution.response.answer)
 
@@ -171,7 +189,10 @@ def _readings(source: MetricsSource) -> Iterator[Published]:
 
 PLUGIN: Final = Plugin(
     name="dns64",
-    coredns=differs(Effect.ANSWER, "AAAA records stay where there is no A record, and errors stay errors"),
+    coredns=differs(
+        Effect.ANSWER,
+        "mapped AAAA records count as none; others stay where there is no A record, and errors stay errors",
+    ),
     parse=parse_dns64,
     setup=_setup,
     metrics=_readings,

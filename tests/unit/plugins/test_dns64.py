@@ -28,6 +28,7 @@ IPV6, IPV4 = "2001:db8::1", "10.0.0.1"
 SOA = "example.com. 70 IN SOA ns. host. 1 1 1 1 1"
 TWO = "example.com. 60 IN A 192.0.2.42\nexample.com. 5000 IN A 192.0.2.43"
 OWN = "example.com. 60 IN AAAA ::1"
+MAPPED = "example.com. 60 IN AAAA ::ffff:c000:201\nexample.com. 60 IN AAAA ::ffff:0:0"
 
 Texts = Mapping[str, str]
 
@@ -105,6 +106,34 @@ CASES = {
     "an AAAA record": ({"AAAA": OWN, "A": TWO}, PLAIN, IPV6, OWN),
     "an AAAA record, translate_all": ({"AAAA": OWN, "A": TWO}, ALL, IPV6, TRANSLATED),
     "an AAAA record alone, translate_all": ({"AAAA": OWN, "A": SOA}, ALL, IPV6, OWN),
+    "IPv4-mapped AAAA records": ({"AAAA": MAPPED, "A": TWO}, PLAIN, IPV6, TRANSLATED),
+    "IPv4-mapped AAAA records alone": ({"AAAA": MAPPED, "A": SOA}, PLAIN, IPV6, SOA),
+    "IPv4-mapped AAAA records alone, translate_all": ({"AAAA": MAPPED, "A": SOA}, ALL, IPV6, SOA),
+    "IPv4-mapped AAAA records beside others": (
+        {"AAAA": f"{MAPPED}\n{OWN}\nexample.com. 60 IN AAAA ::fffe:0:1", "A": TWO},
+        PLAIN,
+        IPV6,
+        f"{OWN}\nexample.com. 60 IN AAAA ::fffe:0:1",
+    ),
+    "IPv4-mapped AAAA records beside others, translate_all": (
+        {"AAAA": f"{MAPPED}\n{OWN}", "A": SOA},
+        ALL,
+        IPV6,
+        OWN,
+    ),
+    "IPv4-mapped AAAA records, a client over IPv4": ({"AAAA": MAPPED, "A": TWO}, PLAIN, IPV4, MAPPED),
+    "an IPv4-mapped AAAA record behind a CNAME": (
+        {
+            "AAAA": "example.com. 9 IN CNAME a.net.\na.net. 8 IN AAAA ::ffff:192.0.2.1",
+            "A": "example.com. 9 IN CNAME a.net.\na.net. 8 IN A 192.0.2.1",
+        },
+        PLAIN,
+        IPV6,
+        """
+        example.com. 9 IN CNAME a.net.
+        a.net. 8 IN AAAA 64:ff9b::c000:201
+        """,
+    ),
     "a client over IPv4": ({"AAAA": SOA, "A": TWO}, PLAIN, IPV4, SOA),
     "a client over IPv4, allow_ipv4": ({"A": TWO}, EVEN_IPV4, IPV4, TRANSLATED),
     "a CNAME": (
@@ -141,6 +170,18 @@ def test_the_answer_rests_on_both_and_is_not_authenticated() -> None:
     assert resolution.valid_until == 1010.0
     assert resolution.scope is Scope.EVERYONE
     assert resolution.response.flags == Flag.RA
+
+
+def test_of_one_rrset_the_mapped_addresses_alone_are_left_out() -> None:
+    rdatas = tuple(IPv6Address(text).packed for text in ("::ffff:192.0.2.1", "::1", "::ffff:192.0.2.2"))
+    native = Resolution(Response(answer=(RRset(b"", RRType.AAAA, 60, rdatas),)), "forward")
+    answered = Translator(PLAIN)(query_of(f"{ASKED} AAAA"), client(IPV6), lambda query, client: native)
+    assert got(at_once(answered)) == OWN
+
+
+def test_an_answer_without_its_mapped_addresses_is_not_authenticated() -> None:
+    assert ask({"AAAA": f"{MAPPED}\n{OWN}"}, PLAIN, IPV6).response.flags == Flag.RA
+    assert ask({"AAAA": OWN}, PLAIN, IPV6).response.flags == Flag.RA | Flag.AD
 
 
 def test_translations_are_counted() -> None:
