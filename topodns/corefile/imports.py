@@ -170,7 +170,7 @@ class Importer:
         if not glob.has_magic(pattern.text):
             return [os.path.join(directory, pattern.text)]
         try:
-            found = sorted(glob.glob(os.path.join(glob.escape(directory), pattern.text)))
+            found = _matching(os.path.join(glob.escape(directory), pattern.text))
         except (OSError, ValueError, re.error) as problem:
             self._note(pattern.error(f"cannot look for files that match {shown(pattern.text)}: {problem}"))
             return []
@@ -196,6 +196,19 @@ class Importer:
     def _snippet_hint(self, path: str) -> str:
         near = nearest(os.path.basename(path), self._snippets) if self._snippets else None
         return f", did you mean the snippet '{near}'?" if near else " and no snippet of this name above"
+
+
+def _matching(pattern: str) -> list[str]:
+    """The paths that match, sorted. As in Go, wildcards match files whose names begin with a dot.
+
+    Directories with such names, which volumes of ConfigMaps have, are passed over, also on the way to files: their
+    files would be read twice. CoreDNS refuses them. Raises OSError, ValueError or re.error.
+    """
+    folder, last = os.path.split(pattern)
+    folders = glob.glob(folder) if folder else [folder]
+    names = ((each, name) for each in folders for name in glob.glob(last, root_dir=each, include_hidden=True))
+    found = ((os.path.join(each, name), name) for each, name in names)
+    return sorted(path for path, name in found if not (name.startswith(".") and os.path.isdir(path)))
 
 
 class _Lookahead:

@@ -113,6 +113,33 @@ def test_a_pattern_imports_its_files_by_name(tmp_path: Path) -> None:
     assert [block.keys[0].origin for block in blocks] == [(), ("a", "org"), ("b", "org")]
 
 
+def test_a_pattern_matches_names_that_begin_with_a_dot(tmp_path: Path) -> None:
+    for name, word in ((".a.override", "errors"), ("b.override", "health"), (".c", "debug"), ("d", "ready")):
+        (tmp_path / name).write_text(f"{word}\n")
+    text = ". {\n import *.override\n import [.]c\n import ?\n}"
+    assert directives(text, str(tmp_path)) == ("debug", "ready", "health", "errors")
+    assert [Path(file).name for file in settings(text, str(tmp_path)).files] == [
+        *("Corefile", ".a.override", "b.override", ".c", "d")
+    ]
+
+
+def test_a_pattern_reads_each_file_of_a_configmap_s_volume_once(tmp_path: Path) -> None:
+    volume = tmp_path / "custom"
+    data = volume / "..2026_11_28_01_00_00.1234567890"
+    data.mkdir(parents=True)
+    (data / "a.override").write_text("errors\n")
+    (volume / "..data").symlink_to(data.name)
+    (volume / "a.override").symlink_to("..data/a.override")
+    for pattern in ("custom/*", "custom/*.override", "*/a.override", "*/*"):
+        assert directives(f". {{\n import {pattern}\n}}", str(tmp_path)) == ("errors",)
+
+
+def test_a_pattern_that_matches_a_directory_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "custom" / "more").mkdir(parents=True)
+    found = problem(". {\n import custom/*\n}", str(tmp_path))
+    assert found == f"{tmp_path}/Corefile:2: cannot import '{tmp_path}/custom/more': Is a directory"
+
+
 def test_a_pattern_without_matches_is_allowed_and_warned_of_in_coredns_s_words(tmp_path: Path) -> None:
     (tmp_path / "a.server").write_text("import more/*\n")
     text, got = ". {\n import custom/*.override\n whoami\n}\nimport *.server\n", list[str]()
