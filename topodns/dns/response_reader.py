@@ -61,7 +61,7 @@ def read_plain(data: bytes, question: bytes) -> tuple[int, RRset] | None:
     None unless the response is NOERROR without TC, has `question` (octets) as question section, in the same case, with
     class IN and a type without names to uncompress (`_TYPES`: A, AAAA, TXT, SVCB, HTTPS), and its answer section is one
     RRset, whose owners are pointers to the question's name. The RRset has at least one record, all of one TTL, as
-    received. Octets after the answer section are ignored.
+    received, and none without RDATA. Octets after the answer section are ignored.
     """
     at = HEADER_SIZE + len(question)
     flags, known = _HEADS.get(data[2:6]), _TYPES.get(question[-4:])
@@ -77,7 +77,7 @@ def read_plain(data: bytes, question: bytes) -> tuple[int, RRset] | None:
             return None
         at = start + (data[start - 2] << 8 | data[start - 1])
         rdatas.append(data[start:at])
-    if not rdatas or at > len(data):
+    if not rdatas or b"" in rdatas or at > len(data):
         return None
     return flags, RRset(b"", qtype, int.from_bytes(ttl, "big"), tuple(rdatas), RRClass.IN)
 
@@ -97,6 +97,7 @@ _NAMES_IN_RDATA: Final = COMPRESSIBLE | {
     RRType.DNAME: NamesInRdata(0, 0, 1, 0),
 }
 _ADDRESS_SIZES: Final = {RRType.A: 4, RRType.AAAA: 16}
+_NEVER_EMPTY: Final = (RRType.TXT, RRType.SVCB, RRType.HTTPS)  # RFC 1035 section 3.3.14, RFC 9460 section 2.2
 
 
 class UpstreamReply(NamedTuple):
@@ -230,6 +231,8 @@ class _Reader:
             rdata = self._data[self._at : end]
             if _ADDRESS_SIZES.get(rtype, len(rdata)) != len(rdata):
                 raise WireError("address of a wrong length")
+            if not rdata and rtype in _NEVER_EMPTY:
+                raise WireError("RDATA without octets")
             self._at = end
             return rdata
         before, strings, names, after = layout

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.support.dnslib_records import NAMES, dnslib_record, records, rrsets
 from topodns.dns.message import Edns, RRset
 from topodns.dns.name import name_wire, parse_name
-from topodns.dns.response_reader import UpstreamReply, read_reply
+from topodns.dns.response_reader import UpstreamReply, read_plain, read_reply
 from topodns.dns.rrtype import RRType
 from topodns.dns.wire_reader import WireError
 
@@ -91,6 +91,11 @@ def test_records_that_differ_in_ttl_are_not_one_rrset() -> None:
     assert [rrset.ttl for rrset in reply.answer] == [60, 61]
 
 
+def record_of(rtype: int, rdata: bytes) -> bytes:
+    """At the question's name."""
+    return b"\xc0\x0c" + struct.pack("!HHIH", rtype, 1, 5, len(rdata)) + rdata
+
+
 A_RECORD = b"\xc0\x0c\0\1\0\1\0\0\0\5\0\4\1\2\3\4"
 
 
@@ -101,6 +106,11 @@ A_RECORD = b"\xc0\x0c\0\1\0\1\0\0\0\5\0\4\1\2\3\4"
         (message(A_RECORD, 2), "ends too early"),
         (message(A_RECORD[:-1]), "runs past the end"),
         (message(b"\xc0\x0c\0\1\0\1\0\0\0\5\0\3\1\2\3"), "address of a wrong length"),
+        (message(b"\xc0\x0c\0\1\0\1\0\0\0\5\0\0"), "address of a wrong length"),
+        (message(record_of(16, b"")), "RDATA without octets"),
+        (message(record_of(16, b"\1x") + record_of(16, b""), 2), "RDATA without octets"),
+        (message(record_of(64, b"")), "RDATA without octets"),
+        (message(record_of(65, b"")), "RDATA without octets"),
         (message(b"\xc0\x21" + A_RECORD[2:]), "backwards"),
         (message(b"\xff\xff" + A_RECORD[2:]), "backwards"),
         (message(b"\xc0\x02" + A_RECORD[2:]), "backwards"),
@@ -118,6 +128,15 @@ A_RECORD = b"\xc0\x0c\0\1\0\1\0\0\0\5\0\4\1\2\3\4"
 def test_a_response_that_is_not_wholly_readable_is_refused(data: bytes, problem: str) -> None:
     with pytest.raises(WireError, match=problem):
         read_reply(data)
+
+
+@pytest.mark.parametrize("rtype", [16, 64, 65])
+def test_a_record_without_rdata_makes_no_plain_reply(rtype: int) -> None:
+    question = QUESTION[:-4] + struct.pack("!HH", rtype, 1)
+    head, whole, empty = HEADER.pack(0, 0x8180, 1, 2, 0, 0) + question, record_of(rtype, b"\1x"), record_of(rtype, b"")
+    assert read_plain(head + whole + whole, question) == (0x8180, RRset(b"", rtype, 5, (b"\1x",) * 2))
+    assert read_plain(head + whole + empty, question) is None
+    assert read_plain(head + empty + whole, question) is None
 
 
 def test_octets_after_the_last_record_are_nobodys_business() -> None:
