@@ -24,6 +24,8 @@ _STDERR: Final = 2
 _REAP: Final = 1.0  # seconds for the kernel to end a killed program
 _VERSIONS: Final = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
+_MODES: Final = ("Never", "IfAvailable", "Always")
+
 
 class Credential(NamedTuple):
     """A decoded ExecCredential: a token, or a certificate with its key, or all three; "" for a missing one."""
@@ -39,7 +41,10 @@ def check_plugin(spec: Mapping[str, object]) -> tuple[str, str]:
     command, version = spec.get("command"), spec.get("apiVersion")
     if not isinstance(command, str) or not command or version not in _VERSIONS:
         raise ApiError(0, f"exec: command {command!r} with apiVersion {version!r}, expected one of {_VERSIONS}")
-    if spec.get("interactiveMode") == "Always" or spec.get("provideClusterInfo"):
+    mode = spec.get("interactiveMode") or "IfAvailable"
+    if mode not in _MODES:
+        raise ApiError(0, f"exec: interactiveMode {mode!r}, expected one of {_MODES}")
+    if mode == "Always" or spec.get("provideClusterInfo"):
         raise ApiError(0, f"exec: {command} wants a terminal or the cluster's description, and gets neither here")
     return command, str(version)
 

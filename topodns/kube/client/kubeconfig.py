@@ -42,6 +42,8 @@ _TEXTS: Final = (  # entries of clusters and users that have to be strings; the 
     *("client-certificate", "client-certificate-data", "client-key", "client-key-data"),
     *("tokenFile", "token", "username", "password"),
 )
+_SWITCHES: Final = ("insecure-skip-tls-verify", "disable-compression")  # a text in their place would count as true
+_AUTHORITIES: Final = ("certificate-authority", "certificate-authority-data")
 _FILES: Final = ("client-certificate", "client-key", "tokenFile")
 HOME_KUBECONFIG: Final = "~/.kube/config"
 _NO_CONTEXT: Final = "no current-context, expected one, or the name of a context beside that of the file"
@@ -92,6 +94,7 @@ class Kubeconfig:
         cluster = _filled("cluster", _entry(config, "clusters", context["cluster"])["cluster"])
         user = _filled("user", _entry(config, "users", context["user"])["user"] if context.get("user") else {})
         _refuse_in_the_clear(str(cluster.get("server", "")), user)
+        _refuse_contradictions(cluster, user)
         directory = os.path.dirname(self._file)
         paths = [cluster.get("certificate-authority"), *(user.get(name) for name in _FILES)]
         files = file_states([self._file, *(os.path.join(directory, path) for path in paths if path)])
@@ -152,11 +155,13 @@ def _read_config(path: str) -> Entry:
 
 
 def _entry(config: Mapping[str, Any], kind: str, name: str) -> Entry:
+    found = dict[str, Entry]()
     for entry in config.get(kind) or []:
-        if entry["name"] == name:
-            found: Entry = entry
-            return found
-    raise ApiError(0, f"no {name!r} among its {kind}" if name else _NO_CONTEXT)
+        if found.setdefault(entry["name"], entry) is not entry:
+            raise ApiError(0, f"found {entry['name']!r} twice among its {kind}")
+    if name not in found:
+        raise ApiError(0, f"no {name!r} among its {kind}" if name else _NO_CONTEXT)
+    return found[name]
 
 
 def _refuse_in_the_clear(server: str, user: Entry) -> None:
@@ -165,12 +170,31 @@ def _refuse_in_the_clear(server: str, user: Entry) -> None:
         raise ApiError(0, f"the cluster's server is {server}, expected https:// since the user has {names[0]!r}")
 
 
+def _refuse_contradictions(cluster: Entry, user: Entry) -> None:
+    """Reject what client-go rejects: of two entries that exclude each other the package takes one. Raises ApiError."""
+    authority = next((name for name in _AUTHORITIES if name in cluster), "")
+    if authority and cluster.get("insecure-skip-tls-verify"):
+        raise ApiError(0, f"the cluster has 'insecure-skip-tls-verify' and {authority!r}, expected one of them")
+    token = next((name for name in ("tokenFile", "token") if name in user), "")
+    if token and "username" in user:
+        raise ApiError(0, f"the user has 'username' and {token!r}, expected one of them")
+    has_certificate, has_key = (
+        any(name in user for name in (entry, f"{entry}-data")) for entry in ("client-certificate", "client-key")
+    )
+    if has_certificate != has_key:
+        one, other = ("client-certificate", "client-key")[:: 1 if has_certificate else -1]
+        raise ApiError(0, f"the user has a {one!r} without a {other!r}")
+
+
 def _filled(what: str, entry: Entry | None) -> Entry:
-    """The entry without empty values. Raises ApiError, without the value, for one of _TEXTS that is no string."""
+    """The entry without empty values. Raises ApiError, without the value, for one of another type than it has."""
     filled = {name: value for name, value in (entry or {}).items() if value not in (None, "")}
     for name in _TEXTS:
         if not isinstance(value := filled.get(name, ""), str):
             raise ApiError(0, f"the {what}'s {name!r} is of type {type(value).__name__}, expected a string")
+    for name in _SWITCHES:
+        if not isinstance(value := filled.get(name, False), bool):
+            raise ApiError(0, f"the {what}'s {name!r} is of type {type(value).__name__}, expected true or false")
     if not isinstance(filled.get("exec", {}), dict):
         raise ApiError(0, f"the {what}'s 'exec' is of type {type(filled['exec']).__name__}, expected a mapping")
     return filled

@@ -39,9 +39,12 @@ def resolve_endpoint(
 ) -> UpstreamEndpoint:
     """The endpoint for an IP address as text; no name is resolved.
 
-    Raises ValueError for any other text, OSError for an interface that does not exist here.
+    The zone of an address that is not link-local says nothing, and is left out (RFC 4007 section 11). Raises ValueError
+    for any other text, OSError for an interface that does not exist here.
     """
-    ip_address(address)  # getaddrinfo would take 10.1 for 10.0.0.1
+    parsed = ip_address(address)  # getaddrinfo would take 10.1 for 10.0.0.1
+    if not parsed.is_link_local:
+        address = address.partition("%")[0]
     try:
         found = socket.getaddrinfo(address, port, type=socket.SOCK_DGRAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:

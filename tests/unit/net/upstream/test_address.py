@@ -16,6 +16,8 @@ from topodns.query.upstream import Failure
         ("10.0.0.10", 53, "10.0.0.10:53", socket.AF_INET),
         ("2001:db8::1", 853, "[2001:db8::1]:853", socket.AF_INET6),
         ("fe80::1%lo", 53, "[fe80::1%lo]:53", socket.AF_INET6),
+        ("2001:db8::1%en0", 53, "[2001:db8::1]:53", socket.AF_INET6),
+        ("::1%lo", 53, "[::1]:53", socket.AF_INET6),
     ],
 )
 def test_an_endpoint_is_named_as_metrics_show_it(
