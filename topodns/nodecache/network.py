@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from topodns.files.watch import watch_files
 from topodns.hostnet.reconciler import REPAIRABLE, HostNetworkCounts, HostNetworkReconciler
 from topodns.hostnet.redirect import find_firewall
-from topodns.hostnet.rules import RENEWAL_INTERVAL, HostNetwork
+from topodns.hostnet.rules import RENEWAL_INTERVAL, Firewall, HostNetwork
 from topodns.hostnet.watchdog_launch import heartbeat_fd
 from topodns.metrics.registry import Published, Reading
 from topodns.net.reuseport import Instance
@@ -56,11 +56,15 @@ class NodeNetwork:
         self._name = (secrets.token_hex(8),)
         self._reload = asyncio.Event()
         self._logged_on = False  # whether the redirect was on when it was logged last
+        # Whether a link or rules of this instance lead queries to it. Else self-probes need not arrive: behind a
+        # CiliumLocalRedirectPolicy its Pod has none of the addresses.
+        self._redirects = True
         self._reconciler: HostNetworkReconciler
         self._self_check: SelfCheck
 
     def use_network(self, network: HostNetwork) -> None:
         """Set the host network; to be called before any other method."""
+        self._redirects = network.setup_interface or network.firewall is not Firewall.NONE
         self._reconciler = HostNetworkReconciler(network, heartbeat_fd())
         self._self_check = SelfCheck(SelfProbe(self._name, self._flags.port), self._flags.local_ips, self._reconciler)
 
@@ -132,14 +136,16 @@ class NodeNetwork:
 
     async def renew(self) -> None:
         """Renew the redirect for REDIRECT_SECONDS and announce this instance to the others, if self-probes are answered
-        or a trial is due. Logs when the redirect goes on or off.
+        or a trial is due, or another program redirects. Logs when the redirect goes on or off.
         """
-        if await self._self_check.answered():
+        if not self._redirects or await self._self_check.answered():
             self._reconciler.renew()
             self._reconciler.instance_registry.announce()
         if self._logged_on is not (on := self._reconciler.is_redirecting()):
             self._logged_on = on
-            if on:
+            if not self._redirects:
+                log.info("node-cache: this instance makes no link and no rules: another program redirects DNS to it")
+            elif on:
                 log.info("node-cache: self-probes are answered: DNS of this node is redirected to this node cache")
             else:
                 log.warning("node-cache: no answers to self-probes: DNS of this node goes to the cluster DNS")

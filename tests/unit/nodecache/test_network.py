@@ -63,7 +63,7 @@ def network(
     monkeypatch.setattr("topodns.nodecache.network.HostNetworkReconciler", lambda *_: reconciler)
     flags = node_flags(directory, *arguments)
     made = NodeNetwork(flags, NodeCorefile(flags, ENVIRONMENT))
-    made.use_network(HostNetwork(flags.local_ips, 53, 8080, "nodelocaldns", True, Firewall.NONE))
+    made.use_network(HostNetwork(flags.local_ips, 53, 8080, "nodelocaldns", flags.setup_interface, Firewall.NONE))
     return made
 
 
@@ -118,6 +118,27 @@ def test_the_redirect_is_renewed_and_the_instance_announced_while_the_self_check
 
     asyncio.run(renew())
     assert (reconciler.renewals, reconciler.announcements) == (renewals, renewals)
+
+
+def test_where_another_program_redirects_no_self_probe_is_awaited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a CiliumLocalRedirectPolicy does, to a Pod that has none of the addresses."""
+    caplog.set_level("INFO")
+    reconciler = FakeReconciler()
+    reconciler.counts = HostNetworkCounts(link_present=False, rules_present=True)
+    monkeypatch.setattr("topodns.nodecache.network.SelfCheck", lambda *_: FakeSelfCheck(answered=False))
+    node_network = network(tmp_path, monkeypatch, reconciler, "-setupinterface=false")
+
+    async def renew() -> None:
+        for _ in range(3):
+            await node_network.renew()
+
+    asyncio.run(renew())
+    assert (reconciler.renewals, reconciler.announcements, list(node_network.waits_for())) == (3, 3, [])
+    assert caplog.messages == [
+        "node-cache: this instance makes no link and no rules: another program redirects DNS to it"
+    ]
 
 
 def test_a_redirect_that_goes_on_or_off_is_logged_once(
