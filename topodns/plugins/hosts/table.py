@@ -51,7 +51,7 @@ def parse_long_line(line: bytes) -> Iterator[HostEntry]:
 
     Raises BadHostsLine, or at the end, after the parts of the other names, BadHostsName for the first bad one.
     """
-    fields = line.partition(b"#")[0].split()
+    fields = _words(line.partition(b"#")[0])
     if not fields:
         return
     address = parse_address(fields[0])
@@ -68,6 +68,13 @@ def parse_long_line(line: bytes) -> Iterator[HostEntry]:
             yield HostEntry(address, names)
     if problem is not None:
         raise problem
+
+
+def _words(octets: bytes) -> list[bytes]:
+    """The words between white space, which may be Unicode's, as in CoreDNS (Go's bytes.Fields)."""
+    if octets.isascii():
+        return octets.split()
+    return [word.encode("utf-8", "surrogateescape") for word in octets.decode("utf-8", "surrogateescape").split()]
 
 
 @lru_cache(1024)  # a block list has the same address 200,000 times

@@ -119,5 +119,12 @@ def test_a_bad_line_is_refused(line: bytes, problem: str) -> None:
         parse_hosts_line(line)
 
 
+@pytest.mark.parametrize("space", ["\N{NO-BREAK SPACE}", "\N{IDEOGRAPHIC SPACE}", "\N{EM SPACE}\t"])
+def test_words_may_be_apart_by_unicode_s_white_space(space: str) -> None:
+    """As in text that is copied from a web page; CoreDNS reads it."""
+    line = f"10.0.0.1{space}a.example{space}b\N{LATIN SMALL LETTER O WITH DIAERESIS}".encode()
+    assert parse_hosts_line(line) == HostEntry(packed("10.0.0.1"), (("a", "example"), ("b\xc3\xb6",)))
+
+
 def test_a_name_of_odd_octets_keeps_them() -> None:
     assert parse_hosts_line(b"10.0.0.1 A\\.b.\xc3\x84") == HostEntry(packed("10.0.0.1"), (("a.b", "\xc3\x84"),))
