@@ -6,10 +6,10 @@ from dataclasses import replace
 from ipaddress import ip_address
 from typing import Final
 
-from topodns.cluster.api_names import is_dns_label
+from topodns.cluster.api_names import is_dns_label, is_subdomain
 from topodns.cluster.decode.objects import Decoded, DecodeError
 from topodns.cluster.decode.unreadable_elements import LeftOutElements
-from topodns.cluster.model import ClusterObject, EndpointSlice, Namespace, Service
+from topodns.cluster.model import ClusterObject, EndpointSlice, Namespace, Node, Pod, Service
 
 _OCTETS: Final = {"IPv4": 4, "IPv6": 16}  # of an address, by addressType
 _LONGEST_SHOWN: Final = 60  # characters of a value
@@ -19,13 +19,14 @@ _DNS_NAME: Final = re.compile(rf"(?=.{{1,254}}\Z){_LABEL}(?:\.{_LABEL})*\.?")
 
 
 def check_names(kind: str, decoded: Decoded[ClusterObject]) -> None:
-    """Raise DecodeError for a Service or Namespace whose name is no DNS label, or whose externalName is no DNS name."""
+    """Raise DecodeError for an object with a name that its kind cannot have, or an externalName that is no DNS name."""
     one = decoded.objects[0] if decoded.objects else None
-    if not isinstance(one, Service | Namespace):
+    if not isinstance(one, Service | Namespace | Node | Pod):
         return
-    name = "/".join(filter(None, one.key))
-    if not is_dns_label(one.name):
-        raise DecodeError(kind, name, "metadata.name: expected a DNS label in lower case (RFC 1123)")
+    name, is_label = "/".join(filter(None, one.key)), isinstance(one, Service | Namespace)
+    if not (is_dns_label if is_label else is_subdomain)(one.name):
+        expected = "a DNS label" if is_label else "DNS labels with dots between them,"
+        raise DecodeError(kind, name, f"metadata.name: expected {expected} in lower case (RFC 1123)")
     external = one.external_name if isinstance(one, Service) else None
     if external is not None and not _DNS_NAME.fullmatch(external):
         found = json.dumps(external[:_LONGEST_SHOWN])

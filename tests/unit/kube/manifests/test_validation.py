@@ -24,6 +24,15 @@ def test_a_name_that_is_no_dns_label_is_refused(kind: str, name: str) -> None:
     assert ": metadata.name: " in found.problem
 
 
+@pytest.mark.parametrize("kind", ["Node", "Pod"])
+@pytest.mark.parametrize("name", ["Upper", "under_score", "a..b", "-a", "m\N{LATIN SMALL LETTER U WITH DIAERESIS}"])
+def test_the_name_of_a_node_or_pod_is_a_dns_name(kind: str, name: str) -> None:
+    text = f"kind: {kind}\nmetadata: {{name: NAME}}\nstatus: {{podIP: 10.0.0.1, phase: Running}}\n"
+    assert len(contents(text.replace("NAME", "eu-1a.ip-10-0-0-1")).entries) == 1
+    (found,) = contents(text.replace("NAME", name)).skipped
+    assert ": metadata.name: " in found.problem
+
+
 @pytest.mark.parametrize(
     "name",
     ["example.com", "example.com.", "A-1.example.com", "_srv.example.com", "192.0.2.1", "xn--bcher-kva.example"],
