@@ -1,5 +1,6 @@
 """The plain manifests are what the chart renders, and kustomize builds them."""
 
+import re
 import subprocess
 from collections.abc import Sequence
 from itertools import combinations
@@ -92,6 +93,21 @@ def test_kustomize_builds_the_overlay_of_the_manual_as_it_is_printed(tmp_path: P
     (container,) = built["Deployment", "topodns"]["spec"]["template"]["spec"]["containers"]
     assert container["image"] == "registry.example.com/topodns:0.1.0"
     assert built["Service", "kube-dns"]["spec"]["clusterIP"] == CLUSTER_DNS
+
+
+@with_kustomize
+def test_an_overlay_may_leave_the_cluster_s_own_service_as_it_is(tmp_path: Path) -> None:
+    (patch,) = re.findall(
+        r"take `patch:\s+'(\{[^`]*\})'`", (ROOT / "docs/operate/install.md").read_text(encoding="utf-8")
+    )
+    write_kustomization(tmp_path, [SERVER])
+    overlay = yaml.safe_load((tmp_path / "kustomization.yaml").read_text())
+    overlay["patches"] = [{"target": {"kind": "Service", "name": "kube-dns"}, "patch": patch}]
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(overlay))
+    of_the_chart = rendered({**SERVER.values, "service": {"create": False}})
+    assert by_kind_and_name(kustomized(tmp_path)) == by_kind_and_name(
+        [without_helms_own(each) for each in of_the_chart]
+    )
 
 
 @with_kustomize

@@ -299,6 +299,13 @@ def test_the_pods_of_the_cluster_dns_have_its_label_and_those_beside_it_have_not
         assert "k8s-app" not in deployment["spec"]["selector"]["matchLabels"]
 
 
+def test_kubeadm_finds_no_second_deployment_of_the_cluster_dns_beside_its_own() -> None:
+    """By the label of the Deployment itself: an upgrade ends with "multiple DNS addon deployments found"."""
+    for values in MATRIX.values():
+        found = of_kind(rendered(values), "Deployment")
+        assert [each for each in found if each["metadata"]["labels"].get("k8s-app") == "kube-dns"] == []
+
+
 def test_the_service_of_the_cluster_dns_is_the_one_of_kubeadm() -> None:
     service = named(rendered({"service": {"clusterIP": "10.96.0.10"}}), "Service", "kube-dns")
     labels = {"k8s-app": "kube-dns", "kubernetes.io/cluster-service": "true", "kubernetes.io/name": "CoreDNS"}
