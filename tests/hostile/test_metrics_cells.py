@@ -81,7 +81,8 @@ def test_a_scrape_after_24000_odd_queries_costs_at_most_twice_as_much_as_before(
         assert seen.sum(f"{name}_sum") - asked.sum(f"{name}_sum") == octets
 
 
-# Clients of no known node, from many networks, beside those of Nodes that are called what metrics call the former.
+# Clients of no known node, from many networks, beside those of a Node that is called what metrics call the former. No
+# Node can be called what they call a network, with a slash.
 
 VIEWS_COREFILE = """
 . {
@@ -99,7 +100,6 @@ apiVersion: v1
 kind: NodeList
 items:
 - {metadata: {name: "%s"}, status: {addresses: [{type: InternalIP, address: 127.31.0.1}]}}
-- {metadata: {name: 127.41.7.0/24}, status: {addresses: [{type: InternalIP, address: 127.31.0.2}]}}
 ---
 apiVersion: v1
 kind: Namespace
@@ -116,7 +116,7 @@ metadata: {namespace: shop, name: db-1, labels: {kubernetes.io/service-name: db}
 addressType: IPv4
 endpoints:
 - {addresses: [127.31.1.1], nodeName: "%s"}
-- {addresses: [127.31.2.1], nodeName: 127.41.7.0/24}
+- {addresses: [127.31.2.1], nodeName: elsewhere}
 """
 DB = "db.shop.svc.cluster.local A"
 
@@ -130,12 +130,8 @@ def test_strangers_of_many_networks_take_nothing_from_the_clients_of_a_node_call
             return [" ".join(server.ask(DB, source).data) for source in networks for _ in range(2)]
 
         got = strangers_ask()
-        with (
-            victim(server, DB, "127.31.1.1", per_second=200, source="127.31.0.1") as on_others,
-            victim(server, DB, "127.31.2.1", per_second=200, source="127.31.0.2") as on_prefix,
-        ):
-            until(lambda: min(on_others.asked, on_prefix.asked) >= MIN_ASKED, "questions asked")
+        with victim(server, DB, "127.31.1.1", per_second=200, source="127.31.0.1") as on_others:
+            until(lambda: on_others.asked >= MIN_ASKED, "questions asked")
             got += strangers_ask()
         assert (on_others.lost, on_others.wrong) == (0, []), on_others
-        assert (on_prefix.lost, on_prefix.wrong) == (0, []), on_prefix
         assert set(got) == {""}
