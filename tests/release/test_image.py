@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from release.image import ENVIRONMENT, LABELS, LIBRARIES, LINKS, NET_BIND_SERVICE, PACKAGES, PYTHON, USER, labels
+from release.sbom import IMAGE_LOCK, IMAGE_PYTHON, bill_of_materials
 from release.source import ROOT, VERSION, created, revision
 from tests.kubelab.apt import machine_architecture
 from tests.kubelab.cache import CACHE
@@ -92,6 +93,27 @@ def test_there_is_no_shell_and_nothing_that_builds(archive: Archive) -> None:
 def test_scanners_find_the_packages_of_debian(archive: Archive) -> None:
     noted = {name.rpartition("/")[2] for name in archive.names() if name.startswith("/var/lib/dpkg/status.d/")}
     assert noted == {name for wanted, others in PACKAGES.items() for name in (wanted, *others.split())}
+
+
+def test_the_bill_of_materials_lists_the_libraries_that_are_in_the_image(archive: Archive) -> None:
+    found = re.compile(rf"{re.escape(LIBRARIES)}/([^/]+)-([^/-]+)\.dist-info/METADATA")
+    installed = {match.groups() for match in map(found.fullmatch, archive.names()) if match}
+    listed = {(each["name"].replace("-", "_"), each["version"]) for each in bill_of_materials(IMAGE_LOCK)["components"]}
+    assert installed == listed | {("topodns", VERSION)}
+
+
+def test_every_module_has_bytecode_of_the_images_python(archive: Archive) -> None:
+    """Without it a start takes longer, and its root is read-only."""
+    names = archive.names()
+    modules = [name for name in names if name.endswith(".py") and "/lib/python3" in name]
+    assert {f"{LIBRARIES}/topodns/__init__.py", f"/usr/lib/python{IMAGE_PYTHON}/os.py"} < {*modules}
+    without = [name.rpartition("/")[2] for name in modules if bytecode_of(name) not in names]
+    assert without == ["sitecustomize.py"]  # a link to /etc, where Debian's Python has it
+
+
+def bytecode_of(module: str) -> str:
+    folder, _, name = module.rpartition("/")
+    return f"{folder}/__pycache__/{name.removesuffix('.py')}.cpython-{IMAGE_PYTHON.replace('.', '')}.pyc"
 
 
 def test_no_file_but_the_interpreter_has_extra_privileges(root: Path) -> None:
