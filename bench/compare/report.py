@@ -54,7 +54,7 @@ def beside_servers(found: Found, servers: Sequence[str], rounds: int) -> Texts:
 def by_interpreter(found: Found, titles: Sequence[str], rounds: int) -> Texts:
     """The text about topodns by several interpreters (`titles`, from the oldest to the newest).
 
-    The ratios are of the newest, to Debian's: the second of three and more, else the first.
+    The ratios are of the newest, to the image's: the second of three and more, else the first.
     """
     peer = titles[1 if len(titles) > 2 else 0]
     table = cpu_table(found.figures, titles, titles[-1], peer, FLOOR)
