@@ -26,7 +26,7 @@ from tests.support.image_root import (
 )
 from tests.support.server_process import until
 
-MAX_BEYOND_PYTHON = 65_000_000  # octets, not compressed
+MAX_BEYOND_PYTHON = 68_000_000  # octets, not compressed; arm64's programs are aligned to 64 KiB
 SHELLS = ("/bin/sh", "/bin/bash", "/bin/dash", "/usr/bin/sh", "/bin/busybox", "/usr/bin/env")
 QUESTION = """
 import socket, sys, time
