@@ -3,6 +3,7 @@
 import csv
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from release.source import ROOT, VERSION, created, revision
 from tests.kubelab.apt import machine_architecture
 from tests.kubelab.cache import CACHE
 from tests.support.emulation import MACHINES
+from tests.support.host_network_builder import host_network
 from tests.support.image_root import (
     WITHOUT_ITS_CAPABILITY,
     WITHOUT_NEW_PRIVILEGES,
@@ -25,6 +27,7 @@ from tests.support.image_root import (
     confined,
 )
 from tests.support.server_process import until
+from topodns.hostnet.nftables_ruleset import KEY_LENGTH, parse_table, table_text
 
 MAX_BEYOND_PYTHON = 68_000_000  # octets, not compressed; arm64's programs are aligned to 64 KiB
 SHELLS = ("/bin/sh", "/bin/bash", "/bin/dash", "/usr/bin/sh", "/bin/busybox", "/usr/bin/env")
@@ -252,6 +255,18 @@ def test_the_firewalls_programs_run(root: Path, demo: Path, program: str) -> Non
         pytest.skip("NO FIREWALL BY QEMU-USER: it has no NETLINK_NETFILTER, which nft and iptables need to start")
     done = run(root, demo, f"/usr/sbin/{program}", "--version")
     assert done.returncode == 0, done.stderr
+
+
+def test_the_nodes_older_nft_reads_the_rules_that_the_images_nft_writes(root: Path) -> None:
+    """Else other programs of the node, such as kube-proxy, could no longer use nftables."""
+    if architecture_of(root) != machine_architecture() or not shutil.which("nft"):
+        pytest.skip("NO TWO VERSIONS OF NFT: it takes this machine's, and an image of its architecture")
+    rules = table_text(host_network("169.254.20.10,fd00::10"), bytes(KEY_LENGTH), None)
+    script = 'chroot "$1" /usr/sbin/nft -f - && nft add table inet other && nft -j list table inet topodns'
+    command = ["unshare", "--net", "sh", "-c", script, "sh", str(root)]
+    done = subprocess.run(command, input=rules, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert parse_table(done.stdout).usable
 
 
 @pytest.mark.parametrize(
