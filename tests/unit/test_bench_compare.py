@@ -222,8 +222,9 @@ def test_the_plot_has_a_dot_for_each_figure_on_one_scale() -> None:
 def test_a_report_has_the_conditions_and_its_tables(figures: Figures[Row]) -> None:
     found = Found(figures)
     found.latencies[Changes(0), OWN].append(Latency(40, 60, 100, 2000, 23, 0))
-    texts = beside_servers(found, (OWN, PEER), 2)
+    texts = beside_servers(found, (OWN, PEER), 2, "Python 3.13.5")
     assert list(texts) == [MACHINE, CPU, LATENCY]
+    assert "topodns by Python 3.13.5" in " ".join(texts[MACHINE].split())
     assert f"Rounds: 2; measurements that were disturbed and left out: {len(Row)}." in " ".join(texts[MACHINE].split())
     assert texts[CPU].splitlines()[2].endswith("| 0.30 | 1.50 |")
     assert texts[CPU].endswith("(performance.svg)")
