@@ -191,8 +191,10 @@ def _own_python() -> Path:
     """The root of the image's Python for this machine's architecture, unpacked in the cache under its version."""
     archives = newest_archives(_packages(["python3"]), machine_architecture(), SUITE)
     kept = CACHE / "interpreters" / f"image-{SUITE}-{key_of(*(path.name for path in archives))}"
+    if kept.exists():
+        return kept
     with filling():
-        if not kept.exists():
+        if not kept.exists():  # nor has another process made it meanwhile
             with making(kept) as root:
                 root.mkdir()
                 for archive in archives:
