@@ -42,8 +42,9 @@ mount --rbind /dev "$1/dev"
 mount -t proc proc "$1/proc"
 mount -t tmpfs tmpfs "$1/tmp"
 root="$1"; python="$4"; shift 4
-exec env -i PATH=/usr/sbin:/usr/bin HOME=/tmp LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 \
-    HYPOTHESIS_STORAGE_DIRECTORY=/tmp/hypothesis PYTHONPATH=/repository chroot "$root" "$python" -c \
+exec env -i ${QEMU_CPU:+"QEMU_CPU=$QEMU_CPU"} PATH=/usr/sbin:/usr/bin HOME=/tmp LANG=C.UTF-8 \
+    PYTHONDONTWRITEBYTECODE=1 HYPOTHESIS_STORAGE_DIRECTORY=/tmp/hypothesis PYTHONPATH=/repository \
+    chroot "$root" "$python" -c \
     'import os, sys; os.chdir("/repository"); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])' "$@"
 """
 
