@@ -1,7 +1,7 @@
 # The image, for docker and buildah: `make image`. release/image.py makes the same without a registry, and
-# tests/release/test_dockerfile.py holds the two equal. Other bases: --build-arg BASE=debian:bookworm-slim
+# tests/release/test_dockerfile.py holds the two equal. Other bases: --build-arg BASE=debian:trixie-slim
 # `make image-tools`, with the package kubernetes, for kubeconfigs and locators: --build-arg LOCK=requirements.lock
-ARG BASE=python:3.11-slim-bookworm
+ARG BASE=python:3.13-slim-trixie
 
 FROM ${BASE} AS made
 RUN apt-get update \
@@ -16,7 +16,7 @@ COPY pyproject.toml README.md LICENSE /src/
 COPY topodns /src/topodns
 RUN /opt/topodns/bin/python3 -m pip install --no-cache-dir --no-compile --no-deps --no-build-isolation /src \
  && /opt/topodns/bin/python3 -m pip uninstall --yes setuptools pip \
- && cd /opt/topodns/lib/python3.11/site-packages \
+ && cd /opt/topodns/lib/python3.13/site-packages \
  && PYTHONHASHSEED=0 /opt/topodns/bin/python3 -m compileall -qq --invalidation-mode unchecked-hash . \
  && cd /opt/topodns/bin && find . -type f ! -name python3 ! -name topodns ! -name node-cache -delete \
  && find . -type l -delete \
@@ -42,7 +42,7 @@ LABEL org.opencontainers.image.title="topodns" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.created="${CREATED}"
-ENV PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/opt/topodns/lib/python3.11/site-packages
+ENV PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=/opt/topodns/lib/python3.13/site-packages
 EXPOSE 53/tcp 53/udp
 WORKDIR /
 USER 65532:65532

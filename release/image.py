@@ -7,31 +7,33 @@ Dockerfile says the same for docker and buildah; tests/release holds the two equ
 import os
 import shutil
 import subprocess
-import sys
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
 from release.distributions import build_wheel
 from release.lock import read_lock
-from release.sbom import IMAGE_LOCK, LOCK
+from release.sbom import IMAGE_LOCK, IMAGE_PYTHON, LOCK
 from release.source import DIST, ROOT, VERSION, created, revision
 from tests.kubelab import debian, images, layers
 from tests.kubelab.apt import machine_architecture
-from tests.kubelab.cache import CACHE, key_of, say
-from tests.kubelab.debian import RELEASE, UNUSED, compile_python, newest_archives
+from tests.kubelab.cache import CACHE, filling, key_of, making, say
+from tests.kubelab.debian import UNUSED, compile_python, newest_archives
 from tests.kubelab.images import WHEELS, Image, install_requirements, write_image, write_index
 from tests.kubelab.layers import LAYERS, Layer, write_layer
+from tests.support.emulation import MACHINES
 
 NAME: Final = f"topodns:{VERSION}"
 TOOLS: Final = f"topodns-tools:{VERSION}"
+SUITE: Final = "trixie"  # Debian 13, whatever the machine has: apt has lists of this suite's own
 USER: Final = "65532:65532"
 HOME: Final = "/opt/topodns"  # an environment of its own, whose interpreter alone may have port 53
 PYTHON: Final = f"{HOME}/bin/python3"
-LIBRARIES: Final = f"{HOME}/lib/python3.11/site-packages"
+LIBRARIES: Final = f"{HOME}/lib/python{IMAGE_PYTHON}/site-packages"
 # The second: `python3` alone is the same without the capability, for who has none in the bounding set.
 ENVIRONMENT: Final = ("PYTHONDONTWRITEBYTECODE=1", f"PYTHONPATH={LIBRARIES}")
 COMMANDS: Final = {"topodns": "main", "node-cache": "node_cache"}  # functions of topodns.cli.main
@@ -43,9 +45,9 @@ NET_BIND_SERVICE: Final = bytes.fromhex("01000002 00040000 00000000 00000000 000
 # By what apt is asked for in the Dockerfile: that, and what it depends on that is used. No shell is among it.
 PACKAGES: Final[Mapping[str, str]] = {
     "ca-certificates": "",
-    "python3": """base-files netbase media-types tzdata libc6 libgcc-s1 libstdc++6 libcrypt1 zlib1g libssl3 libexpat1
-        libffi8 libbz2-1.0 liblzma5 libsqlite3-0 libuuid1 python3-minimal python3.11 python3.11-minimal
-        libpython3.11-minimal libpython3.11-stdlib""",
+    "python3": f"""base-files netbase media-types tzdata libc6 libgcc-s1 libstdc++6 zlib1g libzstd1 libssl3t64 libexpat1
+        libffi8 libbz2-1.0 liblzma5 libmpdec4 libsqlite3-0 libuuid1 python3-minimal python{IMAGE_PYTHON}
+        python{IMAGE_PYTHON}-minimal libpython{IMAGE_PYTHON}-minimal libpython{IMAGE_PYTHON}-stdlib""",
     "iptables": "libxtables12 libip4tc2 libip6tc2 libnetfilter-conntrack3 libnfnetlink0 libmnl0 libnftnl11",
     "nftables": "libnftables1 libnftnl11 libmnl0 libgmp10 libjansson4 libedit2 libbsd0 libmd0 libtinfo6 libxtables12",
 }
@@ -53,7 +55,7 @@ BASE: Final = ("python3", "ca-certificates")  # what a base image with Python ha
 # What a package would have update-alternatives do.
 ALTERNATIVES: Final = ("iptables", "iptables-restore", "iptables-save")
 # Modules of Python's own for which nobody needs the libraries.
-LEFT_OUT: Final = ("_curses", "_curses_panel", "_dbm", "nis", "readline")
+LEFT_OUT: Final = ("_curses", "_curses_panel", "_dbm", "readline")
 
 LABELS: Final = {
     "org.opencontainers.image.title": "topodns",
@@ -157,8 +159,8 @@ def _packages(wanted: Sequence[str]) -> list[str]:
 
 def _debian_layer(wanted: Sequence[str], architecture: str) -> Layer:
     """These packages at the versions that apt has now, and a note of each where scanners look for it."""
-    archives = newest_archives(_packages(wanted), architecture)
-    layer = Layer(LAYERS / f"image-{RELEASE}-{key_of(_recipe(), *(path.name for path in archives))}.tar")
+    archives = newest_archives(_packages(wanted), architecture, SUITE)
+    layer = Layer(LAYERS / f"image-{SUITE}-{key_of(_recipe(), *(path.name for path in archives))}.tar")
     if layer.made:
         return layer
     say(f"making the layer of {' and '.join(wanted)} for {architecture}")
@@ -181,7 +183,33 @@ def _debian_layer(wanted: Sequence[str], architecture: str) -> Layer:
 def _recipe() -> str:
     """What else decides on the content of a layer: how it is made, and by which Python its bytecode."""
     modules = (__file__, debian.__file__, images.__file__, layers.__file__)
-    return "".join([sys.version, *(Path(module).read_text(encoding="utf-8") for module in modules)])
+    return "".join([_own_python().name, *(Path(module).read_text(encoding="utf-8") for module in modules)])
+
+
+@cache
+def _own_python() -> Path:
+    """The root of the image's Python for this machine's architecture, unpacked in the cache under its version."""
+    archives = newest_archives(_packages(["python3"]), machine_architecture(), SUITE)
+    kept = CACHE / "interpreters" / f"image-{SUITE}-{key_of(*(path.name for path in archives))}"
+    if kept.exists():
+        return kept
+    with filling():
+        if not kept.exists():  # nor has another process made it meanwhile
+            with making(kept) as root:
+                root.mkdir()
+                for archive in archives:
+                    subprocess.run(["dpkg-deb", "-x", archive, root], check=True)
+    return kept
+
+
+def _compile(root: Path, folder: Path) -> None:
+    """Bytecode for the image's Python, by the same: by its own C library, without root, and writing nothing into its
+    own root. The other architecture's is no different.
+    """
+    own, machine = _own_python(), MACHINES[machine_architecture()]
+    settings = ("env", f"PYTHONHOME={own}/usr", "PYTHONDONTWRITEBYTECODE=1")
+    loader = (f"{own}{machine.loader}", "--library-path", f"{own}/usr/lib/{machine.name}-linux-gnu")
+    compile_python(root, folder, [*settings, *loader, f"{own}/usr/bin/python{IMAGE_PYTHON}", "-SP"])
 
 
 def _note_package(archive: Path, folder: Path) -> None:
@@ -203,9 +231,9 @@ def _finish_base(root: Path) -> None:
     (root / "etc/ssl/certs").mkdir(parents=True, exist_ok=True)
     (root / "etc/ssl/certs/ca-certificates.crt").write_bytes(b"".join(path.read_bytes() for path in certificates))
     for module in LEFT_OUT:
-        for path in (root / "usr/lib/python3.11/lib-dynload").glob(f"{module}.*.so"):
+        for path in (root / f"usr/lib/python{IMAGE_PYTHON}/lib-dynload").glob(f"{module}.*.so"):
             path.unlink()
-    compile_python(root, root / "usr/lib/python3.11")
+    _compile(root, root / f"usr/lib/python{IMAGE_PYTHON}")
 
 
 def _link_alternatives(root: Path) -> None:
@@ -219,7 +247,7 @@ def _link_alternatives(root: Path) -> None:
 
 def _libraries_layer(lock: Path, architecture: str) -> Layer:
     """What the lock pins, without what only builds: every file of every wheel but the commands."""
-    text = "\n".join(each.text for each in read_lock(lock) if each.installed)
+    text = "\n".join(each.text for each in read_lock(lock) if each.installed_by(IMAGE_PYTHON))
     layer = Layer(LAYERS / f"image-libraries-{key_of(_recipe(), text, architecture)}.tar")
     if layer.made:
         return layer
@@ -229,9 +257,9 @@ def _libraries_layer(lock: Path, architecture: str) -> Layer:
         target = Path(f"{root}{LIBRARIES}")
         target.mkdir(parents=True)
         requirements.write_text(text)
-        install_requirements(requirements, target, architecture)
+        install_requirements(requirements, target, architecture, IMAGE_PYTHON)
         _forget_commands(target)
-        compile_python(root, target)
+        _compile(root, target)
         write_layer(layer, [(root, "/")])
     return layer
 
@@ -250,7 +278,7 @@ def _own_layer(folder: Path, architecture: str) -> Layer:
     with zipfile.ZipFile(build_wheel(folder)) as wheel:
         wheel.extractall(target)
     _place_demo(root)
-    compile_python(root, target)
+    _compile(root, target)
     _place_commands(root, architecture)
     write_layer(layer, [(root, "/")], {PYTHON: NET_BIND_SERVICE})
     return layer
@@ -261,9 +289,9 @@ def _place_commands(root: Path, architecture: str) -> None:
     commands = Path(f"{root}{HOME}/bin")
     commands.mkdir(parents=True)
     with TemporaryDirectory(dir=CACHE, prefix="unpack-") as unpacked:
-        (archive,) = newest_archives(["python3.11-minimal"], architecture)
+        (archive,) = newest_archives([f"python{IMAGE_PYTHON}-minimal"], architecture, SUITE)
         subprocess.run(["dpkg-deb", "-x", archive, unpacked], check=True)
-        shutil.copyfile(f"{unpacked}/usr/bin/python3.11", f"{root}{PYTHON}")
+        shutil.copyfile(f"{unpacked}/usr/bin/python{IMAGE_PYTHON}", f"{root}{PYTHON}")
     Path(f"{root}{PYTHON}").chmod(0o755)
     Path(f"{root}{HOME}/pyvenv.cfg").write_text("home = /usr/bin\ninclude-system-site-packages = false\n")
     for name, function in COMMANDS.items():

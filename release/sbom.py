@@ -12,6 +12,7 @@ from release.source import ROOT, VERSION, created
 
 LOCK: Final = ROOT / "requirements.lock"
 IMAGE_LOCK: Final = ROOT / "requirements-image.lock"  # without the package kubernetes and what only that requires
+IMAGE_PYTHON: Final = "3.13"  # Debian 13's, which the images have
 
 _SELF: Final = f"pkg:pypi/topodns@{VERSION}"
 _INDEX: Final = "https://pypi.org/project"
@@ -24,8 +25,8 @@ def write_sbom(out: Path, lock: Path) -> None:
 
 
 def bill_of_materials(lock: Path) -> dict[str, Any]:
-    """topodns and each library that is installed with it: what is needed only to build is not in it."""
-    libraries = [each for each in read_lock(lock) if each.installed]
+    """topodns and each library that the images' Python has with it: what is needed only to build is not in it."""
+    libraries = [each for each in read_lock(lock) if each.installed_by(IMAGE_PYTHON)]
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.5.schema.json",
         "bomFormat": "CycloneDX",

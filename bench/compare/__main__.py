@@ -18,6 +18,7 @@ from bench.cluster import write_list
 from bench.compare.cluster import objects, records, write_local_data, write_zone
 from bench.compare.contenders import StaticNames, find_by_interpreter, find_contenders, floor
 from bench.compare.document import DOCUMENT
+from bench.compare.interpreters import image_interpreter
 from bench.compare.loads import FULL, SHORT, Loads
 from bench.compare.measuring import Generators, Tools
 from bench.compare.report import beside_servers, by_interpreter, document_of, renew
@@ -52,7 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         say(f"bench: {problem}")
         return 1
     found = rounds.found
-    texts = (by_interpreter if options.interpreters else beside_servers)(found, servers, count)
+    if options.interpreters:
+        texts = by_interpreter(found, servers, count)
+    else:
+        texts = beside_servers(found, servers, count, image_interpreter().title)
     print("\n\n".join(texts.values()))
     print(f"\nrounds: {count}, in {time.monotonic() - began:.0f} s")
     print(*found.problems, sep="\n")

@@ -1,27 +1,25 @@
-"""The Python interpreters of this machine that can run topodns: its own, Debian's, and Debian's newer ones.
+"""The Python interpreters that can run topodns here: the machine's own, the image's, and a newer one of Debian.
 
-Each has the same locked versions of the libraries. The newer ones are those of `make test-interpreters`, each run by
+Each has the same locked versions of the libraries. Those of Debian are those of `make test-interpreters`, each run by
 the C library of its own root.
 """
 
 import platform
 import subprocess
 import sys
-import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from bench.compile import CACHE
+from release.sbom import IMAGE_PYTHON
 from release.source import ROOT
 from tests.kubelab.cache import filling
 from tests.support.interpreters import interpreter_root, wheels_of, why_no_interpreters
 
-NEWER: Final = ("3.13", "3.14")
-DEBIAN: Final = Path("/usr/bin/python3")  # which the image has too
+NEWER: Final = ("3.14",)
 
-_DEBIAN_COMMAND: Final = ("env", f"PYTHONPATH={ROOT}:{sysconfig.get_path('purelib')}", DEBIAN)
 _BYTECODE: Final = CACHE / "bytecode"
 _LOADER: Final = "usr/lib64/ld-linux-x86-64.so.2"
 _LIBRARIES: Final = "usr/lib/x86_64-linux-gnu"
@@ -36,21 +34,26 @@ class Interpreter(NamedTuple):
 
 @cache
 def image_interpreter() -> Interpreter:
-    """The interpreter that the image has: Debian's, if it is here and runs topodns; else the one that runs this."""
-    found = _running(_DEBIAN_COMMAND, "Debian's Python", lambda line: None)
-    return next(found, Interpreter(f"Python {platform.python_version()}", (sys.executable,)))
+    """The interpreter that the image has, if that can be had (root) and runs topodns; else the one that runs this."""
+    return next(_downloaded((IMAGE_PYTHON,), lambda line: None), _own())
 
 
 def find_interpreters(say: Callable[[str], None]) -> Iterator[Interpreter]:
-    """The interpreters from the oldest to the newest; `say` gets a line for each that is not installed."""
-    yield Interpreter(f"Python {platform.python_version()}", (sys.executable,))
-    if DEBIAN.resolve() != Path(sys.executable).resolve():
-        yield from _running(_DEBIAN_COMMAND, "Debian's Python", say)
+    """The interpreters from the oldest to the newest; `say` gets a line for each that cannot be had."""
+    yield _own()
+    yield from _downloaded((IMAGE_PYTHON, *NEWER), say)
+
+
+def _own() -> Interpreter:
+    return Interpreter(f"Python {platform.python_version()}", (sys.executable,))
+
+
+def _downloaded(versions: Sequence[str], say: Callable[[str], None]) -> Iterator[Interpreter]:
     problem = why_no_interpreters()
     if problem:
         say(f"no newer interpreters: {problem}")
         return
-    for version in NEWER:
+    for version in versions:
         try:
             with filling():
                 command = _in_root(interpreter_root(version), wheels_of(version), version)

@@ -28,7 +28,6 @@ from bench.compare.document import (
     wrapped,
 )
 from bench.compare.figures import Spread, median_latency
-from bench.compare.interpreters import image_interpreter
 from bench.compare.loads import Row
 from bench.compare.plot import Line, svg
 from bench.compare.rounds import Found
@@ -41,11 +40,10 @@ Texts = Mapping[str, str]
 _PEER: Final = f"CoreDNS {COREDNS}"
 
 
-def beside_servers(found: Found, servers: Sequence[str], rounds: int) -> Texts:
-    """The texts about topodns beside the other servers."""
-    own = f"topodns by {image_interpreter().title}"
+def beside_servers(found: Found, servers: Sequence[str], rounds: int, interpreter: str) -> Texts:
+    """The texts about topodns, run by this interpreter ("Python 3.13.5"), beside the other servers."""
     return {
-        MACHINE: _conditions(found, rounds, f"; {own}"),
+        MACHINE: _conditions(found, rounds, f"; topodns by {interpreter}"),
         CPU: with_plot(cpu_table(found.figures, servers, TOPODNS, _PEER, FLOOR)),
         LATENCY: latency_table({key: median_latency(values) for key, values in found.latencies.items()}),
     }
@@ -54,7 +52,7 @@ def beside_servers(found: Found, servers: Sequence[str], rounds: int) -> Texts:
 def by_interpreter(found: Found, titles: Sequence[str], rounds: int) -> Texts:
     """The text about topodns by several interpreters (`titles`, from the oldest to the newest).
 
-    The ratios are of the newest, to Debian's: the second of three and more, else the first.
+    The ratios are of the newest, to the image's: the second of three and more, else the first.
     """
     peer = titles[1 if len(titles) > 2 else 0]
     table = cpu_table(found.figures, titles, titles[-1], peer, FLOOR)

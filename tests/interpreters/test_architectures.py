@@ -11,10 +11,11 @@ from typing import Final
 
 import pytest
 
+from release.sbom import IMAGE_PYTHON
 from tests.kubelab.debian import newest_archives
 from tests.kubelab.images import WHEELS
 from tests.support.emulation import MACHINES
-from tests.support.interpreters import IMAGES, interpreter_command, why_no_interpreters
+from tests.support.interpreters import interpreter_command, why_no_interpreters
 from topodns.net import mmsg, reuseport, socket_memory, sockets
 
 ARCHITECTURE: Final = "arm64"
@@ -33,9 +34,11 @@ def test_what_is_next_to_the_kernel_and_to_libraries_in_c_passes_its_tests() -> 
     if reason := why_no_interpreters(ARCHITECTURE):
         pytest.skip(f"NOTHING OF {ARCHITECTURE} RUNS HERE: {reason}")
     try:
-        command = interpreter_command(IMAGES, ["-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS], ARCHITECTURE)
+        command = interpreter_command(
+            IMAGE_PYTHON, ["-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS], ARCHITECTURE
+        )
     except (OSError, subprocess.CalledProcessError) as problem:
-        pytest.skip(f"PYTHON {IMAGES} OF {ARCHITECTURE} CANNOT BE HAD HERE: {problem}")
+        pytest.skip(f"PYTHON {IMAGE_PYTHON} OF {ARCHITECTURE} CANNOT BE HAD HERE: {problem}")
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=LIMIT)
     assert done.returncode == 0, done.stdout[-6000:] + done.stderr[-2000:]
     assert " passed" in done.stdout.splitlines()[-1]

@@ -1,4 +1,4 @@
-"""The unit tests by newer interpreters than the machine's, and that the package names each of them."""
+"""The unit tests by newer interpreters than Python 3.11, and that the package names each of them."""
 
 import subprocess
 import tomllib
@@ -6,10 +6,11 @@ from typing import Final
 
 import pytest
 
+from release.sbom import IMAGE_PYTHON
 from release.source import ROOT
 from tests.support.interpreters import interpreter_command, why_no_interpreters
 
-VERSIONS: Final = ("3.13", "3.14")  # Debian has had no 3.12
+VERSIONS: Final = (IMAGE_PYTHON, "3.14")  # Debian has had no 3.12
 LIMIT: Final = 1200.0  # seconds
 
 

@@ -2,6 +2,7 @@
 lists of its own, in the cache. The machine's lists and architectures stay as they are.
 """
 
+import fcntl
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Final
 from tests.kubelab.cache import CACHE, say
 
 KEYRING: Final = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+DEVELOPMENT: Final = "sid"  # Debian's development release, which has neither updates nor security fixes of its own
 
 _APT: Final = ("apt-get", "-qq", "-o", "APT::Sandbox::User=root")
 
@@ -50,7 +52,9 @@ def _own_lists(architecture: str, suite: str) -> tuple[str, ...]:
         "Dir::State::status": "/dev/null",
     }
     words = tuple(f"-o{name}={value}" for name, value in options.items())
-    update = subprocess.run([*_APT, *words, "update"], check=False, capture_output=True, text=True)
+    with open(folder / "lock", "w") as turn:  # apt does not wait for another that has these lists
+        fcntl.flock(turn, fcntl.LOCK_EX)
+        update = subprocess.run([*_APT, *words, "update"], check=False, capture_output=True, text=True)
     if update.returncode:
         if not any((folder / "lists").glob("*_Packages*")):
             update.check_returncode()
@@ -59,7 +63,10 @@ def _own_lists(architecture: str, suite: str) -> tuple[str, ...]:
 
 
 def _sources(suite: str) -> list[str]:
-    """Of Debian's sources of this machine: address, suite and component of each; or the archive with another suite."""
+    """Debian's sources of this machine: address, suite and component of each; with `suite`, those of that suite.
+
+    "trixie" has its updates and security fixes where the machine's own release has some; "sid" is the archive alone.
+    """
     form = "$(ORIGIN) $(REPO_URI) $(RELEASE) $(COMPONENT) $(LABEL)"
     apt = ["apt-get", "indextargets", "--format", form, "Created-By: Packages"]
     listed = subprocess.run(apt, check=True, capture_output=True, text=True).stdout.splitlines()
@@ -67,6 +74,10 @@ def _sources(suite: str) -> list[str]:
     archives = [uri for uri, _, _, label in sources if label == "Debian"]
     if not archives:
         raise OSError("apt has no index of Debian's archive here (apt-get update)")
-    if suite:
+    if suite == DEVELOPMENT:
         return [f"{archives[0]} {suite} main"]
-    return [f"{uri} {release} {component}" for uri, release, component, _ in sources]
+    if not suite:
+        return [f"{uri} {release} {component}" for uri, release, component, _ in sources]
+    # Of bookworm, bookworm-updates and bookworm-security, what is after the name.
+    parts = [(uri, release.partition("-")[2], component) for uri, release, component, _ in sources]
+    return sorted({f"{uri} {'-'.join(filter(None, [suite, part]))} {component}" for uri, part, component in parts})

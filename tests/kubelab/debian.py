@@ -81,31 +81,34 @@ def _archives(packages: Sequence[str]) -> list[Path]:
     return [sorted(folder.glob(f"{package}_*.deb"))[0] for package in packages]
 
 
-def newest_archives(packages: Sequence[str], architecture: str = "") -> list[Path]:
+def newest_archives(packages: Sequence[str], architecture: str = "", suite: str = "") -> list[Path]:
     """As _archives, but those that apt would install now: those in the cache may be older than a security fix.
 
-    `architecture`: by default this machine's. Raises OSError or CalledProcessError.
+    `architecture` and `suite`: by default this machine's. Raises OSError or CalledProcessError.
     """
-    command = [*apt_get(architecture), "download", "--print-uris", *packages]
+    command = [*apt_get(architecture, suite), "download", "--print-uris", *packages]
     listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found = {name.partition("_")[0]: name for name in (line.split()[1] for line in listed.splitlines())}
-    folder = _downloads(architecture)
-    _download([package for package in packages if not (folder / found[package]).exists()], folder, architecture)
+    folder = _downloads(architecture, suite)
+    missing = [package for package in packages if not (folder / found[package]).exists()]
+    _download(missing, folder, architecture, suite)
     return [folder / found[package] for package in packages]
 
 
-def _downloads(architecture: str = "") -> Path:
-    """Packages of another architecture have a folder of their own: `_archives` finds them by the name alone."""
-    own = architecture in ("", machine_architecture())
-    folder = CACHE / "debs" if own else CACHE / "debs" / architecture
+def _downloads(architecture: str = "", suite: str = "") -> Path:
+    """The folder of an architecture's and a suite's packages. They are not together with the machine's own, which
+    `_archives` finds by the name alone.
+    """
+    other = "" if architecture == machine_architecture() else architecture
+    folder = CACHE.joinpath("debs", *filter(None, [suite, other]))
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-def _download(packages: Sequence[str], folder: Path, architecture: str = "") -> None:
+def _download(packages: Sequence[str], folder: Path, architecture: str = "", suite: str = "") -> None:
     if packages:
         say(f"downloading {' '.join(packages)}")
-        subprocess.run([*apt_get(architecture), "download", *packages], cwd=folder, check=True)
+        subprocess.run([*apt_get(architecture, suite), "download", *packages], cwd=folder, check=True)
 
 
 def _finish_root(root: Path) -> None:
@@ -131,11 +134,14 @@ def _link_busybox(root: Path) -> None:
             link.symlink_to("/bin/busybox")
 
 
-def compile_python(root: Path, folder: Path) -> None:
-    """Bytecode that holds whatever the files' times, the same each time and for each architecture; only Python 3.11 can
-    make it, and without it pods start slower.
+def compile_python(root: Path, folder: Path, python: Sequence[str | Path] = ()) -> None:
+    """Bytecode that holds whatever the files' times, the same each time and for each architecture.
+
+    `python`: the words that run the interpreter for which it is; raises CalledProcessError where they fail. By default
+    this machine's, if that is 3.11 as in these layers: without bytecode pods start slower.
     """
-    if sys.version_info[:2] == (3, 11):
-        command = [sys.executable, "-m", "compileall", "-qq", "--invalidation-mode", "unchecked-hash"]
+    own = [sys.executable] if sys.version_info[:2] == (3, 11) else []
+    if command := [*(python or own)]:
+        command += ["-m", "compileall", "-qq", "--invalidation-mode", "unchecked-hash", "-s", root, "-p", "/", folder]
         environment = {**os.environ, "PYTHONHASHSEED": "0"}  # by which sets among the constants are ordered
-        subprocess.run([*command, "-s", root, "-p", "/", folder], check=False, env=environment)
+        subprocess.run(command, check=bool(python), env=environment)

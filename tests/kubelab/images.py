@@ -188,10 +188,12 @@ def requirements_layer(lock: Path) -> Layer:
     return layer
 
 
-def install_requirements(lock: Path, target: Path, architecture: str = "amd64") -> None:
-    """Wheels for Debian's Python and no others, each with a hash of the lock file; none of their commands."""
+def install_requirements(lock: Path, target: Path, architecture: str = "amd64", python: str = "3.11") -> None:
+    """Wheels for this version of Debian's Python and no others, each with a hash of the lock file; none of their
+    commands.
+    """
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
-    wanted = ["--only-binary", ":all:", "--python-version", "3.11", "--implementation", "cp"]
+    wanted = ["--only-binary", ":all:", "--python-version", python, "--implementation", "cp"]
     platforms = [word for tag in WHEELS[architecture] for word in ("--platform", tag)]
     subprocess.run(
         [*pip, *wanted, *platforms, "--require-hashes", "--no-deps", "--target", target, "-r", lock], check=True

@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
-from release.image import BASE, DEMO, ENVIRONMENT, HOME, LABELS, LINKS, PACKAGES, PYTHON, USER, labels
-from release.sbom import IMAGE_LOCK, LOCK
+from release.image import BASE, DEMO, ENVIRONMENT, HOME, LABELS, LINKS, PACKAGES, PYTHON, SUITE, USER, labels
+from release.sbom import IMAGE_LOCK, IMAGE_PYTHON, LOCK
 from release.source import ROOT
 
 Instruction = tuple[str, str]
@@ -39,7 +39,7 @@ def all_said(stage: Sequence[Instruction], name: str) -> str:
 
 
 def test_the_base_can_be_chosen_and_is_the_same_for_both_stages() -> None:
-    assert said(BEFORE, "ARG") == ["BASE=python:3.11-slim-bookworm"]
+    assert said(BEFORE, "ARG") == [f"BASE=python:{IMAGE_PYTHON}-slim-{SUITE}"]
     assert [said(stage, "FROM") for stage in (MADE, FINAL)] == [["${BASE} AS made"], ["${BASE}"]]
 
 

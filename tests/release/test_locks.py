@@ -1,5 +1,6 @@
 """The five locks: no two pin one library otherwise, everything has its hashes, and no index is named."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,27 @@ def test_a_library_has_the_same_version_in_every_lock() -> None:
             found.setdefault(name, set()).add(tuple(each.version for each in pinned if each.name == name))
     assert len(LOCKS) == 5
     assert [name for name, versions in found.items() if len(versions) > 1] == []
+
+
+@pytest.mark.parametrize(
+    ("marker", "versions"),
+    [
+        ("", ["3.9", "3.12", "3.13", "3.14"]),
+        ("python_full_version < '3.13'", ["3.9", "3.12"]),
+        ("python_version >= '3.13'", ["3.13", "3.14"]),
+    ],
+)
+def test_a_library_is_installed_by_the_versions_of_python_that_its_marker_names(
+    marker: str, versions: list[str]
+) -> None:
+    pin = Pinned("x", "1", marker, (), ("topodns",), "")
+    assert [version for version in ("3.9", "3.12", "3.13", "3.14") if pin.installed_by(version)] == versions
+    assert not replace(pin, wanted_by=()).installed_by(versions[0])  # it only builds
+
+
+def test_a_marker_that_is_not_understood_is_an_error() -> None:
+    with pytest.raises(ValueError, match="x: unknown marker \"sys_platform == 'win32'\""):
+        Pinned("x", "1", "sys_platform == 'win32'", (), ("topodns",), "").installed_by("3.13")
 
 
 def test_the_image_has_what_topodns_requires_but_kubernetes_and_what_only_that_requires() -> None:

@@ -23,7 +23,8 @@ mount -t proc proc "$1/proc"
 mount -t tmpfs tmpfs "$1/dev" && touch "$1/dev/null" && mount --bind /dev/null "$1/dev/null"
 ip link set lo up
 root="$1"; user="$3"; shift 3
-exec env -i PATH=/usr/sbin:/usr/bin HOME=/ $ENVIRONMENT $LIMITS chroot --userspec="$user" --groups= "$root" "$@"
+exec env -i ${QEMU_CPU:+"QEMU_CPU=$QEMU_CPU"} PATH=/usr/sbin:/usr/bin HOME=/ $ENVIRONMENT $LIMITS \
+    chroot --userspec="$user" --groups= "$root" "$@"
 """
 WITHOUT_NEW_PRIVILEGES: Final = "setpriv --no-new-privs"
 WITHOUT_ITS_CAPABILITY: Final = "setpriv --bounding-set=-net_bind_service"

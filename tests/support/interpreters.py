@@ -1,5 +1,5 @@
-"""Other interpreters than the machine's, each in a root of its own: newer ones, of Debian's development release, and
-those of another architecture.
+"""Other interpreters than the machine's, each in a root of its own: the images', a newer one of Debian's development
+release, and those of another architecture.
 
 A root has the interpreter, its C library and a shell, and beside it the wheels that requirements-dev.lock pins for that
 version. Both are kept in the cache; packages are not installed on the machine.
@@ -13,25 +13,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from release.image import SUITE
+from release.sbom import IMAGE_PYTHON
 from release.source import ROOT
-from tests.kubelab.apt import KEYRING, apt_get, machine_architecture
+from tests.kubelab.apt import DEVELOPMENT, KEYRING, apt_get, machine_architecture
 from tests.kubelab.cache import CACHE, filling, key_of, making, say
-from tests.kubelab.debian import RELEASE
 from tests.kubelab.images import WHEELS
 from tests.support.emulation import emulated, why_not_emulated
 
-NEWER: Final = "sid"  # Debian's suite with the newer ones
-IMAGES: Final = "3.11"  # the one that the image has, of this machine's suite
 LOCK: Final = ROOT / "requirements-dev.lock"
 
 # What every interpreter needs; a program for the tests that write little shell scripts.
 _COMMON: Final = (
     *("libc6", "libgcc-s1", "libstdc++6", "zlib1g", "libzstd1", "libexpat1", "libffi8", "libbz2-1.0"),
-    *("liblzma5", "libsqlite3-0", "libuuid1"),
+    *("liblzma5", "libsqlite3-0", "libuuid1", "libssl3t64", "libmpdec4"),
     *("dash", "coreutils", "libacl1", "libattr1", "libselinux1", "libpcre2-8-0", "libgmp10", "libcap2", "libsystemd0"),
 )
 _OF_VERSION: Final = ("python{}", "python{}-minimal", "libpython{}-minimal", "libpython{}-stdlib")
-_OF_SUITE: Final = {NEWER: ("libssl3t64", "libmpdec4"), "": ("libssl3", "libcrypt1", "media-types")}
 
 # Arguments: root, wheels, this repository, interpreter, then the interpreter's own.
 _ENTER: Final = r"""
@@ -44,8 +42,9 @@ mount --rbind /dev "$1/dev"
 mount -t proc proc "$1/proc"
 mount -t tmpfs tmpfs "$1/tmp"
 root="$1"; python="$4"; shift 4
-exec env -i PATH=/usr/sbin:/usr/bin HOME=/tmp LANG=C.UTF-8 PYTHONDONTWRITEBYTECODE=1 \
-    HYPOTHESIS_STORAGE_DIRECTORY=/tmp/hypothesis PYTHONPATH=/repository chroot "$root" "$python" -c \
+exec env -i ${QEMU_CPU:+"QEMU_CPU=$QEMU_CPU"} PATH=/usr/sbin:/usr/bin HOME=/tmp LANG=C.UTF-8 \
+    PYTHONDONTWRITEBYTECODE=1 HYPOTHESIS_STORAGE_DIRECTORY=/tmp/hypothesis PYTHONPATH=/repository \
+    chroot "$root" "$python" -c \
     'import os, sys; os.chdir("/repository"); os.execv(sys.executable, [sys.executable, *sys.argv[1:]])' "$@"
 """
 
@@ -66,13 +65,13 @@ def interpreter_command(version: str, arguments: Sequence[str], architecture: st
 
 def interpreter_root(version: str, architecture: str = "") -> Path:
     """The root of the interpreter `version`, downloaded where the cache has none. Raises as `interpreter_command`."""
-    suite = "" if version == IMAGES else NEWER
-    packages = [*_COMMON, *(each.format(version) for each in _OF_VERSION), *_OF_SUITE[suite]]
+    suite = SUITE if version == IMAGE_PYTHON else DEVELOPMENT
+    packages = [*_COMMON, *(each.format(version) for each in _OF_VERSION)]
     architecture = architecture or machine_architecture()
-    kept = CACHE / "interpreters" / f"python{version}-{suite or RELEASE}-{architecture}-{key_of(*packages)}"
+    kept = CACHE / "interpreters" / f"python{version}-{suite}-{architecture}-{key_of(*packages)}"
     if kept.exists():
         return kept
-    say(f"downloading Python {version} of Debian's {suite or RELEASE} for {architecture}")
+    say(f"downloading Python {version} of Debian's {suite} for {architecture}")
     with making(kept) as root:
         for folder in (
             "usr/bin",

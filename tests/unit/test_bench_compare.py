@@ -50,6 +50,7 @@ from bench.compare.rounds import Found, change_slices
 from bench.programs import COREDNS
 from bench.questions import Question
 from bench.scale.stand_in import Stage, StandIn
+from release.sbom import IMAGE_PYTHON
 from tests.support.documents import ROOT
 from tests.support.fake_api.resources import Object
 from topodns.dns.rrtype import RRType
@@ -221,8 +222,9 @@ def test_the_plot_has_a_dot_for_each_figure_on_one_scale() -> None:
 def test_a_report_has_the_conditions_and_its_tables(figures: Figures[Row]) -> None:
     found = Found(figures)
     found.latencies[Changes(0), OWN].append(Latency(40, 60, 100, 2000, 23, 0))
-    texts = beside_servers(found, (OWN, PEER), 2)
+    texts = beside_servers(found, (OWN, PEER), 2, "Python 3.13.5")
     assert list(texts) == [MACHINE, CPU, LATENCY]
+    assert "topodns by Python 3.13.5" in " ".join(texts[MACHINE].split())
     assert f"Rounds: 2; measurements that were disturbed and left out: {len(Row)}." in " ".join(texts[MACHINE].split())
     assert texts[CPU].splitlines()[2].endswith("| 0.30 | 1.50 |")
     assert texts[CPU].endswith("(performance.svg)")
@@ -346,8 +348,11 @@ def test_each_load_has_a_figure(server: str) -> None:
     assert [row for row, cell in found.items() if cell == "-"] == []
 
 
-def test_each_load_has_a_figure_by_the_interpreter_of_the_image() -> None:
-    found = cells(table_in(INTERPRETERS, BY_INTERPRETER), "Python 3.11.2")
+@pytest.mark.parametrize("version", ["3.11", IMAGE_PYTHON])
+def test_each_load_has_a_figure_by_the_oldest_python_and_by_the_images(version: str) -> None:
+    table = table_in(INTERPRETERS, BY_INTERPRETER)
+    name = next(name for name in cells_of(table)[0] if name.startswith(f"Python {version}."))
+    found = cells(table, name)
     assert list(found) == [row.value for row in Row]
     assert [row for row, cell in found.items() if cell == "-"] == []
 

@@ -7,6 +7,9 @@ element of its destination and drops the datagram. A renewal is thus one system 
 would wait for one of kube-proxy and increment the ruleset's generation, which makes every program that is listing or
 replacing a large ruleset start again.
 
+The sets are made by `typeof`, never by `type`: nft from version 1.1.2 on stores an expression for that, too, by which
+nft up to 1.1.1 crashes whatever it is asked, and so does kube-proxy (kubernetes/kubernetes#136786).
+
 The table has no ACCEPT rules, since an accept in one table does not overrule a drop in another (nft(8), verdicts).
 """
 
@@ -33,7 +36,8 @@ TABLE: Final = "topodns"
 KEY_LENGTH: Final = 7  # octets; with one for the action, the 8 octets that nft compares at once
 
 _RAW_PRIORITY: Final = -300  # NF_IP_PRI_RAW of linux/netfilter_ipv4.h: before conntrack, at -200
-_SETS: Final = {"listen4": "ipv4_addr", "listen6": "ipv6_addr"}
+_SETS: Final = {"listen4": "ip daddr", "listen6": "ip6 daddr"}
+_TYPES: Final = {"ipv4_addr": "ip daddr", "ipv6_addr": "ip6 daddr"}  # as nft 1.0.6 lists these
 _CHAINS: Final = {"prerouting": Hook.PREROUTING, "output": Hook.OUTPUT}
 _KEY_COMMENT: Final = re.compile(rf"^topodns: order \d+ of ([0-9a-f]{{{2 * KEY_LENGTH}}}) ")
 
@@ -60,7 +64,7 @@ class FoundTable:
     """The table as nft lists it.
 
     `rules`: (chain, comment), in order within a chain; `chains`: (name, type, hook, priority, policy); `sets`: (name,
-    type); `key`: from the rules' comments, None if there is none.
+    expression); `key`: from the rules' comments, None if there is none.
     """
 
     rules: tuple[tuple[str, str], ...]
@@ -103,7 +107,7 @@ def table_text(network: HostNetwork, key: bytes, found: FoundTable | None) -> st
     lines = [] if found is None or found.usable else _removal()
     lines += [f"add table {FAMILY} {TABLE}"]
     for name, kind in _SETS.items():
-        settings = f"type {kind}; size 256; flags dynamic,timeout; timeout {_LIFETIME};"
+        settings = f"typeof {kind}; size 256; flags dynamic,timeout; timeout {_LIFETIME};"
         lines.append(f"add set {FAMILY} {TABLE} {name} {{ {settings} }}")
     for name in _CHAINS:
         hook = f"type filter hook {name} priority {_RAW_PRIORITY}; policy accept;"
@@ -149,9 +153,17 @@ def parse_table(listing: str) -> FoundTable:
             )
             for chain in _of_kind(parts, "chain")
         ),
-        frozenset((each["name"], str(each["type"])) for each in _of_kind(parts, "set")),
+        frozenset((each["name"], _expression(each["type"])) for each in _of_kind(parts, "set")),
         _key_of(found),
     )
+
+
+def _expression(listed: Any) -> str:
+    """The expression whose values a set has, of its type in a listing."""
+    match listed:
+        case {"typeof": {"payload": {"protocol": protocol, "field": field}}}:
+            return f"{protocol} {field}"
+    return _TYPES.get(str(listed), str(listed))
 
 
 def _of_kind(parts: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:

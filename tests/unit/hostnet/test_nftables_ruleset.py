@@ -23,20 +23,24 @@ BOTH = host_network("169.254.20.10,10.96.0.10,fd00::10")
 IPV4 = host_network("169.254.20.10")
 
 
-def listing(network: HostNetwork, key: bytes = KEY) -> list[dict[str, Any]]:
-    """The listing of nft when the table is as desired: chain by chain."""
+def listing(network: HostNetwork, key: bytes = KEY, newer: bool = False) -> list[dict[str, Any]]:
+    """The listing of nft 1.0.6 when the table is as desired: chain by chain. `newer`: of nft 1.1.3."""
     chains = [
         {"chain": {"name": name, "type": "filter", "hook": name, "prio": -300, "policy": "accept"}}
         for name in ("prerouting", "output")
     ]
     sets = [
-        {"set": {"name": name, "type": kind, "flags": ["timeout", "dynamic"]}}
-        for name, kind in (("listen4", "ipv4_addr"), ("listen6", "ipv6_addr"))
+        {"set": {"name": name, "type": typeof(protocol) if newer else kind, "flags": ["timeout", "dynamic"]}}
+        for name, protocol, kind in (("listen4", "ip", "ipv4_addr"), ("listen6", "ip6", "ipv6_addr"))
     ]
     rules = [
         {"rule": {"chain": chain, "comment": comment, "expr": []}} for chain, _, comment in desired_rules(network, key)
     ]
     return [{"metainfo": {}}, {"table": {"name": "topodns"}}, *sets, *chains, *rules]
+
+
+def typeof(protocol: str) -> dict[str, Any]:
+    return {"typeof": {"payload": {"protocol": protocol, "field": "daddr"}}}
 
 
 def repair(parts: list[dict[str, Any]], network: HostNetwork = BOTH, key: bytes = KEY) -> str:
@@ -81,8 +85,14 @@ def test_an_order_is_eight_octets_long() -> None:
     assert payload(KEY, KeepaliveAction.RENEW) == bytes.fromhex("0011223344556601")
 
 
-def test_nothing_is_done_where_all_is_as_wished() -> None:
-    assert repair(listing(BOTH)) == ""
+@pytest.mark.parametrize("newer", [False, True])
+def test_nothing_is_done_where_all_is_as_wished(newer: bool) -> None:
+    assert repair(listing(BOTH, newer=newer)) == ""
+
+
+def test_no_set_is_made_by_type_which_crashes_older_programs() -> None:
+    made = [line for line in table_text(BOTH, KEY, None).splitlines() if line.startswith("add set")]
+    assert [line.partition(" { ")[2].partition(";")[0] for line in made] == ["typeof ip daddr", "typeof ip6 daddr"]
 
 
 def test_the_order_of_chains_in_a_listing_does_not_matter() -> None:
@@ -115,6 +125,10 @@ def test_other_rules_are_replaced_in_one_transaction_and_the_switch_stays_on(fou
     "found",
     [
         pytest.param(without(listing(BOTH), 2), id="a set is missing"),
+        pytest.param(
+            [*without(listing(BOTH), 2), {"set": {"name": "listen4", "type": typeof("ip6")}}],
+            id="a set of another type",
+        ),
         pytest.param(without(listing(BOTH), 4), id="a chain is missing"),
         pytest.param([*listing(BOTH), {"chain": {"name": "more"}}], id="a chain too many"),
         pytest.param([], id="nothing in it"),
