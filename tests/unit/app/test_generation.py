@@ -12,7 +12,7 @@ from topodns.app.generation import Assembly, Generation, Machine
 from topodns.plugins.kubernetes.setup import OnNode, Unlocated
 from topodns.query.label_limiter import MAX_NAMED, OTHERS
 
-NODES = {OTHERS: "10.9.0.1", "node-a": "10.9.0.2", "10.0.0.0/24": "10.9.0.3", "none": "10.9.0.4"}
+NODES = {OTHERS: "10.9.0.1", "node-a": "10.9.0.2", "10.0.0.0": "10.9.0.3", "none": "10.9.0.4"}
 
 
 @pytest.fixture
