@@ -168,7 +168,7 @@ def check_manifests(settings: Settings) -> tuple[str, list[str]]:
 
 
 def _place(cluster: Cluster, finding: Finding) -> str:
-    """` (FILE:LINE)` of the Service or ServiceImport that a finding is about; "" for none of a manifest."""
+    """` (object at FILE:LINE)`: the Service or ServiceImport that a finding is about; "" for none of a manifest."""
     kind = "Service" if finding.imported is None else "ServiceImport"
     place = cluster.source.place(kind, finding.subject) if isinstance(cluster.source, ManifestSource) else ""
-    return place and f" ({place})"
+    return place and f" (object at {place})"
