@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from textwrap import dedent
+from typing import Final
 
 import pytest
 
@@ -9,6 +10,15 @@ from topodns.cluster.label_selector import parse_selector
 from topodns.kube.manifests.documents import parse_documents
 from topodns.kube.manifests.objects import Contents, read_contents
 from topodns.kube.manifests.value import BadManifest
+
+SLICE: Final = """\
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {namespace: shop, name: %s, labels: {kubernetes.io/service-name: %s}}
+addressType: IPv4
+endpoints: [{addresses: [%s]}]
+"""
+"""An EndpointSlice, of its name, its Service and its addresses."""
 
 
 def parsed(text: str | bytes) -> list[tuple[dict[str, object], int]]:

@@ -275,6 +275,15 @@ def check_written_files(blocks: Iterable[ServerBlock], note: Note) -> None:
                 note(written.option.error(found))
 
 
+def _written_files(block: ServerBlock) -> "Iterator[Persist | SnapshotSettings]":
+    cache: Cache | None = block.settings.get("cache")
+    if cache is not None and cache.persist is not None:
+        yield cache.persist
+    kubernetes: KubernetesSettings | None = block.settings.get("kubernetes")
+    if kubernetes is not None and kubernetes.snapshot is not None:
+        yield kubernetes.snapshot
+
+
 def warn_of_labels(blocks: Iterable[ServerBlock], warn: Warn) -> None:
     """Name each label of metadata that a directive reads and that never has a value in its server block."""
     for block in blocks:
@@ -284,15 +293,6 @@ def warn_of_labels(blocks: Iterable[ServerBlock], warn: Warn) -> None:
                 if reason := why_without_value(label, block.settings):
                     found = f"The metadata label {shown(label)} never has a value: {reason}"
                     warn(f"plugin/{name}: {found} ({block.source}:{block.line})")
-
-
-def _written_files(block: ServerBlock) -> "Iterator[Persist | SnapshotSettings]":
-    cache: Cache | None = block.settings.get("cache")
-    if cache is not None and cache.persist is not None:
-        yield cache.persist
-    kubernetes: KubernetesSettings | None = block.settings.get("kubernetes")
-    if kubernetes is not None and kubernetes.snapshot is not None:
-        yield kubernetes.snapshot
 
 
 _HOST: Final = Context(())

@@ -177,12 +177,12 @@ def _decoded(
     return kind, of_one_family(decoded)
 
 
-def _fill_null_annotations(object: dict[str, object]) -> None:
+def _fill_null_annotations(manifest: dict[str, object]) -> None:
     """Make an annotation without a value "", as kubectl and API servers do (kubernetes/kubernetes#129257).
 
     The values of labels are texts to the decoder, which does that itself.
     """
-    metadata = object.get("metadata")
+    metadata = manifest.get("metadata")
     texts = metadata.get("annotations") if isinstance(metadata, dict) else None
     if isinstance(metadata, dict) and isinstance(texts, dict) and None in texts.values():
         metadata["annotations"] = {name: "" if value is None else value for name, value in texts.items()}

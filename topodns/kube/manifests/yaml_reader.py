@@ -150,10 +150,7 @@ class _YamlBuilder:
         else:
             value = self._text(event)
         if self._awaits_key():
-            key = self._keys[-1] = _key(value, event.value)
-            if key in self._open[-1].container:
-                self._repeated = self._repeated if self._repeats else (key, self._line_of(event))
-                self._repeats += 1
+            self._take_key(_key(value, event.value), event)
             return
         self._count += 1
         if event.anchor is not None:
@@ -162,6 +159,12 @@ class _YamlBuilder:
 
     def _awaits_key(self) -> bool:
         return bool(self._keys) and self._keys[-1] is None
+
+    def _take_key(self, key: str, event: yaml.Event) -> None:
+        self._keys[-1] = key
+        if key in self._open[-1].container:
+            self._repeated = self._repeated if self._repeats else (key, self._line_of(event))
+            self._repeats += 1
 
     def _text(self, event: events.ScalarEvent) -> str:
         """The text of a scalar that is quoted or has a tag."""
@@ -200,7 +203,7 @@ class _YamlBuilder:
         if self._awaits_key():
             if isinstance(anchored.value, dict | list):
                 self._fail(event, "a key must be text")
-            self._keys[-1] = _key(anchored.value, str(anchored.value))
+            self._take_key(_key(anchored.value, str(anchored.value)), event)
             return
         self._aliased += anchored.size
         if self._aliased > MAX_ALIASED:

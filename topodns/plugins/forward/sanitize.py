@@ -58,11 +58,11 @@ def wanted_of(edns: Edns | None) -> Wanted:
 def clean(reply: UpstreamReply, dnssec_ok: bool) -> tuple[Records, Records, Records]:
     """The records kept of the three sections, in the order received; DNSSEC records only with `dnssec_ok`.
 
-    A chain of aliases comes in its own order, with the CNAME that a DNAME stands for: stub resolvers such as
-    glibc's read an answer from its begin to its end once (RFC 1034 section 4.3.2, RFC 6672 section 3.4). An owner
-    equal to the question's name is b"". If no record of the answer section is about the question, the name of its
-    first record counts as the question's (`_renamed`). Raises WireError if then still none is, and for more than
-    MAX_CHAIN aliases: a chain cut short would be answered as NODATA.
+    A chain of aliases comes in its own order, with the CNAME made of a DNAME: stub resolvers such as glibc's read
+    an answer from its begin to its end once (RFC 1034 section 4.3.2, RFC 6672 section 3.4). An owner equal to the
+    question's name is b"". If no record of the answer section is about the question, the name of its first record
+    counts as the question's (`_renamed`). Raises WireError if then still none is, and for more than MAX_CHAIN
+    aliases: a chain cut short would be answered as NODATA.
     """
     if not reply.authority and not reply.additional and _is_plain(reply):
         return reply.answer, (), ()

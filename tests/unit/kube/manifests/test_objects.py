@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.manifest_text import contents
+from tests.support.manifest_text import SLICE, contents
 from tests.support.model_builders import packed
 from topodns.cluster.model import EndpointSlice, Kind, Node
 from topodns.kube.manifests.objects import KINDS, Contents, ManifestSet
@@ -11,15 +11,6 @@ SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {namespace: shop, name: %s}\
 
 
 NODE = "apiVersion: v1\nkind: Node\nmetadata: {name: %s, labels: {rack: '%s'}}\n"
-
-
-SLICE = """\
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {namespace: shop, name: %s, labels: {kubernetes.io/service-name: %s}}
-addressType: IPv4
-endpoints: [{addresses: [%s]}]
-"""
 
 
 ENDPOINTS = """\

@@ -2,17 +2,9 @@
 
 import pytest
 
-from tests.support.manifest_text import contents
+from tests.support.manifest_text import SLICE, contents
 from tests.support.model_builders import packed
 from topodns.cluster.model import EndpointSlice, Service
-
-SLICE = """\
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {namespace: shop, name: %s, labels: {kubernetes.io/service-name: %s}}
-addressType: IPv4
-endpoints: [{addresses: [%s]}]
-"""
 
 
 @pytest.mark.parametrize("kind", ["Service", "Namespace"])

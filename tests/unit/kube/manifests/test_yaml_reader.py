@@ -126,6 +126,9 @@ def test_a_tag_in_place_of_a_value_is_named(tag: str) -> None:
 def test_an_alias_may_be_a_key() -> None:
     text = "kind: X\nlabels: {team: &t web, *t : yes, ? *t : no}\nports: {a: &p 80, *p : b}\n"
     assert parsed(text) == [({"kind": "X", "labels": {"team": "web", "web": False}, "ports": {"a": 80, "80": "b"}}, 1)]
+    remarks = list[int]()
+    list(parse_documents(text.encode(), "m.yaml", lambda line, remark: remarks.append(line)))
+    assert remarks == [2]  # `web` is a key twice
 
 
 def test_anchors_aliases_and_merge_keys_are_followed() -> None:
