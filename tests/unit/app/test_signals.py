@@ -14,8 +14,8 @@ from topodns.app.signals import SIGNALS, block_signals, handle_signals, handle_s
 
 @pytest.fixture(autouse=True)
 def process_signals() -> Iterator[None]:
-    """Gives this process its handlers and mask back."""
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    """Nothing is blocked in the begin, whatever came before; in the end this process has its handlers and mask back."""
+    mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
     handlers = {number: signal.getsignal(number) for number in SIGNALS}
     yield
     for number, handler in handlers.items():
