@@ -37,8 +37,8 @@ log = logging.getLogger(__name__)
 def check(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="topodns check",
-        description="Say whether a Corefile and its manifests can be served, and audit finds no error in them; API "
-        "servers are not asked.",
+        description="Say whether a Corefile and its manifests can be served, and their topology keys and annotations "
+        "are valid; API servers are not asked.",
         epilog="Exit status: 0 yes (with --from: CoreDNS's image can be swapped), 1 no, 2 wrong usage.",
         allow_abbrev=False,
     )

@@ -1,6 +1,7 @@
 """The `reload` plugin: when the Corefile is read again, and whether the text read is loaded."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from random import Random
@@ -12,6 +13,8 @@ from topodns.corefile.parser import Directive
 from topodns.plugins.compatibility import Effect, differs
 from topodns.plugins.context import Context
 from topodns.plugins.plugin import FastPath, Plugin
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,8 @@ class CorefileChecks:
                 continue
             if seen not in (before, active):
                 self.changed()
+            elif seen == active != before:
+                log.info("plugin/reload: the Corefile is again the one in force")
 
     def _pause(self, times: Reload) -> float:
         """Seconds until the next check: the interval, plus or minus at most half the jitter; at least _MIN_PAUSE."""

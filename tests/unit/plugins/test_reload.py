@@ -91,6 +91,12 @@ def test_a_corefile_is_tried_and_refused_once_until_it_changes(
     assert Checks(found, Reload()).reported == reported
 
 
+def test_a_corefile_that_is_again_the_one_in_force_is_said_to_be_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    Checks(["active", FAULTY, "active", "active", "new", "active"], Reload())
+    assert caplog.messages == ["plugin/reload: the Corefile is again the one in force"] * 2
+
+
 @pytest.mark.parametrize(
     ("times", "least", "most"),
     [
