@@ -30,7 +30,7 @@ COREFILE = """
 """
 LIVE = (
     "document.getElementById('live').textContent.startsWith('live') && "
-    "document.querySelectorAll('#body tr').length >= 7 && document.querySelectorAll('#flows path').length"
+    "document.querySelectorAll('#body tr').length >= 8 && document.querySelectorAll('#flows path').length"
 )
 CACHE, NEAR = "#body tr[data-service='shop/cache']", "#body tr[data-service='data/db-near']"
 CACHE_IN_C = f"{CACHE} td[data-zone='eu-1c'] button"
@@ -96,7 +96,7 @@ def test_a_user_sees_services_by_zone_and_nothing_is_loaded_from_elsewhere(brows
         )
         assert (
             await tab.text("#summary")
-            == "✕ On some nodes clients of 4 of 7 Services with topology keys get no endpoint; 9 nodes."
+            == "✕ On some nodes clients of 4 of 8 Services with topology keys get no endpoint; 9 nodes."
         )
         assert {path.partition(str(PAGE))[2].partition("?")[0] for path in tab.requests if "://" in path} == {
             "/topology",
@@ -181,12 +181,13 @@ def test_a_node_is_clicked_away_and_put_back(browser: int, server: Server) -> No
         await tab.until("document.querySelectorAll('td.changed').length")
         await tab.until("document.getElementById('what-if-result').textContent.startsWith('8 nodes left')")
         assert await tab.text("#what-if-result") == (
-            "8 nodes left. 4 of 31 endpoints are lost. Clients of 3 Services lose:"
+            "8 nodes left. 5 of 34 endpoints are lost. Clients of 4 Services lose:"
         )
         at_once = await tab.js("suppose(); document.getElementById('what-if-result').textContent")
         assert at_once == "Being worked out."
         await tab.until("document.getElementById('what-if-result').textContent.startsWith('8 nodes left')")
         assert (await tab.text("#what-if-worse")).splitlines() == [
+            "data/db-far: clients on 3 nodes more get far ones",
             "data/db-near: clients on 2 nodes more get no endpoint",
             "shop/cache: clients on 2 nodes more get far ones",
             "shop/sessions: clients on 1 node more get far ones",
@@ -325,8 +326,8 @@ def test_without_any_node_everything_is_lost(browser: int, server: Server) -> No
             await tab.click(f"#nodes button[aria-label='zone {zone}: as if down']")
             await tab.until(f"document.getElementById('what-if-result').textContent.startsWith('{result}')")
             await tab.until(f"document.querySelectorAll('#nodes .shares:not(.faint)').length === {asking}")
-        assert await tab.text("#what-if-result") == "No node is left: everything is lost. 31 of 31 endpoints are lost."
-        assert len((await tab.text("#what-if-worse")).splitlines()) == 7
+        assert await tab.text("#what-if-result") == "No node is left: everything is lost. 34 of 34 endpoints are lost."
+        assert len((await tab.text("#what-if-worse")).splitlines()) == 8
         await tab.until("document.getElementById('picture-shares').textContent === 'No node is left.'")
         assert await tab.js("document.querySelectorAll('#nodes [aria-pressed=true]').length") == 3
 
@@ -389,7 +390,7 @@ def test_the_keyboard_alone_reaches_everything(browser: int, server: Server) -> 
                 break
         assert await tab.js(focus) == "shop/kiosk"  # the worst is first
         assert await tab.js("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-        for key in (*["ArrowDown"] * 5, "ArrowRight", "End"):
+        for key in (*["ArrowDown"] * 6, "ArrowRight", "End"):
             await tab.press(key)
         assert "shop/cache in eu-1c" in await tab.js(focus)
         await tab.press("ArrowUp")
@@ -424,7 +425,7 @@ def test_a_change_of_the_cluster_appears_and_what_has_the_focus_keeps_it(
         await tab.until(f"document.querySelector(\"{CACHE} .keys\").textContent === 'topology.kubernetes.io/zone, *'")
         assert "shop/cache in eu-1c" in await tab.js("document.activeElement.innerText")
         (tmp_path / "cluster/shop.yaml").unlink()
-        await tab.until("document.querySelectorAll('#body tr').length === 3")
+        await tab.until("document.querySelectorAll('#body tr').length === 4")
         assert (await tab.text("#live")).startswith("● live, changed at ".removeprefix("● "))
 
     use(browser, server, user)
@@ -520,7 +521,7 @@ def test_zones_and_nodes_may_have_any_name(browser: int, server: Server, tmp_pat
     async def user(tab: Tab) -> None:
         rename_oddly(tmp_path / "cluster")
         await tab.until("document.getElementById('head').textContent.includes('constructor')")
-        await tab.until("document.querySelectorAll('#body tr').length === 7")
+        await tab.until("document.querySelectorAll('#body tr').length === 8")
         heads = (await tab.text("#head")).split("\t")
         assert heads[1:5] == ["no zone", "<b>zone</b>", "__proto__", "constructor"]
         await tab.click(ODD_CACHE)
@@ -560,7 +561,7 @@ def test_what_is_not_known_is_shown_until_it_is(browser: int, tmp_path: Path) ->
 
     async def story(server: Server) -> None:
         async with opened(browser, f"http://{server.address}:{PAGE}/topology") as tab:
-            await tab.until("document.querySelectorAll('#body tr').length === 7")
+            await tab.until("document.querySelectorAll('#body tr').length === 8")
             assert "manifest files that cannot be read: 1" in await tab.text("#unknown")
             bad.unlink()
             await tab.until("document.getElementById('unknown').hidden")
@@ -613,7 +614,7 @@ def test_of_very_many_zones_those_with_the_most_nodes_have_columns(
         clients = await tab.text("#clients")
         assert ("far-47" in clients, "far-59" in clients, "far-46" in clients) == (True, True, False)
         assert await tab.text("#summary") == (
-            "✕ On some nodes clients of 4 of 7 Services with topology keys get no endpoint; 69 nodes."
+            "✕ On some nodes clients of 4 of 8 Services with topology keys get no endpoint; 69 nodes."
         )
 
     use(browser, server, user)
@@ -626,11 +627,11 @@ def test_of_very_many_services_few_are_drawn_at_once_and_all_are_counted(browser
             "for (let at = 0; at < 300; at++) page.rows.set(`z/${at}`, {...cache, id: `z/${at}`});"
             "page.summary.left_out = 7; renderAll()"
         )
-        assert " of 4 of 314 Services with topology keys get no endpoint; 9 nodes." in await tab.text("#summary")
+        assert " of 4 of 315 Services with topology keys get no endpoint; 9 nodes." in await tab.text("#summary")
         assert await tab.text("#left-out") == "7 Services with better coverage are not shown."
         assert await tab.js("document.querySelectorAll('#body tr').length") == 200
         await tab.click("#more")
-        assert await tab.js("document.querySelectorAll('#body tr').length") == 307
+        assert await tab.js("document.querySelectorAll('#body tr').length") == 308
         assert await tab.js("document.getElementById('more').hidden")
         await tab.js(
             "page.screens = 1; page.summary.zones = Array.from({length: 50}, (_, at) => `zone-${at}`); renderAll()"

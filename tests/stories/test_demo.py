@@ -40,6 +40,8 @@ TOLD_BY_PLACE = [
     ("a JSON list: the same rack", SHELL_A1, "search.shop", "A", ["127.10.1.40"]),
     ("AAAA by its own endpoints", SHELL_A1, "search.shop", "AAAA", ["fd00:10:1::40"]),
     ("no one in the rack: the zone", SHELL_B2, "search.shop", "A", ["127.10.6.40"]),
+    ("another zone than the client's", SHELL_B2, "db-far.data", "A", ["127.10.1.50", "127.10.2.50"]),
+    ("a client in no zone: all, by *", UNLOCATED, "db-far.data", "A", ["127.10.1.50", "127.10.2.50", "127.10.4.50"]),
     ("OpenYurt's node pool", SHELL_B2, "kiosk.shop", "A", ["127.10.5.60", "127.10.6.60"]),
     ("a hard key, of the Namespace: the zone's", SHELL_A1, "db-near.data", "A", ["127.10.1.50", "127.10.2.50"]),
     (
@@ -87,6 +89,16 @@ def test_a_headless_service_is_answered_by_the_client_s_location(
         reply = demo.ask(f"{service}.svc.cluster.local {qtype}", source, tcp=tcp)
         assert (reply.rcode, reply.data) == ("NOERROR", expected)
         assert reply.flag_names == {"qr", "aa", "rd"}
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [(SHELL_A1, ["127.10.1.90"]), (SHELL_B2, ["127.10.5.90"]), (SHELL_C1, ["127.10.1.90", "127.10.5.90"])],
+    ids=["the zone's", "the other zone's", "none in the zone: the cluster's"],
+)
+def test_a_service_import_is_answered_by_zone_and_cluster(demo: Server, source: str, expected: list[str]) -> None:
+    for _ in range(2):  # made, then ready-made
+        assert demo.ask("catalog.shop.svc.clusterset.local A", source).data == expected
 
 
 @needs_dig
@@ -208,6 +220,7 @@ SCHEMA = [
     (
         "50.1.10.127.in-addr.arpa PTR",
         [
+            "50.1.10.127.in-addr.arpa. 5 IN PTR 127-10-1-50.db-far.data.svc.cluster.local.",
             "50.1.10.127.in-addr.arpa. 5 IN PTR 127-10-1-50.db-near.data.svc.cluster.local.",
             "50.1.10.127.in-addr.arpa. 5 IN PTR db-0.db.data.svc.cluster.local.",
         ],

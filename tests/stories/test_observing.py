@@ -98,7 +98,7 @@ def test_topology_decisions_are_counted_by_their_outcome(server: Server) -> None
     assert seen.sum(name, outcome="matched", key="kubernetes.io/hostname") == 3
     assert seen.sum(name, outcome="matched", key="topology.kubernetes.io/zone") == 2
     assert seen.sum(name) == 9
-    assert seen.sum("topodns_policies", source="annotation", valid="true") == 5
+    assert seen.sum("topodns_policies", source="annotation", valid="true") == 6
 
 
 def test_misses_and_unlocated_clients_are_counted_by_name_also_for_packet_cache_hits(server: Server) -> None:

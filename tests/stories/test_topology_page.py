@@ -94,10 +94,10 @@ def test_a_browser_gets_one_page_and_its_data(server: Server) -> None:
     assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert "default-src 'none'" in headers["content-security-policy"]
     assert body.startswith(b"<!doctype html>")
-    assert sorted(row["id"] for row in state(server)["rows"])[:2] == ["data/db-near", "data/queue"]
+    assert sorted(row["id"] for row in state(server)["rows"])[:2] == ["data/db-far", "data/db-near"]
     assert json.loads(ask(server, "/topology/service?service=shop/cache")[2])["endpoints"] == 3
     found = json.loads(ask(server, "/topology/what-if?change=node=node-b1:down&change=node=node-b2:down")[2])
-    assert (found["nodes"], [one["id"] for one in found["worse"]]) == (7, ["data/db-near", "shop/cache"])
+    assert (found["nodes"], [one["id"] for one in found["worse"]]) == (7, ["data/db-far", "data/db-near", "shop/cache"])
 
 
 def test_a_what_if_has_up_to_64_changes(server: Server) -> None:

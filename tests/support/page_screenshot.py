@@ -31,7 +31,7 @@ async def picture(port: int, url: str) -> bytes:
     """The picture by queries and the table, with one node away, and the details of one Service."""
     async with opened(port, url) as tab:
         await tab.resize(1280, 1280)
-        await tab.until("document.querySelectorAll('#body tr').length === 7")
+        await tab.until("document.querySelectorAll('#body tr').length === 8")
         await tab.click("#nodes button[aria-label='node-b1: as if down']")
         await tab.until("document.querySelectorAll('td.changed').length")
         await tab.click("#body tr[data-service='shop/cache'] td[data-zone='eu-1b'] button")

@@ -141,7 +141,10 @@ def test_the_clusters_of_a_corefile_are_those_with_topology() -> None:
     plain = assembly().build(settings("cluster.local {\nkubernetes\n}\n"))
     assert subjects(plain.clusters) == []
     [cluster] = subjects(Demo().generation.clusters)
-    assert (cluster.origins, cluster.waiting) == (("cluster.local.", "in-addr.arpa.", "ip6.arpa."), ())
+    assert (cluster.origins, cluster.waiting) == (
+        ("cluster.local.", "clusterset.local.", "in-addr.arpa.", "ip6.arpa."),
+        (),
+    )
 
 
 def test_a_cluster_that_is_not_known_yet_says_what_it_waits_for() -> None:

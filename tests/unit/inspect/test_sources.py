@@ -14,7 +14,7 @@ DEMO = str(ROOT / "config/demo/cluster")
 
 def test_a_directory_of_manifests_is_a_whole_cluster() -> None:
     state, _ = manifest_state([DEMO], TopologySettings())
-    assert (len(state.nodes.by_name), state.synced, len(state.policies.all())) == (9, True, 7)
+    assert (len(state.nodes.by_name), state.synced, len(state.policies.all())) == (9, True, 8)
 
 
 def test_several_files_are_one_cluster() -> None:

@@ -46,6 +46,7 @@ def test_a_snapshot_has_all_services_with_keys_and_all_nodes() -> None:
         with demo_page() as page:
             state = state_of(await Making(page).next())
             assert sorted(row["id"] for row in state["rows"]) == [
+                "data/db-far",
                 "data/db-near",
                 "data/queue",
                 "monitoring/agent",
@@ -138,7 +139,7 @@ def test_after_a_change_of_one_service_only_its_row_is_made_again(monkeypatch: p
         with demo_page() as page:
             making = Making(page)
             first = await making.next()
-            assert len(made) == 7
+            assert len(made) == 8
             del made[:]
             one = next(key for key in page.cluster.state._slices if key[1].startswith("cache"))
             page.apply(Deleted("EndpointSlice", ObjectKey(*one)))
@@ -175,7 +176,7 @@ def test_of_too_many_services_the_worst_are_shown(monkeypatch: pytest.MonkeyPatc
         with demo_page() as page:
             state = state_of(await Making(page).next())
             assert [row["id"] for row in state["rows"]] == ["data/db-near", "monitoring/agent"]
-            assert state["summary"]["left_out"] == 5
+            assert state["summary"]["left_out"] == 6
 
     asyncio.run(story())
 
@@ -195,6 +196,7 @@ def test_of_too_many_zones_those_with_the_most_nodes_have_columns(monkeypatch: p
             found = json.loads(do_at_once(what_if_steps(making.maker, ["node=node-b1:down"])))
             # By zone: what the Nodes of one lose is not made up for by those of another.
             assert {one["id"]: (one["without_endpoints"], one["far"]) for one in found["worse"]} == {
+                "data/db-far": (0, 3),
                 "data/db-near": (2, 0),
                 "shop/cache": (0, 2),
                 "shop/sessions": (0, 1),

@@ -29,6 +29,7 @@ def test_without_the_only_endpoint_of_a_zone_its_other_clients_lose(demo: Demo) 
     found = supposed(demo, "node=node-b1:down")
     assert found["nodes"] == 8
     assert {one["id"]: (one["without_endpoints"], one["far"]) for one in found["worse"]} == {
+        "data/db-far": (0, 3),
         "data/db-near": (2, 0),
         "shop/cache": (0, 2),
         "shop/sessions": (
@@ -41,13 +42,14 @@ def test_without_the_only_endpoint_of_a_zone_its_other_clients_lose(demo: Demo) 
 
 
 def test_lost_endpoints_count_also_where_all_clients_still_get_one(demo: Demo) -> None:
-    assert supposed(demo, "node=node-b1:down")["endpoints"] == [31, 27]
+    assert supposed(demo, "node=node-b1:down")["endpoints"] == [34, 29]
 
 
 def test_without_any_node_every_service_loses_its_endpoints(demo: Demo) -> None:
     found = supposed(demo, *(f"zone={zone}:down" for zone in ("eu-1a", "eu-1b", "eu-1c")))
-    assert (found["nodes"], found["endpoints"]) == (0, [31, 0])
+    assert (found["nodes"], found["endpoints"]) == (0, [34, 0])
     assert [(one["id"], one["endpoints"]) for one in found["worse"]] == [
+        ("data/db-far", 0),
         ("data/db-near", 0),
         ("data/queue", 0),
         ("monitoring/agent", 0),
@@ -82,10 +84,10 @@ def test_rows_of_the_last_snapshot_are_not_made_again(demo: Demo, monkeypatch: p
         await maker.latest()
         del made[:]
         with_rows = do_at_once(what_if_steps(maker, ["node=node-b1:down"]))
-        assert sorted(made) == ["agent", "cache", "db-near", "kiosk", "queue", "search", "sessions"]
+        assert sorted(made) == ["agent", "cache", "db-far", "db-near", "kiosk", "queue", "search", "sessions"]
         maker.forget()
         assert do_at_once(what_if_steps(maker, ["node=node-b1:down"])) == with_rows
-        assert len(made) == 7 + 14
+        assert len(made) == 8 + 16
 
     asyncio.run(story())
 
@@ -111,4 +113,4 @@ def test_nonsense_is_refused_with_what_was_found(demo: Demo, changes: tuple[str,
 def test_the_rows_are_bounded(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_ROWS", 1)
     found = supposed(demo, "zone=eu-1a:down")
-    assert (len(found["rows"]), found["differ"]) == (1, 7)
+    assert (len(found["rows"]), found["differ"]) == (1, 8)
