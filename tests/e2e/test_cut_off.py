@@ -20,6 +20,7 @@ from tests.support.kube.cluster import Cluster, Place, PodView, kill_container, 
 from tests.support.kube.coredns import KUBEADM_COREFILE, coredns_pod
 from tests.support.kube.helm_release import Release
 from tests.support.kube.node_caches import NodeCaches, node_caches
+from tests.support.kube.objects import Object
 from tests.support.kube.operator_commands import Operator
 from tests.support.kube.outage_scene import KNOWN_AGAIN, KUBERNETES, Got, Scene, got
 from tests.support.kube.outages import outage
@@ -133,37 +134,76 @@ def test_k26_both_servers_killed_without_an_api_server_answer_every_name_as_befo
     assert not any(AGE in text for _, text in servers.get(METRICS, "/metrics"))
 
 
-EDGE: Final = {
-    "mode": "beside",
-    "deployment": {"kind": "DaemonSet"},
-    "snapshot": {
-        "enabled": True,
-        "parameters": "interval 2s",
-        "volume": {"hostPath": {"path": "/var/lib/topodns/edge", "type": "DirectoryOrCreate"}},
-    },
-    "admissionPolicy": {"enabled": False},
-}
+FOLDER: Final = "var/lib/topodns/edge"  # of a node
+CLAIM: Final = "snapshots"
 
 
-@pytest.fixture
-def edge(installed: str, cluster: Cluster, askers: Askers, clients: Place, tmp_path: Path) -> Iterator[Servers]:
-    """A server on each node beside the cluster DNS, with its snapshot in a folder of the node."""
-    release = Release(cluster.lab, tmp_path, "edge", NAMESPACE)
-    release.install(EDGE)
-    pods = [view(pod) for pod in cluster.list("Pod", NAMESPACE, "app.kubernetes.io/instance=edge")]
-    yield Servers(cluster.lab, pods, askers, clients)
+def edge_values(volume: Object, **more: object) -> Object:
+    """Values of a release beside the cluster DNS whose servers have their snapshots in this volume."""
+    snapshot = {"enabled": True, "parameters": "interval 2s", "volume": volume}
+    return {"mode": "beside", "snapshot": snapshot, "admissionPolicy": {"enabled": False}, **more}
+
+
+@contextmanager
+def released(cluster: Cluster, directory: Path, values: Object) -> Iterator[list[PodView]]:
+    release = Release(cluster.lab, directory, "edge", NAMESPACE)
+    release.install(values)
+    yield [view(pod) for pod in cluster.list("Pod", NAMESPACE, "app.kubernetes.io/instance=edge")]
     release.remove()
 
 
-def test_k26_a_server_on_each_node_answers_its_site_when_it_is_killed_while_the_site_is_cut_off(
-    edge: Servers, scene: Scene
-) -> None:
-    lab, nodes = edge.lab, {pod.node for pod in edge.pods}
-    assert nodes == {machine.name for machine in lab.node_machines}
-    files = [lab.machine(node).dir / "var/lib/topodns/edge/cluster.local" for node in nodes]
+@pytest.fixture
+def on_each_node(installed: str, cluster: Cluster, askers: Askers, clients: Place, tmp_path: Path) -> Iterator[Servers]:
+    """A server on each node, with its snapshot in a folder of the node."""
+    volume = {"hostPath": {"path": f"/{FOLDER}", "type": "DirectoryOrCreate"}}
+    with released(cluster, tmp_path, edge_values(volume, deployment={"kind": "DaemonSet"})) as pods:
+        yield Servers(cluster.lab, pods, askers, clients)
+
+
+def claimed_folder(node: str) -> list[Object]:
+    """A PersistentVolume that is a folder of the node, which a kubelet gives to the Pod's group, and its claim."""
+    of_the_node = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+    shape = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": CLAIM},
+        "spec": {
+            **shape,
+            "capacity": {"storage": "1Gi"},
+            "local": {"path": f"/{FOLDER}"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [of_the_node]}]}},
+        },
+    }
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": CLAIM, "namespace": NAMESPACE},
+        "spec": {**shape, "volumeName": CLAIM, "resources": {"requests": {"storage": "1Gi"}}},
+    }
+    return [volume, claim]
+
+
+@pytest.fixture
+def with_a_claim(installed: str, cluster: Cluster, askers: Askers, clients: Place, tmp_path: Path) -> Iterator[Servers]:
+    """One server, with its snapshot on a PersistentVolume of the node node2."""
+    (cluster.lab.machine("node2").dir / FOLDER).mkdir(parents=True)
+    objects = claimed_folder("node2")
+    cluster.apply(*objects)
+    with released(
+        cluster, tmp_path, edge_values({"persistentVolumeClaim": {"claimName": CLAIM}}, replicaCount=1)
+    ) as pods:
+        yield Servers(cluster.lab, pods, askers, clients)
+    cluster.kubectl("delete", "--filename=-", objects=objects)
+
+
+def killed_and_cut_off(edge: Servers, scene: Scene) -> None:
+    """Each server has its snapshot, is killed without an API server, and answers its node as before."""
+    lab, own = edge.lab, {pod.node: pod for pod in edge.pods}
+    files = [lab.machine(node).dir / FOLDER / "cluster.local" for node in own]
     eventually(lambda: all(file.exists() and _has(file, scene.place.name) for file in files), "each has its snapshot")
-    assert [(file.stat().st_uid, file.stat().st_mode & 0o777) for file in files] == [(65532, 0o600)] * len(nodes)
-    meanwhile, own = without_news(scene.right), {pod.node: pod for pod in edge.pods}
+    assert [(file.stat().st_uid, file.stat().st_mode & 0o777) for file in files] == [(65532, 0o600)] * len(own)
+    meanwhile = without_news(scene.right)
     with outage(lab, "etcd"):
         for pod in edge.pods:
             kill_container(lab, pod)
@@ -171,6 +211,20 @@ def test_k26_a_server_on_each_node_answers_its_site_when_it_is_killed_while_the_
         for node, pod in own.items():
             right = {question: {node: its[node]} for question, its in meanwhile.items()}
             becomes(partial(got, {node: edge.askers[node]}, scene.questions, pod.ip), right, AT_ONCE)
+
+
+def test_k26_a_server_on_each_node_answers_its_site_when_it_is_killed_while_the_site_is_cut_off(
+    on_each_node: Servers, scene: Scene
+) -> None:
+    assert {pod.node for pod in on_each_node.pods} == {machine.name for machine in on_each_node.lab.node_machines}
+    killed_and_cut_off(on_each_node, scene)
+
+
+def test_k26_a_server_whose_snapshot_is_on_a_persistent_volume_answers_likewise(
+    with_a_claim: Servers, scene: Scene
+) -> None:
+    assert [pod.node for pod in with_a_claim.pods] == ["node2"]
+    killed_and_cut_off(with_a_claim, scene)
 
 
 @pytest.fixture
