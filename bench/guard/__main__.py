@@ -1,4 +1,4 @@
-"""`make bench-guard`: fails if a path of a query takes over 10 % more calls than its figure in the tree."""
+"""`make bench-guard`: fails if a path of a query or a change takes over 10 % more calls than its figure in the tree."""
 
 import argparse
 import logging
@@ -56,7 +56,7 @@ def report(counted: Figures, figures: Figures) -> int:
 
 def _print_calls(results: Iterable[Counted]) -> None:
     for path, calls, queries in results:
-        print(f"{path}: {calls.total / queries:.2f} calls per query")
+        print(f"{path}: {calls.total / queries:.2f} calls")
         for function, number in calls.by_function()[:_SHOWN]:
             print(f"{number / queries:>9.2f}  {function}")
 

@@ -1,4 +1,4 @@
-"""The figures in the tree, `figures.json`: calls per query by path and version of Python; comparison with a run.
+"""The figures in the tree, `figures.json`: calls by path and version of Python; comparison with a run.
 
 Another version of Python makes other calls for the same code (3.12 none for a comprehension), so each has its own.
 """
@@ -12,7 +12,7 @@ FIGURES: Final = Path(__file__).with_name("figures.json")
 TOLERANCE: Final = 0.10  # of a figure; a path that takes more calls fails
 
 Figures = Mapping[str, float]
-"""Calls per query, by path."""
+"""Calls of a query or a change, by path."""
 
 
 def read_figures(version: str, file: Path = FIGURES) -> Figures:
@@ -33,9 +33,9 @@ def problems(counted: Figures, figures: Figures) -> Iterator[str]:
     for path, calls in counted.items():
         figure = figures.get(path)
         if figure is None:
-            yield f"{path}: {calls} calls per query, and no figure: add it with --write"
+            yield f"{path}: {calls} calls, and no figure: add it with --write"
         elif calls > figure * (1 + TOLERANCE):
-            yield f"{path}: {calls} calls per query, {_change(calls, figure)}; the figure is {figure}"
+            yield f"{path}: {calls} calls, {_change(calls, figure)}; the figure is {figure}"
     for path in figures.keys() - counted.keys():
         yield f"{path}: a figure, and no such path: remove it with --write"
 
@@ -45,7 +45,7 @@ def gains(counted: Figures, figures: Figures) -> Iterator[str]:
     for path, calls in counted.items():
         figure = figures.get(path)
         if figure is not None and calls < figure * (1 - TOLERANCE):
-            yield f"{path}: {calls} calls per query, {_change(calls, figure)}; renew the figure {figure} with --write"
+            yield f"{path}: {calls} calls, {_change(calls, figure)}; renew the figure {figure} with --write"
 
 
 def _change(calls: float, figure: float) -> str:

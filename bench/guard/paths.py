@@ -1,12 +1,25 @@
-"""The paths that a query can take, each with its tape of queries, and the calls that they cost."""
+"""The paths that a query and a change can take, each with its tape, and the calls that they cost."""
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
-from bench.cluster import MANY, NODES, NODES_WITH_ONE, client_on, cluster_ip_names, headless_names, write_cluster
+from bench.cluster import (
+    MANY,
+    NODES,
+    NODES_WITH_ONE,
+    POLICY,
+    Object,
+    client_on,
+    cluster_ip_names,
+    headless_names,
+    service,
+    slices,
+    write_cluster,
+)
 from bench.guard.counting import Calls
 from bench.guard.server import Asked, MemoryServer
 from bench.guard.sockets import Upstream
@@ -16,6 +29,9 @@ from topodns.dns.rrtype import Rcode, RRType
 
 _TIMES: Final = 3  # that a tape is sent before its queries are hot
 _EACH: Final = 128  # queries of a tape
+_CHANGES: Final = 100
+_SIZES: Final = (1, 10, 100, 1_000)  # endpoints of a slice that changes
+_UNUSED: Final = 20_000  # the first place of endpoints that no other Service has
 _EXPECTED: Final = frozenset({Rcode.NOERROR, Rcode.NXDOMAIN})
 _ANY_TYPE: Final = (RRType.A, RRType.AAAA)
 
@@ -48,7 +64,7 @@ cluster.local {{
 
 
 class Counted(NamedTuple):
-    """A path, the calls that it made, and the number of queries that made them."""
+    """A path, the calls that it made, and the number of queries or changes that made them."""
 
     path: str
     calls: Calls
@@ -92,6 +108,8 @@ def count_server(directory: Path) -> Iterator[Counted]:
         yield _counted("first, TCP: A of a Pod, of a node cache", server.ask_over_tcp, _tape(_of_node_caches()))
         yield _counted("hot: Services and names that do not exist", server.ask, hot, _TIMES)
         yield _counted("hot, TCP: the same", server.ask_over_tcp, hot, _TIMES)
+        for endpoints in _SIZES:
+            yield _changed(server, endpoints)
 
 
 def _of_forwarding(subject: str, corefile: str, name: str) -> Iterator[Counted]:
@@ -116,6 +134,28 @@ def _counted(
         _expect(tape, ask(tape, Calls()))
     _expect(tape, ask(tape, calls))
     return Counted(path, calls, len(tape))
+
+
+def _changed(server: MemoryServer, endpoints: int) -> Counted:
+    """The calls for changes of one endpoint, each time another one, of a slice with so many."""
+    name = f"changed{endpoints}"
+    first, *others = slices("ns0", name, [at % NODES for at in range(endpoints)], _UNUSED)
+    first["endpoints"] += [each for one in others for each in one["endpoints"]]
+    lines = []
+    for number in range(2 * _CHANGES):
+        first["metadata"]["resourceVersion"] = str(number + 1)
+        first["endpoints"][number % endpoints]["addresses"] = [f"10.250.0.{number + 1}"]
+        lines.append(_line(first))
+    server.watch("Service", [_line(service("ns0", name, "None", POLICY))], Calls())
+    server.watch("EndpointSlice", lines[:_CHANGES], Calls())
+    calls = Calls()
+    server.watch("EndpointSlice", lines[_CHANGES:], calls)
+    return Counted(f"change of one of {endpoints:,} endpoints", calls, _CHANGES)
+
+
+def _line(value: Object) -> bytes:
+    """The line of a watch that says that this object has changed."""
+    return json.dumps({"type": "MODIFIED", "object": value}, separators=(",", ":")).encode()
 
 
 def _expect(tape: Sequence[Asked], replies: Sequence[bytes]) -> None:

@@ -10,10 +10,13 @@ from random import Random
 from bench.guard.counting import Calls
 from bench.guard.sockets import NOW, SLOTS, MemoryBatch, MemoryTransport, StandingLoop, Upstream
 from topodns.app.generation import Assembly, Machine
+from topodns.cluster.decode.stream import Event, read_watch_line
+from topodns.cluster.model import Kind
 from topodns.dns.tcp_framing import PREFIX, frame
 from topodns.dnsserver.handler import Handler
 from topodns.dnsserver.packet_cache.lookup import answer_batch
 from topodns.dnsserver.packet_cache.table import PacketCache
+from topodns.kube.informer.state_writer import StateWriter
 from topodns.net.tcp import TcpListener
 from topodns.net.tcp_connection import TcpConnection
 from topodns.net.tcp_limits import TcpSchedule
@@ -74,6 +77,18 @@ class MemoryServer:
         finally:
             asyncio._set_running_loop(None)
         return self._batch.replies
+
+    def watch(self, kind: Kind, lines: Sequence[bytes], calls: Calls) -> None:
+        """Apply these lines of a watch of a kind, as if an API server sent them; `calls` counts the calls for them."""
+        writer = StateWriter(self.generation.feeds[0].published)
+
+        def take() -> None:
+            for line in lines:
+                event = read_watch_line(kind, line, writer.decode)
+                assert isinstance(event, Event)
+                writer.apply(kind, event)
+
+        calls.count(take)
 
     def _ask(self, tape: Sequence[Asked], counted: Calls) -> None:
         for first in range(0, len(tape), SLOTS):

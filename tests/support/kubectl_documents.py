@@ -3,7 +3,7 @@
 import json
 from typing import Any, Final
 
-from topodns.cluster.decode.objects import decode_object
+from topodns.cluster.decode.objects import decode_again, decode_object
 from topodns.cluster.model import ClusterObject
 
 Document = dict[str, Any]
@@ -33,7 +33,12 @@ def document(kind: str, name: str = "web", metadata: Document | None = None, **f
 
 
 def decoded(source: Document) -> ClusterObject:
-    """The one value of a document, which must be the same from JSON bytes and from the parsed document."""
+    """The one value of a document: the same from the parsed document, from JSON, and from JSON decoded again."""
     (value,) = decode_object(source["kind"], source)
-    assert decode_object(source["kind"], json.dumps(source).encode()) == (value,)
+    text = json.dumps(source).encode()
+    assert decode_object(source["kind"], text) == (value,)
+    for held in (None, value):
+        again = decode_again(lambda *_, held=held: held, source["kind"], text)
+        assert again is not None
+        assert again.objects == (value,)
     return value

@@ -32,7 +32,7 @@ def test_a_path_made_slower_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     path = "server, forwarded over UDP: never asked"
     assert after[path] == pytest.approx(before[path] + 16, abs=1)
     more = f"{(after[path] / before[path] - 1) * 100:.0f}% more"
-    assert f"{path}: {after[path]} calls per query, {more}; the figure is {before[path]}" in [*problems(after, before)]
+    assert f"{path}: {after[path]} calls, {more}; the figure is {before[path]}" in [*problems(after, before)]
     assert report(after, before) == 1
 
 
@@ -49,14 +49,12 @@ def test_calls_of_python_and_of_c_are_counted_and_a_type_is_not() -> None:
 
 def test_up_to_a_tenth_more_is_no_problem() -> None:
     assert list(problems({"hot": 4.4, "first": 100}, FIGURE)) == []
-    assert list(problems({"hot": 4.41, "first": 110}, FIGURE)) == [
-        "hot: 4.41 calls per query, 10% more; the figure is 4.0"
-    ]
+    assert list(problems({"hot": 4.41, "first": 110}, FIGURE)) == ["hot: 4.41 calls, 10% more; the figure is 4.0"]
 
 
 def test_over_a_tenth_fewer_asks_for_a_new_figure_and_passes(capsys: pytest.CaptureFixture[str]) -> None:
     counted = {"hot": 4.0, "first": 80.0}
-    line = "first: 80.0 calls per query, 20% fewer; renew the figure 100.0 with --write"
+    line = "first: 80.0 calls, 20% fewer; renew the figure 100.0 with --write"
     assert list(gains(counted, FIGURE)) == [line]
     assert report(counted, FIGURE) == 0
     assert line in capsys.readouterr().out
@@ -64,7 +62,7 @@ def test_over_a_tenth_fewer_asks_for_a_new_figure_and_passes(capsys: pytest.Capt
 
 def test_a_path_without_a_figure_and_a_figure_without_a_path_are_problems() -> None:
     assert list(problems({"hot": 4.0, "new": 7.0}, FIGURE)) == [
-        "new: 7.0 calls per query, and no figure: add it with --write",
+        "new: 7.0 calls, and no figure: add it with --write",
         "first: a figure, and no such path: remove it with --write",
     ]
 

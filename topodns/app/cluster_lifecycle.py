@@ -300,6 +300,7 @@ def settle_memory() -> None:
 
 
 CHECK_AFTER: Final = 1.0  # seconds: once for a burst of changes, and as `logs.RateLimit` counts
+SPARSE: Final = 100  # times as long as the last check took, so that checks of a large cluster take 1 % of a core
 MOST_LINES: Final = MAX_PER_SECOND  # of one check; what is beyond is one line
 LASTS: Final = 60.0  # seconds; Pods of a deleted Node, with their endpoints, are deleted after 40 to 60 (PodGC)
 
@@ -333,11 +334,14 @@ class ProblemLog:
     async def run(self) -> None:
         """Make checks until cancelled; without a `rouse` while EndpointSlices or locators are still to be compared."""
         self._due.set()
+        took = 0.0  # seconds of CPU, with those of the queries that were answered between slices
         while True:
             await self._wait()
-            await asyncio.sleep(CHECK_AFTER)
+            await asyncio.sleep(max(CHECK_AFTER, SPARSE * took))
             self._due.clear()
+            began = time.thread_time()
             await in_slices(self.check())
+            took = time.thread_time() - began
             if any(cluster.feed.checking for cluster in self.clusters):
                 self._due.set()
 

@@ -4,7 +4,7 @@
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from typing import Any, Generic, TypeVar
 
 from topodns.cluster.model import ClusterObject, ObjectKey, Service
@@ -23,7 +23,8 @@ class AddressIndex(Generic[Key]):
     """
 
     def __init__(self) -> None:
-        self._keys: dict[bytes, Key | list[Key]] = {}
+        self._keys: dict[bytes, Key] = {}  # of addresses that one object has
+        self._shared: dict[bytes, list[Key]] = {}  # of the others
 
     def keys(self, address: bytes) -> tuple[Key, ...]:
         """The keys of the objects with this address, in order."""
@@ -44,12 +45,10 @@ class AddressIndex(Generic[Key]):
                     yield from held[start : min(end, start + most)]
                 start = end
 
-    def shared(self, addresses: Iterable[bytes]) -> Iterator[tuple[bytes, Sequence[Key]]]:
+    def shared(self, addresses: Set[bytes]) -> Iterator[tuple[bytes, Sequence[Key]]]:
         """Those of these addresses that several objects have, each with the keys of the objects: a live view."""
-        for address in addresses:
-            held = self._keys.get(address)
-            if isinstance(held, list):
-                yield address, held
+        for address in self._shared.keys() & addresses:
+            yield address, self._shared[address]
 
     def move(self, key: Key, old: Collection[bytes], new: Collection[bytes]) -> None:
         """Change the addresses of an object from `old` (those of its previous `move`, or none) to `new`."""
@@ -59,28 +58,26 @@ class AddressIndex(Generic[Key]):
             self._add(address, key)
 
     def _held(self, address: bytes) -> Sequence[Key]:
-        held = self._keys.get(address)
-        if held is None:
-            return ()
-        return held if isinstance(held, list) else (held,)
+        alone = self._keys.get(address)
+        return (alone,) if alone is not None else self._shared.get(address, ())
 
     def _remove(self, address: bytes, key: Key) -> None:
-        held = self._keys[address]
-        if not isinstance(held, list):
-            del self._keys[address]
+        if self._keys.pop(address, None) is not None:
             return
+        held = self._shared[address]
         del held[bisect_left(held, key)]
         if len(held) == 1:
             self._keys[address] = held[0]
+            del self._shared[address]
 
     def _add(self, address: bytes, key: Key) -> None:
-        held = self._keys.get(address)
-        if held is None:
-            self._keys[address] = key
-        elif isinstance(held, list):
+        held = self._shared.get(address)
+        if held is not None:
             insort(held, key)
+        elif address in self._keys:
+            self._shared[address] = sorted((self._keys.pop(address), key))
         else:
-            self._keys[address] = sorted((held, key))
+            self._keys[address] = key
 
 
 class ExternalIndex:

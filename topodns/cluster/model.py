@@ -318,6 +318,8 @@ class EndpointSlice:
     mirrored: bool = False  # made from a v1 Endpoints; counts only if its Service has no other slice
     left_out: int = 0  # as of a Service
     bad: tuple[BadAnnotation, ...] = ()
+    # 8 octets for each endpoint, of its JSON, for the next version (`decode.slices`); none of a slice read otherwise.
+    digests: bytes = field(default=b"", compare=False, repr=False)
     version: int = field(default=0, compare=False)
 
     @property

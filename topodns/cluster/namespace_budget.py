@@ -14,7 +14,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from operator import attrgetter, itemgetter
 from typing import Final, NamedTuple
-from weakref import WeakSet
+from weakref import WeakSet, finalize
 
 from topodns.cluster.model import (
     Alias,
@@ -48,6 +48,7 @@ _TOPOLOGY: Final = 260  # an entry of a topology map
 _HINT: Final = 110
 _LABEL: Final = 180  # of a Pod; of a PodLocator without its text
 UNLIMITED: Final = 1 << 62
+_MOST: Final = 32 << 20  # octets; no object has so many, as etcd takes 1.5 MiB and lists are cut when they are decoded
 LARGE: Final = 4096
 """Octets from which on an object is large: of each that is, the budget knows the octets."""
 
@@ -119,14 +120,18 @@ class _Account:
         if octets >= LARGE:
             self.large.setdefault(octets.bit_length(), {})[one] = octets
 
-    def remove(self, one: Entry, octets: int) -> None:
+    def remove(self, one: Entry, value: ClusterObject) -> int:
+        """Remove this object, which was added; its octets. Those of a large one need not be estimated again."""
+        for size, of_size in self.large.items():
+            octets = of_size.pop(one, 0)
+            if octets:
+                if not of_size:
+                    del self.large[size]
+                break
+        else:
+            octets = octets_of(value)
         self.octets -= octets
-        size = octets.bit_length()
-        of_size = self.large.get(size)
-        if of_size is not None:
-            of_size.pop(one, None)
-            if not of_size:
-                del self.large[size]
+        return octets
 
     @property
     def largest_size(self) -> int:
@@ -140,23 +145,23 @@ class ObjectHolder(ABC):
     """
 
     def __init__(self, budget: "NamespaceBudget") -> None:
-        self.octets = 0
         self.accounts: defaultdict[str, _Account] = defaultdict(_Account)
         self.budget = budget
-        budget.holders.add(self)
+        self._sum = budget.sum_for(self)
+
+    @property
+    def octets(self) -> int:
+        return self._sum.octets
 
     def charge(self, kind: Kind, key: ObjectKey, old: ClusterObject | None, new: ClusterObject | None) -> None:
         """Count a change of an object of the holder; None: there is none."""
-        one, account, before = Entry(kind, key), self.accounts[key.namespace], self.octets
-        if old is not None:
-            octets = octets_of(old)
-            account.remove(one, octets)
-            self.octets -= octets
-        if new is not None:
-            octets = octets_of(new)
-            account.add(one, octets)
-            self.octets += octets
-        if self.octets < before and not account.octets:
+        one, account = Entry(kind, key), self.accounts[key.namespace]
+        before = account.remove(one, old) if old is not None else 0
+        after = octets_of(new) if new is not None else 0
+        if after:
+            account.add(one, after)
+        self._sum.octets += after - before
+        if before and not account.octets:
             del self.accounts[key.namespace]
 
     def follow(self, kind: Kind, changes: Iterable[Keyed]) -> None:
@@ -173,6 +178,15 @@ class ObjectHolder(ABC):
         """Remove small objects of a namespace with so many octets; False if there are none to remove."""
 
 
+class _Sum:
+    """The octets of one holder."""
+
+    __slots__ = ("octets",)
+
+    def __init__(self) -> None:
+        self.octets = 0
+
+
 class NamespaceBudget:
     """The octets of the objects of one cluster, which `limit` bounds.
 
@@ -182,19 +196,30 @@ class NamespaceBudget:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.holders: WeakSet[ObjectHolder] = WeakSet()
+        self._sums: list[_Sum] = []  # of the holders: each change of an object reads them
         self.times: Counter[Kind] = Counter()  # that an object was left out, with a placeholder or without
         self.cut: set[tuple[Kind, str]] = set()  # (kind, namespace) with objects left out that have no placeholder
 
     @property
     def octets(self) -> int:
-        return sum([holder.octets for holder in self.holders])
+        return sum([each.octets for each in self._sums])
+
+    def sum_for(self, holder: ObjectHolder) -> _Sum:
+        """The sum of a new holder, which counts until the holder is garbage-collected."""
+        self.holders.add(holder)
+        self._sums.append(one := _Sum())
+        finalize(holder, self._sums.remove, one).atexit = False
+        return one
 
     def admits(self, value: ClusterObject, held: ClusterObject | None = None) -> bool:
         """Whether an object may be taken in the place of `held`: there is room, or `make_room` finds larger ones.
 
         So it is not only taken to be left out at once.
         """
-        octets, free = octets_of(value), self.limit - self.octets
+        free = self.limit - self.octets
+        if free >= _MOST:
+            return True
+        octets = octets_of(value)
         if octets <= free:  # of most objects; those in whose place they are taken need not be looked at
             return True
         namespace, more = value.key.namespace, octets - (octets_of(held) if held is not None else 0)

@@ -10,7 +10,7 @@ Which Endpoints become slices: `cluster.decode.slices`.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import accumulate, repeat, starmap
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeGuard
@@ -99,7 +99,7 @@ class OwnedSlices:
         slices = self._of_sort(one).setdefault(owner, [])
         slices.insert(bisect_left(slices, one.name, key=_name), one)
         if not has_ready(one):
-            self._unready[owner, one.mirrored] += 1
+            self._count_unready(owner, one.mirrored, 1)
 
     def remove(self, one: EndpointSlice) -> None:
         """Remove a slice that was added."""
@@ -112,9 +112,20 @@ class OwnedSlices:
         if not slices:
             del of_sort[owner]
         if not has_ready(one):
-            self._unready[owner, one.mirrored] -= 1
-            if not self._unready[owner, one.mirrored]:
-                del self._unready[owner, one.mirrored]
+            self._count_unready(owner, one.mirrored, -1)
+
+    def replace(self, owner: SliceOwner, old: EndpointSlice, new: EndpointSlice) -> None:
+        """Put a slice in the place of one of the same name, Service and sort that was added."""
+        slices = self._of_sort(new)[owner]
+        slices[bisect_left(slices, new.name, key=_name)] = new
+        unready = has_ready(old) - has_ready(new)
+        if unready:
+            self._count_unready(owner, new.mirrored, unready)
+
+    def _count_unready(self, owner: SliceOwner, mirrored: bool, more: int) -> None:
+        self._unready[owner, mirrored] += more
+        if not self._unready[owner, mirrored]:
+            del self._unready[owner, mirrored]
 
     def _of_sort(self, one: EndpointSlice) -> dict[SliceOwner, list[EndpointSlice]]:
         return self._mirrored if one.mirrored else self._real
@@ -123,8 +134,8 @@ class OwnedSlices:
 class SliceChange(NamedTuple):
     """The effect of a change of one slice: the Services that it belonged or belongs to, and the dependencies touched.
 
-    `before` and `after` have the (address, Node name) of each Pod in the slice; where these differ, `sharing` are some
-    of the slices with an address that moved (see `SliceTable.some_with`).
+    `before` and `after` have the (address, Node name) of each Pod in the slice, perhaps without those that stay; where
+    these differ, `sharing` are some of the slices with an address that moved (see `SliceTable.some_with`).
     """
 
     owners: frozenset[ObjectKey]
@@ -163,6 +174,7 @@ class SliceTable:
         self._addresses: AddressIndex[_Place] = AddressIndex()
         # Large slices that were searched: endpoint by address, or None if endpoints share an address.
         self._large: dict[ObjectKey, dict[bytes, Endpoint] | None] = {}
+        self._repeating: set[ObjectKey] = set()  # slices that have an address more than once
 
     def sharers(self, one: EndpointSlice) -> set[str]:
         """The names of a held slice and of others of its Service with an address of it; empty if it shares none.
@@ -226,6 +238,8 @@ class SliceTable:
         An address is touched if the entries with it differ, their order in the slice, or the generation by which this
         slice and another one of the Service are compared.
         """
+        if old is not None and new is not None and not unseen and self._stays(key, old, new):
+            return self._replace_in_place(key, old, new)
         owners = {owner_of(one) for one in (old, new) if one is not None and one.service_name}
         services = frozenset([owner.key for owner in owners])
         was, now = _placements(old), _placements(new)
@@ -246,6 +260,30 @@ class SliceTable:
         facts = frozenset((*map(address_fact, touched), *starmap(service_fact, services)))
         sharing = [*self.some_with({address for address, _ in was ^ now})] if was != now else ()
         return SliceChange(services, facts, was, now, sharing)
+
+    def _stays(self, key: ObjectKey, old: EndpointSlice, new: EndpointSlice) -> bool:
+        """Whether the slice keeps its place in all indexes, and has no address twice, before and after."""
+        if new.mirrored or old.mirrored or new.imported or old.imported or not new.service_name:
+            return False
+        return old.service_name == new.service_name and key not in self._repeating and not _repeats(new)
+
+    def _replace_in_place(self, key: ObjectKey, old: EndpointSlice, new: EndpointSlice) -> SliceChange:
+        """As `replace`, for a slice that `_stays`: only the endpoints that differ are looked at."""
+        owner = owner_of(new)
+        self.owned.replace(owner, old, new)
+        self._large.pop(key, None)
+        gone, come = _differing(old, new)
+        left, entered = set(map(_address, gone)), set(map(_address, come))
+        if left != entered:
+            self._addresses.move(_place_of(key, new), left, entered)
+        entries = set(map(_entry_fields, gone)) ^ set(map(_entry_fields, come))
+        touched = {fields[0] for fields in entries}
+        if old.generation != new.generation:
+            touched.update([address for address, _ in self._copies(key, new, _addresses(new))])
+        was, now = _pods_among(gone), _pods_among(come)
+        facts = frozenset((service_fact(*owner.key), *map(address_fact, touched)))
+        sharing = [*self.some_with({address for address, _ in was ^ now})] if was != now else ()
+        return SliceChange(frozenset((owner.key,)), facts, was, now, sharing)
 
     def _holders(self, address: bytes, besides: str) -> Iterator[tuple[ObjectKey, Endpoint, int]]:
         for key in self.keys_with_address(address, besides=besides):
@@ -275,7 +313,7 @@ class SliceTable:
         return mirrored if one is None or one.mirrored else [one, *mirrored]
 
     def _copies(
-        self, key: ObjectKey, one: EndpointSlice, addresses: Iterable[bytes]
+        self, key: ObjectKey, one: EndpointSlice, addresses: Set[bytes]
     ) -> Iterator[tuple[bytes, list[ObjectKey]]]:
         """Those of the addresses of a held slice that others of its Service have, with the two next to it by name."""
         place = _place_of(key, one)
@@ -292,6 +330,10 @@ class SliceTable:
         if new is not None:
             self.owned.add(new)
         self._large.pop(key, None)
+        if new is not None and _repeats(new):
+            self._repeating.add(key)
+        else:
+            self._repeating.discard(key)
         before, after = _addresses(old), _addresses(new)
         was = _place_of(key, old) if old is not None else None
         now = _place_of(key, new) if new is not None else None
@@ -316,6 +358,17 @@ def _is_local(one: EndpointSlice | None) -> TypeGuard[EndpointSlice]:
 
 def _addresses(one: EndpointSlice | None) -> frozenset[bytes]:
     return frozenset(map(_address, one.endpoints)) if _is_local(one) else frozenset()
+
+
+def _repeats(one: EndpointSlice) -> bool:
+    """Whether several endpoints of the slice have one address, as those of the host network of a Node."""
+    return len(set(map(_address, one.endpoints))) < len(one.endpoints)
+
+
+def _differing(old: EndpointSlice, new: EndpointSlice) -> tuple[list[Endpoint], list[Endpoint]]:
+    """The endpoints of either slice without the objects that both have (see `decode.slices.decode_changed_slice`)."""
+    before, after = ({id(each): each for each in one.endpoints} for one in (old, new))
+    return [before[one] for one in before.keys() - after.keys()], [after[one] for one in after.keys() - before.keys()]
 
 
 def _reordered(old: EndpointSlice, new: EndpointSlice) -> list[bytes]:
@@ -343,9 +396,11 @@ def _placements(one: EndpointSlice | None) -> frozenset[Placement]:
 
     None of an imported slice, nor of one without Service.
     """
-    if not _is_local(one):
-        return frozenset()
-    return frozenset([(each.address, each.node_name) for each in one.endpoints if each.node_name and each.pod_name])
+    return _pods_among(one.endpoints) if _is_local(one) else frozenset()
+
+
+def _pods_among(endpoints: Sequence[Endpoint]) -> frozenset[Placement]:
+    return frozenset([(each.address, each.node_name) for each in endpoints if each.node_name and each.pod_name])
 
 
 def _entries(slices: Sequence[EndpointSlice], besides: Sequence[EndpointSlice]) -> set[_AddressEntry]:

@@ -35,7 +35,7 @@ def test_shared_addresses_are_those_of_several_objects() -> None:
     index: AddressIndex[ObjectKey] = AddressIndex()
     index.move(A, (), (ONE, TWO))
     index.move(B, (), (TWO,))
-    assert list(index.shared((ONE, TWO, b"\x0a\x00\x00\x03"))) == [(TWO, [A, B])]
+    assert list(index.shared({ONE, TWO, b"\x0a\x00\x00\x03"})) == [(TWO, [A, B])]
 
 
 def test_of_each_namespace_the_first_keys_are_found() -> None:

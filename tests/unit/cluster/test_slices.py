@@ -2,6 +2,9 @@
 
 from dataclasses import replace
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from tests.support.model_builders import endpoint, endpoint_slice, packed
 from topodns.cluster.model import EndpointSlice, ObjectKey
 from topodns.cluster.slices import (
@@ -10,6 +13,7 @@ from topodns.cluster.slices import (
     MOST_MIRRORED_ENDPOINTS,
     MOST_SEARCHED,
     OwnedSlices,
+    SliceChange,
     SliceOwner,
     SliceTable,
 )
@@ -30,9 +34,12 @@ class Held:
 
     def put(self, new: EndpointSlice) -> frozenset[object]:
         """Add or change a slice; the facts that this touches."""
+        return frozenset(self.change(new).facts)
+
+    def change(self, new: EndpointSlice) -> SliceChange:
         old = self.slices.get(new.key)
         self.slices[new.key] = new
-        return frozenset(self.table.replace(new.key, old, new).facts)
+        return self.table.replace(new.key, old, new)
 
 
 def test_slices_of_a_service_are_ordered_by_name() -> None:
@@ -190,3 +197,53 @@ def test_slices_of_no_service_are_left_out() -> None:
     of = owned(alone)
     assert of.counted(SliceOwner(ObjectKey("default", ""))) == ()
     of.remove(alone)
+
+
+def copy_of(one: EndpointSlice) -> EndpointSlice:
+    """Equal to the slice, without an object that this one has, too."""
+    return replace(one, endpoints=tuple([replace(each) for each in one.endpoints]))
+
+
+POOL = (
+    *(endpoint(f"10.0.0.{at}", node=f"n{at % 3}", pod=f"p{at}") for at in range(6)),
+    endpoint("10.0.0.1", node="n2", pod="p1", ready=False),
+    endpoint("10.0.0.2", node="", pod=""),
+    endpoint("10.0.0.2", hostname="b"),
+)
+SLICES = st.builds(
+    lambda service, name, endpoints, generation, mirrored, imported: replace(
+        endpoint_slice(service, *endpoints, name=name, imported=imported), generation=generation, mirrored=mirrored
+    ),
+    st.sampled_from(("web", "web", "web", "db", "")),
+    st.sampled_from("abc"),
+    st.lists(st.sampled_from(POOL), max_size=5),
+    st.integers(0, 2),
+    st.sampled_from((False, False, True)),
+    st.sampled_from((False, False, False, True)),
+)
+
+
+@given(st.lists(SLICES, max_size=20))
+def test_endpoints_that_stay_are_passed_over_without_any_effect(versions: list[EndpointSlice]) -> None:
+    """A slice that has the same objects touches the same dependencies as one with copies, and leaves the same table."""
+    sharing, copied = Held(), Held()
+    for new in versions:
+        assert sharing.put(new) == copied.put(copy_of(new))
+        for at in range(6):
+            address = packed(f"10.0.0.{at}")
+            assert sharing.table.with_address(address) == copied.table.with_address(address)
+            assert sharing.table.ready_at(address) == copied.table.ready_at(address)
+        for owner in (WEB, SliceOwner(ObjectKey("default", "db"))):
+            assert sharing.table.owned.counted(owner) == copied.table.owned.counted(owner)
+            assert sharing.table.owned.ready(owner) == copied.table.owned.ready(owner)
+
+
+@given(st.lists(SLICES, max_size=20))
+def test_pods_move_alike_whether_those_that_stay_are_passed_over_or_not(versions: list[EndpointSlice]) -> None:
+    sharing, copied = Held(), Held()
+    for new in versions:
+        moves = []
+        for held, value in ((sharing, new), (copied, copy_of(new))):
+            change = held.change(value)
+            moves.append((change.before - change.after, change.after - change.before, set(change.sharing)))
+        assert moves[0] == moves[1]

@@ -1,12 +1,14 @@
 """Decoders of EndpointSlices, and of v1 Endpoints to the slices that the control plane would mirror them to."""
 
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, starmap
 from sys import intern
-from typing import Final
+from typing import Final, NamedTuple
 
 from topodns.cluster.annotations import bad_elsewhere
 from topodns.cluster.decode.fields import (
+    MAX_LISTED,
     NO_LABELS,
     checked_label,
     generation_of,
@@ -26,12 +28,25 @@ from topodns.cluster.decode.structs import (
     ApiEndpointAddress,
     ApiEndpoints,
     ApiEndpointSlice,
+    ApiMetadata,
     ApiNamed,
     ApiPort,
     ApiTarget,
+    ApiUnreadSlice,
+    read_endpoint,
+    read_port,
 )
 from topodns.cluster.decode.unreadable_elements import LeftOutElements
-from topodns.cluster.model import CLUSTER_KEY, HOSTNAME_LABEL, ZONE_LABEL, Alias, Endpoint, EndpointPort, EndpointSlice
+from topodns.cluster.model import (
+    CLUSTER_KEY,
+    HOSTNAME_LABEL,
+    ZONE_LABEL,
+    Alias,
+    ClusterObject,
+    Endpoint,
+    EndpointPort,
+    EndpointSlice,
+)
 from topodns.cluster.slices import MOST_MIRRORED
 
 MAX_ADDRESSES: Final = 2000  # addresses of one slice
@@ -60,32 +75,113 @@ def decode_slice(source: ApiEndpointSlice, left_out: LeftOutElements) -> tuple[E
     accepts 1,000 endpoints of 100 addresses each, though only the first of each has a meaning, and decoding so many
     would delay queries for seconds.
     """
-    labels = source.metadata.labels or {}
-    imported = _IMPORT_NAME_LABEL in labels
-    owner_label = _IMPORT_NAME_LABEL if imported else _SERVICE_NAME_LABEL
     address_type = source.address_type or "IPv4"
     endpoints = source.endpoints or () if address_type in _ADDRESS_TYPES else ()
     named = source.endpoints or () if address_type == "FQDN" else ()
     addresses = sum([len(endpoint.addresses or ()) for endpoint in (*endpoints, *named)])
     if addresses > MAX_ADDRESSES:
         raise ValueError(f"endpoints: expected at most {MAX_ADDRESSES} addresses, found {addresses}")
-    namespace = namespace_of(source.metadata)
-    cluster_id = subdomain(labels.get(_CLUSTER_ID_LABEL)) if imported else None
-    decoded = EndpointSlice(
-        namespace=namespace,
-        name=source.metadata.name,
-        service_name=checked_label(labels.get(owner_label), f"the label {owner_label}"),
-        address_type=intern(address_type),
+    owner = _owner_of(source.metadata)
+    decoded = _slice(
+        source,
+        owner,
         ports=_endpoint_ports(source.ports, "ports", left_out),
-        endpoints=_slice_endpoints(endpoints, namespace, left_out, cluster_id),
-        aliases=_aliases(named, namespace, left_out),
-        generation=generation_of(source.metadata),
-        imported=imported,
-        cluster_id=cluster_id or "",
-        bad=bad_elsewhere(source.metadata.annotations) if source.metadata.annotations else (),
-        version=version_of(source.metadata),
+        endpoints=_slice_endpoints(endpoints, owner.namespace, left_out, owner.cluster_id),
+        aliases=_aliases(named, owner.namespace, left_out),
     )
     return (decoded,)
+
+
+class _Owner(NamedTuple):
+    """The Service or ServiceImport of a slice; `cluster_id`: of an imported one, "" unknown."""
+
+    namespace: str
+    service_name: str
+    cluster_id: str | None
+
+
+class AnotherSlice(ValueError):
+    """A slice that `decode_changed_slice` does not decode."""
+
+
+def decode_changed_slice(source: ApiUnreadSlice, held: ClusterObject | None) -> EndpointSlice:
+    """As `decode_slice`; the endpoints whose JSON has a digest that `held` has, too, are those of `held`.
+
+    Raises AnotherSlice for one of addresses of no IP family, for an endpoint with several, and where anything would be
+    left out.
+    """
+    address_type, ports, endpoints = source.address_type or "IPv4", source.ports or (), source.endpoints or ()
+    if address_type not in _ADDRESS_TYPES or len(ports) > MAX_LISTED or len(endpoints) > MAX_ADDRESSES:
+        raise AnotherSlice
+    left_out, owner = LeftOutElements(), _owner_of(source.metadata)
+    known = _by_digest(held, owner)
+    texts = [*map(bytes, endpoints)]
+    digests = array("q", map(hash, texts))
+    read = [
+        known.get(digest) or _endpoint_in(text, owner, left_out) for text, digest in zip(texts, digests, strict=True)
+    ]
+    decoded = _slice(
+        source,
+        owner,
+        ports=_endpoint_ports([read_port(each) for each in ports], "ports", left_out),
+        endpoints=tuple(read),
+        digests=digests.tobytes(),
+    )
+    if left_out.number:
+        raise AnotherSlice
+    return decoded
+
+
+def _by_digest(held: ClusterObject | None, owner: _Owner) -> Mapping[int, Endpoint]:
+    """The endpoints of a held slice by the digests of their JSON; none if others of this owner are not decoded alike.
+
+    Python's hash of octets has 64 bits and a secret key, and a slice's writer could mislead only its own slice.
+    """
+    if not isinstance(held, EndpointSlice) or (held.cluster_id if held.imported else None) != owner.cluster_id:
+        return {}
+    return dict(zip(array("q", held.digests), held.endpoints, strict=False))
+
+
+def _endpoint_in(text: bytes, owner: _Owner, left_out: LeftOutElements) -> Endpoint:
+    found = _slice_endpoints((read_endpoint(text),), owner.namespace, left_out, owner.cluster_id)
+    if len(found) != 1:
+        raise AnotherSlice
+    return found[0]
+
+
+def _owner_of(metadata: ApiMetadata) -> _Owner:
+    labels = metadata.labels or {}
+    imported = _IMPORT_NAME_LABEL in labels
+    owner_label = _IMPORT_NAME_LABEL if imported else _SERVICE_NAME_LABEL
+    cluster_id = subdomain(labels.get(_CLUSTER_ID_LABEL)) if imported else None
+    service_name = checked_label(labels.get(owner_label), f"the label {owner_label}")
+    return _Owner(namespace_of(metadata), service_name, cluster_id)
+
+
+def _slice(
+    source: ApiEndpointSlice | ApiUnreadSlice,
+    owner: _Owner,
+    ports: tuple[EndpointPort, ...],
+    endpoints: tuple[Endpoint, ...],
+    aliases: tuple[Alias, ...] = (),
+    digests: bytes = b"",
+) -> EndpointSlice:
+    metadata = source.metadata
+    return EndpointSlice(
+        namespace=owner.namespace,
+        name=metadata.name,
+        service_name=owner.service_name,
+        address_type=intern(source.address_type or "IPv4"),
+        ports=ports,
+        endpoints=endpoints,
+        aliases=aliases,
+        generation=generation_of(metadata),
+        imported=owner.cluster_id is not None,
+        cluster_id=owner.cluster_id or "",
+        bad=bad_elsewhere(metadata.annotations) if metadata.annotations else (),
+        digests=digests,
+        version=version_of(metadata),
+    )
 
 
 def _slice_endpoints(

@@ -173,6 +173,14 @@ class ApiEndpointSlice(ApiObject):
     endpoints: list[ApiEndpoint] | None = None
 
 
+class ApiUnreadSlice(ApiObject):
+    """An EndpointSlice whose ports and endpoints are not yet decoded."""
+
+    address_type: str | None = None
+    ports: list[msgspec.Raw] | None = None
+    endpoints: list[msgspec.Raw] | None = None
+
+
 class ApiEndpointAddress(ApiStruct):
     ip: str | None = None
     hostname: str | None = None
@@ -388,6 +396,10 @@ class _WideStruct:
         for name, part in self._parts.items():
             if (inner := getattr(read, name)) is not None:
                 part.narrow(inner)
+
+
+read_endpoint: Final[Callable[[bytes], ApiEndpoint]] = msgspec.json.Decoder(ApiEndpoint).decode
+read_port: Final[Callable[[Json], ApiPort]] = msgspec.json.Decoder(ApiPort).decode
 
 
 class ApiNames(ApiStruct):

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from topodns.cluster.decode.objects import decode_whole
+from topodns.cluster.decode.objects import decode_again
 from topodns.cluster.decode.stream import Event
 from topodns.cluster.model import ClusterObject, Deleted, EndpointSlice, Kind, ObjectKey, Replaced, Service, Upserted
 from topodns.cluster.namespace_budget import ObjectHolder, octets_of, placeholder
@@ -34,7 +34,7 @@ class StateWriter:
 
     def __init__(self, published: PublishingState, pod_labels: Collection[str] = ()) -> None:
         """`pod_labels`: the keys of the labels that Pods keep."""
-        self.decode = partial(decode_whole, pod_labels=pod_labels)
+        self.decode = partial(decode_again, published.state.held, pod_labels=pod_labels)
         self.state = published.state
         self.published = published
         self.latency = ProgrammingLatency()

@@ -1,13 +1,15 @@
 """EndpointSlices and Endpoints, as kubectl prints them, to the model."""
 
 import json
-from typing import Any
+from typing import Any, Final
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.kubectl_documents import Document, decoded, document
 from tests.support.model_builders import packed
-from topodns.cluster.decode.objects import DecodeError, decode_object
+from topodns.cluster.decode.objects import Decoded, DecodeError, decode_again, decode_object, decode_whole
 from topodns.cluster.model import Alias, Endpoint, EndpointPort, EndpointSlice
 
 IMPORT_NAME, SOURCE_CLUSTER = (f"multicluster.kubernetes.io/{each}" for each in ("service-name", "source-cluster"))
@@ -292,3 +294,102 @@ def test_a_slice_of_more_than_two_thousand_addresses_is_refused() -> None:
     assert len(found.endpoints) == 2000
     with pytest.raises(DecodeError, match="expected at most 2000 addresses, found 2100"):
         decode_object("EndpointSlice", of(2100))
+
+
+# A slice of which an earlier version is held
+
+
+def again(source: Document, held: EndpointSlice | None) -> Decoded[Any] | str:
+    """The slice decoded again, or the problem with it."""
+    try:
+        found = decode_again(lambda _kind, _key: held, "EndpointSlice", json.dumps(source).encode())
+    except DecodeError as problem:
+        return str(problem)
+    assert found is not None
+    return found
+
+
+def whole(source: Document) -> Decoded[Any] | str:
+    try:
+        found = decode_whole("EndpointSlice", json.dumps(source).encode())
+    except DecodeError as problem:
+        return str(problem)
+    assert found is not None
+    return found
+
+
+def of_version(*endpoints: Document, **fields: Any) -> Document:
+    labels = {"labels": {"kubernetes.io/service-name": "db"}}
+    return document("EndpointSlice", "db-x7k2p", labels, addressType="IPv4", endpoints=list(endpoints)) | fields
+
+
+def pod(number: int, **fields: Any) -> Document:
+    return {"addresses": [f"10.0.0.{number}"], "nodeName": f"node{number}", **fields}
+
+
+def slice_again(source: Document, held: EndpointSlice | None = None) -> EndpointSlice:
+    found = again(source, held)
+    assert not isinstance(found, str)
+    (one,) = found.objects
+    assert isinstance(one, EndpointSlice)
+    return one
+
+
+def test_endpoints_that_the_held_version_has_are_the_same_objects() -> None:
+    held = slice_again(of_version(pod(1), pod(2), pod(3)))
+    new = slice_again(of_version(pod(3), pod(4), pod(1, hostname="a"), pod(2)), held)
+    assert [each.address[-1] for each in new.endpoints] == [3, 4, 1, 2]
+    assert new.endpoints[0] is held.endpoints[2]
+    assert new.endpoints[3] is held.endpoints[1]
+    assert new.endpoints[2].hostname == "a"
+    assert slice_again(of_version(pod(4)), new).endpoints[0] is new.endpoints[1]
+
+
+def test_endpoints_of_another_cluster_of_the_set_are_none_of_the_held_version() -> None:
+    def imported(cluster: str) -> Document:
+        labels = {IMPORT_NAME: "db", SOURCE_CLUSTER: cluster}
+        return of_version(pod(1)) | {"metadata": {"namespace": "shop", "name": "db-x7k2p", "labels": labels}}
+
+    held = slice_again(imported("east"))
+    assert slice_again(imported("west"), held) == whole(imported("west")).objects[0]  # type: ignore[union-attr]
+    assert slice_again(of_version(pod(1)), held) == whole(of_version(pod(1))).objects[0]  # type: ignore[union-attr]
+
+
+ENDPOINTS: Final = (
+    *(pod(number) for number in range(1, 5)),
+    pod(1, conditions={"ready": False}),
+    pod(2, hostname="a.b"),
+    pod(3, zone="z1", hints={"forZones": [{"name": "z1"}]}, targetRef={"kind": "Pod", "name": "p"}),
+    {"addresses": ["10.0.0.5", "10.0.0.6"]},
+    {"addresses": ["10.0.0.300"]},
+    {"addresses": []},
+    {"addresses": ["fd00::1"]},
+    {"addresses": "10.0.0.7"},
+    {"addresses": ["10.0.0.8"], "nodeName": 8},
+)
+FIELDS: Final[tuple[Document, ...]] = (
+    *({},) * 6,
+    {"addressType": "FQDN"},
+    {"addressType": "MAC"},
+    {"ports": [{"name": "sql", "port": 5432, "protocol": "TCP"}]},
+    {"ports": [{"name": "sql", "port": 70000}]},
+    {"ports": [{"name": 1}]},
+    {"apiVersion": "discovery.k8s.io/v2"},
+    {"endpoints": None},
+    {"endpoints": {}},
+)
+
+
+@given(st.lists(st.tuples(st.lists(st.sampled_from(ENDPOINTS), max_size=5), st.sampled_from(FIELDS)), max_size=6))
+def test_decoded_again_each_version_is_what_it_is_decoded_alone(
+    versions: list[tuple[list[Document], Document]],
+) -> None:
+    held: EndpointSlice | None = None
+    for endpoints, fields in versions:
+        source = of_version(*endpoints, **fields)
+        if "apiVersion" in fields:
+            assert decode_again(lambda *_: None, "EndpointSlice", json.dumps(source).encode()) is None
+            continue
+        found = again(source, held)
+        assert found == whole(source)
+        held = held if isinstance(found, str) else found.objects[0]
