@@ -35,8 +35,10 @@ def parse_autopath(directive: Directive, context: Context, resolv_conf: str = _R
         raise directive.error(f"'autopath' has {shown(source)}, expected a file or {_KUBERNETES}")
     path = context.readable_file(directive, source)
     search = load_search_list(path)
-    if not search:
-        raise directive.error(f"'autopath' has {shown(source)}, but that file has no 'search' line")
+    if not search:  # as where systemd-resolved writes `search .`
+        context.warn(
+            f"plugin/autopath: {shown(source)} has no search domain, so the directive has no effect ({directive.place})"
+        )
     return Autopath(origins, search)
 
 
@@ -69,7 +71,9 @@ def _setup(settings: Autopath, block: BlockSetup) -> Install:
     if settings.kubernetes and block.cluster is not None:
         block.vary_by(partial(own_namespace, block.cluster.state))
 
-    def install(listener: BlockListener) -> tuple[ChainPart]:
+    def install(listener: BlockListener) -> tuple[ChainPart, ...]:
+        if not settings.kubernetes and not settings.search:
+            return ()
         counts = block.process.shared.get(AutopathCounts, listener.server)
         return (ChainPart(around=_search_path(settings, block, listener, counts)),)
 

@@ -43,10 +43,20 @@ def test_a_pod_s_search_list_has_32_domains_at_most_and_three_are_the_cluster_s(
     assert (len(search), search[-1]) == (29, ("d28", "example"))
 
 
+@pytest.mark.parametrize("content", ["nameserver 10.0.0.1\n", "search .\n", "search\n"])
+def test_a_file_without_a_search_domain_has_no_effect_and_is_warned_of(content: str, directory: Path) -> None:
+    """systemd-resolved writes `search .` where there is none."""
+    (directory / "resolv.conf").write_text(content)
+    lines: list[str] = []
+    context = Context((ORG,), str(directory), warn=lines.append)
+    settings = parse_autopath(only_directive("autopath resolv.conf"), context)
+    assert settings == Autopath((ORG,), ())
+    assert lines == ["plugin/autopath: 'resolv.conf' has no search domain, so the directive has no effect (Corefile:1)"]
+
+
 AUTOPATH_REFUSED = {
     "autopath": "Corefile:1: 'autopath' has no argument, expected a file like /etc/resolv.conf or @kubernetes",
     "autopath @etcd": "Corefile:1: 'autopath' has '@etcd', expected a file or @kubernetes",
-    "autopath empty": "Corefile:1: 'autopath' has 'empty', but that file has no 'search' line",
     "autopath @kubernetes {\n x\n}": "Corefile:2: found 'x', but 'autopath' has no options",
 }
 
