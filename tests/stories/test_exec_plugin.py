@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import shlex
 import time
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from topodns.kube.client.exec_plugin import MAX_PRINTED, Credential, run_plugin
 
 VERSION = "client.authentication.k8s.io/v1"
 DEADLINE = 2.0  # seconds, of a plugin that hangs
+
+EXPIRES = ("  expirationTimestamp: 2025-11-27T12:00:00Z",)
 
 pytestmark = either_loop
 
@@ -81,6 +84,19 @@ async def test_a_child_left_behind_in_its_group_is_ended(loop_name: str, tmp_pat
 async def test_credentials_that_are_no_strings_are_refused(loop_name: str, status: dict[str, object]) -> None:
     problem = await problem_of(printing(**status))
     assert problem == "exec: sh printed a token, certificate or key that is no string"
+
+
+async def test_a_credential_in_yaml_is_read_as_by_kubectl(loop_name: str) -> None:
+    lines = ("kind: ExecCredential", f"apiVersion: {VERSION}", "status:", "  token: abc", *EXPIRES)
+    found = await credential_of(f"printf '%s\\n' {' '.join(map(shlex.quote, lines))}")
+    assert (found.token, found.expires) == ("abc", 1_764_244_800)
+
+
+@pytest.mark.parametrize("printed", ["token abc: [", "- a", "abc", ""])
+async def test_output_that_is_no_credential_is_refused_without_a_word_of_it(loop_name: str, printed: str) -> None:
+    problem = await problem_of(f"printf %s {shlex.quote(printed)}")
+    assert problem.startswith("exec: what sh printed is no ExecCredential")
+    assert "abc" not in problem
 
 
 async def test_a_cancelled_run_ends_the_plugin(loop_name: str, tmp_path: Path) -> None:

@@ -12,9 +12,11 @@ import signal
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from topodns.kube.client.contract import ApiError
+from topodns.kube.manifests.documents import parse_documents
+from topodns.kube.manifests.value import BadManifest
 from topodns.logs import one_line
 
 MAX_PRINTED: Final = 1 << 20  # octets of stdout; a credential has some KiB
@@ -142,15 +144,20 @@ class _Output(asyncio.SubprocessProtocol):
 
 def _credential(command: str, version: object, printed: bytes) -> Credential:
     try:
-        content = json.loads(printed)
+        (content,) = (document.object for document in parse_documents(printed, command) if document is not None)
         if (content["kind"], content["apiVersion"]) != ("ExecCredential", version):
             raise ApiError(0, f"exec: {command} did not print an ExecCredential of {version}")
-        status = content["status"]
+        status: Any = content["status"]
         token, certificate, key = (
             status.get(name) or "" for name in ("token", "clientCertificateData", "clientKeyData")
         )
         until = status.get("expirationTimestamp")
         expires = datetime.fromisoformat(until).timestamp() if until else math.inf
+    except BadManifest as problem:
+        # Without the problem, which may have a part of the credential.
+        raise ApiError(
+            0, f"exec: what {command} printed is no ExecCredential: line {problem.line} is no YAML"
+        ) from None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
         raise ApiError(0, f"exec: what {command} printed is no ExecCredential: {one_line(repr(problem))}") from None
     if not all(isinstance(text, str) for text in (token, certificate, key)):

@@ -93,7 +93,9 @@ class Kubeconfig:
         context = _entry(config, "contexts", self._context or config.get("current-context") or "")["context"]
         cluster = _filled("cluster", _entry(config, "clusters", context["cluster"])["cluster"])
         user = _filled("user", _entry(config, "users", context["user"])["user"] if context.get("user") else {})
-        _refuse_in_the_clear(str(cluster.get("server", "")), user)
+        if server := cluster.get("server"):
+            cluster["server"] = _with_scheme(server, cluster, user)
+            _refuse_in_the_clear(cluster["server"], user)
         _refuse_contradictions(cluster, user)
         directory = os.path.dirname(self._file)
         paths = [cluster.get("certificate-authority"), *(user.get(name) for name in _FILES)]
@@ -162,6 +164,15 @@ def _entry(config: Mapping[str, Any], kind: str, name: str) -> Entry:
     if name not in found:
         raise ApiError(0, f"no {name!r} among its {kind}" if name else _NO_CONTEXT)
     return found[name]
+
+
+def _with_scheme(server: str, cluster: Entry, user: Entry) -> str:
+    """The server's URL. `HOST:PORT` is of https where an entry has certificates or waives them, as in client-go."""
+    if "://" in server:
+        return server
+    secure = any(name in cluster for name in _AUTHORITIES) or cluster.get("insecure-skip-tls-verify")
+    has_certificate = any(name in user for name in ("client-certificate", "client-certificate-data"))
+    return f"{'https' if secure or has_certificate else 'http'}://{server}"
 
 
 def _refuse_in_the_clear(server: str, user: Entry) -> None:

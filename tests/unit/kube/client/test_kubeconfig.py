@@ -115,6 +115,23 @@ def test_credentials_are_not_sent_in_the_clear(file: Path, scheme: str, user: st
     )
 
 
+@pytest.mark.parametrize(
+    ("cluster", "user", "server"),
+    [
+        ("certificate-authority: ca.crt", "token: abc", "https://10.0.0.1:6443"),
+        ("insecure-skip-tls-verify: true", "token: abc", "https://10.0.0.1:6443"),
+        ("insecure-skip-tls-verify: false", "{}", "http://10.0.0.1:6443"),
+        ("tls-server-name: api", "{}", "http://10.0.0.1:6443"),
+    ],
+)
+def test_a_server_without_a_scheme_is_of_https_where_anything_is_said_of_tls(
+    file: Path, cluster: str, user: str, server: str
+) -> None:
+    """As in client-go (rest.DefaultServerURL, defaultServerUrlFor)."""
+    (file.parent / "ca.crt").write_text("")
+    assert load(file, text_of(f"server: 10.0.0.1:6443\n{cluster}", user)).server == server
+
+
 def test_a_user_without_credentials_may_connect_without_tls(file: Path) -> None:
     assert load(file, text_of("server: http://10.0.0.1:8080", "{}")).authorization == ""
 
@@ -178,7 +195,11 @@ def test_json_is_read_too(file: Path) -> None:
             "no current-context, expected one, or the name of a context",
         ),
         (text_of("{}"), "", "the API server is '', expected a URL such as https://10.96.0.1:443"),
-        (text_of("server: 10.0.0.1:6443"), "", "the API server is '10.0.0.1:6443', expected a URL"),
+        (
+            text_of("server: 10.0.0.1:6443"),
+            "",
+            "the cluster's server is http://10.0.0.1:6443, expected https:// since the user has 'token'",
+        ),
         (text_of(f"server: https://{'a' * 64}.example"), "", "the API server is 'https://aaaa"),
         (text_of("server: https://api..example"), "", "the API server is 'https://api..example', expected a URL"),
         (text_of(f"{CLUSTER}\ntls-server-name: api..example"), "", "the TLS server name is 'api..example', which is"),
@@ -280,7 +301,7 @@ def checked_by_connect(settings: ApiSettings) -> str:
     [
         (text_of(), "missing", "no 'missing' among its contexts"),
         ("a: [", "", "line 1: "),
-        (text_of("server: nowhere"), "", ""),
+        (text_of("server: ftp://nowhere"), "", ""),
         (text_of(user="exec: {command: x}"), "", "exec: command 'x' with apiVersion None"),
     ],
 )
@@ -289,7 +310,9 @@ def test_an_unusable_kubeconfig_is_reported_with_the_line_of_the_corefile(
 ) -> None:
     file.write_text(text)
     got = checked_by_connect(ApiSettings(kubeconfig=str(file), context=context, place="Corefile:4"))
-    assert got.startswith(f"Corefile:4: {file}: {problem}" if problem else "Corefile:4: the API server is 'nowhere'")
+    assert got.startswith(
+        f"Corefile:4: {file}: {problem}" if problem else "Corefile:4: the API server is 'ftp://nowhere'"
+    )
 
 
 def test_without_the_kubernetes_package_a_kubeconfig_is_refused_and_the_way_out_is_named(
