@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, get_args
 
 from topodns.cluster.decode.misspelt import misspellings
 from topodns.cluster.decode.objects import Decoded, DecodeError, decode_whole
+from topodns.cluster.decode.unreadable_elements import first_problems
 from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import (
     ClusterObject,
@@ -194,10 +195,15 @@ def _misspelt(document: Document) -> str:
     words = misspellings(kind, document.object) if isinstance(kind, str) else []
     if not words:
         return ""
+    return f"{kind} {_name(document)}: {first_problems(words)}"
+
+
+def _name(document: Document) -> str:
+    """`namespace/name` as written, or the name alone; the metadata may be anything."""
     metadata = document.object.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else ""
-    more = f"; and {len(words) - 1} more" if len(words) > 1 else ""
-    return f"{kind} {name if isinstance(name, str) else '(unnamed)'}: {words[0]}{more}"
+    namespace, name = (metadata.get(each) if isinstance(metadata, dict) else "" for each in ("namespace", "name"))
+    named = name if isinstance(name, str) else "(unnamed)"
+    return f"{namespace}/{named}" if namespace and isinstance(namespace, str) else named
 
 
 def _is_kubeconfig(document: Document) -> bool:
