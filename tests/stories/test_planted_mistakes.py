@@ -118,7 +118,9 @@ MISTAKES: Final = [
     ("10.244.2.0/24", "10.244.1.0/24", "so it is of none: worker-1, worker-2"),
     ("  annotations:", "  annotation:", "cluster.yaml:17: Service shop/db: unknown field metadata.annotation"),
     ("endpoints:", "endpoint:", "unknown field endpoint, did you mean endpoints?"),
-    ("addressType: IPv4", "addressType: IPv6", "left out 10.1.0.1: no IPv6 address, which is the addressType"),
+    ("addressType: IPv4", "addressType: IPv6", 'addresses[0]: expected an address of type IPv6, found "10.1.0.1"'),
+    ("addressType: IPv4", "addressType: IPv4\nports: [{protocol: tpc}]", "cluster.yaml:25: skipped EndpointSlice"),
+    ("clusterIP: None", "clusterIP: none", 'spec.clusterIP: expected an address or None, found "none"'),
     ("---\napiVersion: disc", "apiVersion: disc", "cluster.yaml:24: the key 'apiVersion' is there again"),
 ]  # fmt: skip
 CLIENTS: Final = {"address: 10.0.0.2": "10.0.0.1", "10.244.2.0/24": "10.244.1.9"}

@@ -21,7 +21,7 @@ from topodns.cluster.model import (
     kind_of,
 )
 from topodns.kube.manifests.documents import Document, parse_documents
-from topodns.kube.manifests.validation import check_names, of_one_family
+from topodns.kube.manifests.validation import check_fields, check_names, doubtful_ports
 from topodns.kube.manifests.value import BadManifest
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -150,6 +150,8 @@ def read_contents(
             continue
         if decoded is not None and decoded.objects:
             entries.append(ManifestEntry(kind, _key_of(decoded.objects[0]), document.line, decoded.objects))
+        if doubt := doubtful_ports(kind, document.object):
+            note(document.line, f"{kind} {_name(document)}: {doubt}")
         if decoded is not None and decoded.left_out:
             left_out.append(f"{file}:{document.line}: {decoded.summary(kind)}")
     return Contents(tuple(entries), tuple(skipped), tuple(left_out), tuple(remarks), "".join(problems))
@@ -171,11 +173,17 @@ def _decoded(
     if not isinstance(kind, str):
         raise DecodeError("object", "", "it has no kind")
     _fill_null_annotations(document.object)
-    decoded = decode_whole(kind, document.object, selector if kind in SELECTABLE else None, pod_labels)
+    try:
+        decoded = decode_whole(kind, document.object, selector if kind in SELECTABLE else None, pod_labels)
+    except DecodeError as error:
+        check_fields(kind, document.object, error.name)  # which says what was expected
+        raise
     if decoded is None:
         return kind, None
     check_names(kind, decoded)
-    return kind, of_one_family(decoded)
+    if decoded.objects:
+        check_fields(kind, document.object, f"{decoded.metadata.namespace or 'default'}/{decoded.metadata.name}")
+    return kind, decoded
 
 
 def _fill_null_annotations(manifest: dict[str, object]) -> None:

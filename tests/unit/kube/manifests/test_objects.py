@@ -92,12 +92,14 @@ class TestContents:
         assert (found.remarks, found.skipped) == ((line,) if foreign else (), ())
 
     def test_an_element_that_is_unreadable_is_named_and_the_rest_of_its_object_is_there(self) -> None:
-        found = contents(documents(NODE % ("n1", "r1"), SLICE % ("web-1", "web", "10.0.0.1, 10.0.0.999, 10.0.0.2")))
+        found = contents(documents(NODE % ("n1", "r1"), SLICE % ("web-1", "web", "10.0.0.1, 999, 10.0.0.2")))
         (value,) = found.entries[1].objects
         assert isinstance(value, EndpointSlice)
         assert [each.address for each in value.endpoints] == [packed("10.0.0.1"), packed("10.0.0.2")]
         (line,) = found.left_out
-        assert line.startswith("m.yaml:5: EndpointSlice shop/web-1: left out endpoints[0].addresses[1]: '10.0.0.999' ")
+        assert line == (
+            "m.yaml:5: EndpointSlice shop/web-1: left out endpoints[0].addresses[1]: expected text, found 999"
+        )
 
     def test_labels_select_services_slices_and_pods_but_not_nodes(self) -> None:
         labelled = SERVICE.replace("name: %s", "name: %s, labels: {app: web}") % ("web", "10.96.0.1")
