@@ -24,6 +24,10 @@ REFUSED: dict[str, tuple[Values, str]] = {
     "an unknown mode": ({"mode": "instead"}, "value must be one of 'replace', 'beside'"),
     "a number that is none": ({"replicaCount": "two"}, "at '/replicaCount': got string, want integer"),
     "an address that is none": ({"service": {"clusterIP": "kube-dns"}}, "at '/service/clusterIP'"),
+    **{
+        f"{text} for an address": ({"service": {"clusterIP": text}}, "at '/service/clusterIP'")
+        for text in ("10.96.0.300", "10.96.0", "10.96.0.10/24", "10.96.0.010", ":", "fd00::12345", "fd00::1.2.3.256")
+    },
     "three addresses": (
         {"service": {"clusterIPs": ["10.0.0.1", "10.0.0.2", "10.0.0.3"]}},
         "at '/service/clusterIPs': maxItems: got 3, want 2",
@@ -297,3 +301,9 @@ def test_a_zone_may_come_from_the_environment() -> None:
 def test_without_a_cluster_a_change_of_mode_is_rendered() -> None:
     """The objects of a cluster decide (tests/cluster/test_chart.py)."""
     assert rendered({"mode": "beside"}, "--is-upgrade")
+
+
+@pytest.mark.parametrize("text", ["10.96.0.10", "255.255.255.255", "fd00::a", "1:2:3:4:5:6:7:8", "::ffff:10.0.0.1"])
+def test_an_address_of_either_family_is_taken(text: str) -> None:
+    (service,) = (each for each in rendered({"service": {"clusterIP": text}}) if each["kind"] == "Service")
+    assert service["spec"]["clusterIP"] == text

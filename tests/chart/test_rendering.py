@@ -424,3 +424,17 @@ def test_a_sidecar_that_looks_elsewhere_finds_them() -> None:
     assert metadata["namespace"] == "monitoring"
     assert metadata["labels"]["boards"] == "yes"
     assert metadata["annotations"] == {"grafana_folder": "DNS"}
+
+
+@pytest.mark.parametrize("as_text", [True, False])
+def test_a_tag_may_be_a_number_of_digits(as_text: bool) -> None:
+    """Values of a file are JSON numbers to helm, those of --set integers, and those of --set-json floats."""
+    tag: Any = "20261128" if as_text else 20261128
+    switched: Values = {"nodeCache": {"enabled": True, "localDns": ["169.254.20.10"]}, "autoscaler": {"enabled": True}}
+    of_file = rendered({**switched, "image": {"tag": tag}, "autoscaler": {"enabled": True, "image": {"tag": tag}}})
+    flags = ("--set", "image.tag=20261128,autoscaler.image.tag=20261128")
+    of_json = ("--set-json", 'image={"tag":20261128}', "--set-json", 'autoscaler.image={"tag":20261128}')
+    for objects in (of_file, rendered(switched, *flags), rendered(switched, *of_json)):
+        images = {each["image"] for workload in of_kind(objects, *WORKLOADS) for each in containers(workload)}
+        assert len(images) == 2
+        assert {each.rpartition(":")[2] for each in images} == {"20261128"}

@@ -131,8 +131,9 @@ def test_a_broken_file_keeps_its_last_good_state_and_is_named(server: Server, fi
 def test_a_policy_that_becomes_invalid_is_ignored_and_named_once(server: Server, files: Files) -> None:
     files.write("services.yaml", services(keys="rack,bad key!"))
     soon(server, ONE, ["127.30.1.1", "127.30.2.1"])
-    line = server.wait_for_line("plugin/topology: Service shop/db: ")
-    assert line.startswith("[WARNING] ")
+    line = server.wait_for_line("Service shop/db: ")
+    assert line.startswith("[WARNING] plugin/topology: ")
+    assert "services.yaml:" in line
     assert line.endswith("the Service stays unfiltered")
     assert server.metric("topodns_policy_invalid", namespace="shop", service="db") == 1
     files.write("services.yaml", services())

@@ -10,6 +10,7 @@ from topodns.app.cluster_lifecycle import ProblemLog
 from topodns.app.load import load_chosen
 from topodns.cli import main as cli
 from topodns.inspect.sources import manifest_clusters
+from topodns.plugins.kubernetes.clusters import load_manifests
 
 CLUSTER: Final = """\
 apiVersion: v1
@@ -112,13 +113,15 @@ MISTAKES: Final = [
     ("nodeName: worker-1", "nodeName: wroker-1", "there is no Node wroker-1 (worker-1?)"),
     ("service-name: db", "service-name: dc", "would have the label kubernetes.io/service-name=db"),
     ("kubernetes.io/service-name:", "kubernetes.io/servicename:", "no EndpointSlice, which would have the label"),
-    ("kind: EndpointSlice", "kind: Endpointslice", "cluster.yaml:25: Endpointslice db-1: kind 'Endp"),
+    ("kind: EndpointSlice", "kind: Endpointslice", "cluster.yaml:25: Endpointslice shop/db-1: kind 'Endp"),
     ("{name: shop}", "{name: shopp}", "no namespace 'shop'"),
     ("address: 10.0.0.2", "address: 10.0.0.1", "several Nodes have the address 10.0.0.1, so it is of none"),
     ("10.244.2.0/24", "10.244.1.0/24", "so it is of none: worker-1, worker-2"),
-    ("  annotations:", "  annotation:", "cluster.yaml:17: Service db: unknown field metadata.annotation"),
+    ("  annotations:", "  annotation:", "cluster.yaml:17: Service shop/db: unknown field metadata.annotation"),
     ("endpoints:", "endpoint:", "unknown field endpoint, did you mean endpoints?"),
-    ("addressType: IPv4", "addressType: IPv6", "left out 10.1.0.1: no IPv6 address, which is the addressType"),
+    ("addressType: IPv4", "addressType: IPv6", 'addresses[0]: expected an address of type IPv6, found "10.1.0.1"'),
+    ("addressType: IPv4", "addressType: IPv4\nports: [{protocol: tpc}]", "cluster.yaml:25: skipped EndpointSlice"),
+    ("clusterIP: None", "clusterIP: none", 'spec.clusterIP: expected an address or None, found "none"'),
     ("---\napiVersion: disc", "apiVersion: disc", "cluster.yaml:24: the key 'apiVersion' is there again"),
 ]  # fmt: skip
 CLIENTS: Final = {"address: 10.0.0.2": "10.0.0.1", "10.244.2.0/24": "10.244.1.9"}
@@ -182,11 +185,27 @@ def test_a_finding_about_keys_of_a_default_has_its_line(
     list(problems.check())
     words = f"which therefore never matches; did you mean rack? (keys of 'default', {corefile}:6)"
     assert [line for line in caplog.messages if words in line] == [
-        f"plugin/topology: Service shop/db: no Node has the label rak, {words}"
+        f"plugin/topology: {tmp_path}/cluster.yaml:17: Service shop/db: no Node has the label rak, {words}"
     ]
     for command in (["audit", "--wide"], ["explain", "--node", "worker-1", "db.shop.svc.cluster.local"]):
         cli.main([command[0], "-conf", str(corefile), *command[1:]])
         assert words in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_problem_is_not_logged_again_where_only_its_place_changes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "Corefile").write_text(COREFILE)
+    manifest = CLUSTER.replace(KEYS, "'rak,*'")
+    (tmp_path / "cluster.yaml").write_text(manifest)
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
+    list(problems.check())
+    (tmp_path / "cluster.yaml").write_text(f"# A comment\n{manifest}")
+    load_manifests(problems.clusters)
+    list(problems.check())
+    (line,) = (each for each in caplog.messages if "no Node has the label rak" in each)
+    assert line.startswith(f"plugin/topology: {tmp_path}/cluster.yaml:17: Service shop/db: ")
 
 
 def test_an_annotation_of_nodes_is_named_by_log_and_audit(

@@ -151,9 +151,11 @@ def test_malformed_objects_are_skipped_named_and_counted(ignoring: Server) -> No
     assert ignoring.get("/ready", 8181) == (200, "OK")
 
 
-def test_an_invalid_policy_is_ignored_and_logged_in_one_line_with_service_and_rule(ignoring: Server) -> None:
+def test_an_invalid_policy_is_ignored_and_logged_in_one_line_with_service_and_rule(
+    ignoring: Server, tmp_path: Path
+) -> None:
     line = ignoring.wait_for_line("shop/wrong")
-    assert line.startswith("[WARNING] plugin/topology: Service shop/wrong: annotation 'topodns.io/topology-keys': ")
+    assert line.startswith(f"[WARNING] plugin/topology: {tmp_path}/cluster.yaml:10: Service shop/wrong: annotation ")
     assert "expected a label key or *, found 'not a key'" in line
     assert ignoring.metric("topodns_policy_invalid", namespace="shop", service="wrong") == 1
     assert ignoring.metric("topodns_policies", source="annotation", valid="false") == 1
@@ -164,7 +166,7 @@ def test_an_invalid_policy_is_ignored_and_logged_in_one_line_with_service_and_ru
 
 def test_two_annotations_with_keys_are_logged_once_with_the_one_that_wins(ignoring: Server, tmp_path: Path) -> None:
     line = ignoring.wait_for_line("shop/both")
-    assert line.startswith("[INFO] plugin/topology: Service shop/both: both topodns.io/topology-keys and ")
+    assert line.startswith(f"[INFO] plugin/topology: {tmp_path}/cluster.yaml:28: Service shop/both: both topodns.io/")
     assert line.endswith("; `annotation` is first in `keys`, and wins")
     (tmp_path / "cluster.yaml").write_text(CLUSTER + BOTH + BOTH.replace("name: both", "name: both-too"))
     ignoring.wait_for_line("shop/both-too")  # by when all have been looked at again

@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from topodns.app.generation import Generation
@@ -361,7 +362,8 @@ class ProblemLog:
             for found in cluster.findings():
                 if found is not None and self._counts(found, cluster):
                     findings.append(found)
-                    self._note(str(found), logging.INFO if found.severity == "info" else logging.WARNING)
+                    level = logging.INFO if found.severity == "info" else logging.WARNING
+                    self._note(str(found), level, partial(cluster.place_of, found))
                 yield
             for line in cluster.notices():
                 self._note(line)
@@ -383,11 +385,12 @@ class ProblemLog:
         self._may_pass[line] = self._checks, since, counts
         return counts
 
-    def _note(self, line: str, level: int = logging.WARNING) -> None:
+    def _note(self, line: str, level: int = logging.WARNING, place: Callable[[], str] = str) -> None:
+        """`place`, in front of a line, may change while the problem stays, and is looked for in all manifests."""
         if line not in self._lines:
             self._fresh += 1
             if self._fresh <= MOST_LINES:
-                log.log(level, "plugin/topology: %s", line)
+                log.log(level, "plugin/topology: %s%s", place(), line)
         self._lines[line] = self._checks
 
     def _forget_the_fixed(self) -> Iterator[None]:

@@ -11,20 +11,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
+from typing import TextIO
 
 from topodns.app.generation import Assembly, Machine
 from topodns.app.load import load_chosen
 from topodns.cli.colour import show
 from topodns.cli.coredns_check import Migration, examine
 from topodns.cli.options import add_corefile_flags, stdin_text
-from topodns.cluster.findings.finding import Finding
+from topodns.cluster.findings.finding import Finding, Severity
 from topodns.corefile.errors import ConfigError
 from topodns.corefile.files import load_corefile
 from topodns.inspect.text import counted
 from topodns.kube.client import check_kubeconfig
 from topodns.kube.client.contract import ApiError
 from topodns.kube.manifests.source import ManifestSource
-from topodns.logs import warnings_to
+from topodns.logs import printable, warnings_to
 from topodns.netlink.route import own_addresses
 from topodns.plugins.bind import foreign_warnings
 from topodns.plugins.block import Settings
@@ -48,15 +49,16 @@ def check(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     flags = parser.parse_args(arguments)
-    found, migration = _Found(flags.conf or "Corefile"), None
-    with warnings_to(found.log if flags.json else sys.stderr), found.noted():
+    written = io.StringIO()
+    found, migration = _Found(flags.conf or "Corefile", written if flags.json else sys.stderr), None
+    with warnings_to(found.log), found.noted():
         text = stdin_text(flags.conf)
         migration = _examined(flags, text) if flags.server is not None else None
         if migration is None or migration.possible:
             _read(flags, text, found)
     good = not found.errors and (migration is None or migration.possible)
     if flags.json:
-        print(json.dumps(_document(found, migration, good), indent=2))
+        print(json.dumps(_document(found, written.getvalue(), migration, good), indent=2))
     else:
         for problem in found.errors:
             show(str(problem), sys.stderr)
@@ -69,12 +71,16 @@ def check(arguments: Sequence[str]) -> int:
 
 @dataclass(slots=True)
 class _Found:
-    """The result for the Corefile `source`, with the log of warnings for JSON."""
+    """The result for the Corefile `source`. Warnings go to `log`, which is of the document, or of a reader."""
 
     source: str
+    log: TextIO
     blocks: int = 0
     errors: list[ConfigError] = field(default_factory=list)
-    log: io.StringIO = field(default_factory=io.StringIO)
+
+    def warn(self, line: str) -> None:
+        """Show a line that is not in the log of a server."""
+        show(printable(line), self.log)
 
     @contextmanager
     def noted(self) -> Iterator[None]:
@@ -97,13 +103,13 @@ class FileProblem(ConfigError):
         return self.problem
 
 
-def _document(found: _Found, migration: Migration | None, good: bool) -> Mapping[str, object]:
+def _document(found: _Found, log: str, migration: Migration | None, good: bool) -> Mapping[str, object]:
     document = {
         "corefile": found.source,
         "good": good,
         "server_blocks": found.blocks,
         "errors": [{"file": each.file, "line": each.line, "problem": each.problem} for each in found.errors],
-        "warnings": [line.removeprefix("[WARNING] ") for line in found.log.getvalue().splitlines()],
+        "warnings": [line.removeprefix("[WARNING] ") for line in log.splitlines()],
     }
     if migration is None:
         return document
@@ -120,7 +126,10 @@ def _read(flags: argparse.Namespace, text: str | None, found: _Found) -> None:
     check_kubeconfigs(settings, found)
     with found.noted():
         unread, findings = check_manifests(settings)
-        found.errors += map(FileProblem, findings)
+        found.errors += (FileProblem(line) for severity, line in findings if severity == "error")
+        for severity, line in findings:
+            if severity == "warning":
+                found.warn(line)
         if unread:
             found.errors.append(FileProblem(f"{found.source}: not good: {unread}"))
 
@@ -141,34 +150,31 @@ def check_kubeconfigs(settings: Settings, found: _Found) -> None:
                 asyncio.run(check_kubeconfig(api))
 
 
-def check_manifests(settings: Settings) -> tuple[str, list[str]]:
+def check_manifests(settings: Settings) -> tuple[str, list[tuple[Severity, str]]]:
     """How many manifest files that the Corefile names, and objects in them, cannot be read, "" for none; and the
-    findings about topology keys and annotations that are errors, as in an audit.
+    findings about topology keys and annotations, as in an audit, a line each.
 
-    Logs the bad files and objects, and the findings that are warnings. Raises ConfigError, or for other files of the
-    Corefile OSError or BadText.
+    Logs the bad files and objects. Raises ConfigError, or for other files of the Corefile OSError or BadText.
     """
     machine = Machine("", "", frozenset(), Random(0))
     files = objects = 0
-    errors: list[str] = []
+    findings: list[tuple[Severity, str]] = []
     clusters = Assembly(machine, lambda line: None).build(settings).clusters
     load_manifests(clusters)
     for cluster in clusters:
         if isinstance(cluster.source, ManifestSource):
             files += cluster.source.files_bad
             objects += cluster.source.objects_skipped
-        for finding in cluster.findings():
-            if finding is not None and finding.severity == "error":
-                errors.append(f"plugin/topology: {finding}{_place(cluster, finding)}")
-            elif finding is not None and finding.severity == "warning":
-                log.warning("plugin/topology: %s%s", finding, _place(cluster, finding))
+        findings += ((each.severity, _line(cluster, each)) for each in cluster.findings() if each is not None)
     counts = ((files, "manifest file"), (objects, "object"))
     bad = " and ".join(counted(count, what) for count, what in counts if count)
-    return f"{bad} cannot be read" if bad else "", errors
+    return f"{bad} cannot be read" if bad else "", findings
 
 
-def _place(cluster: Cluster, finding: Finding) -> str:
-    """` (object at FILE:LINE)`: the Service or ServiceImport that a finding is about; "" for none of a manifest."""
-    kind = "Service" if finding.imported is None else "ServiceImport"
-    place = cluster.source.place(kind, finding.subject) if isinstance(cluster.source, ManifestSource) else ""
-    return place and f" (object at {place})"
+def _line(cluster: Cluster, finding: Finding) -> str:
+    """A finding behind its place, as the errors of a Corefile, and its severity."""
+    place, text = cluster.place_of(finding), str(finding)
+    for default in cluster.topology.defaults if cluster.topology is not None and finding.kind == "default" else ():
+        if text.startswith(f"{default.place}: "):
+            place = f"{default.place}: "
+    return f"{place}{finding.severity}: {text.removeprefix(place)}"

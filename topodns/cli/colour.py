@@ -5,8 +5,8 @@ import re
 import sys
 from typing import Final, TextIO
 
-_RED: Final = r"^  [-+ ] error\b|: (?:not good|not as it is|refused|not supported|not looked at)(?=:)|^\[ERROR\]"
-_YELLOW: Final = r"^  [-+ ] warning\b|^(?:can change an answer|not checked):$|^\[WARNING\]"
+_RED: Final = r"^  [-+ ] error\b|: (?:not good|not as it is|refused|not supported|not looked at|error)(?=:)|^\[ERROR\]"
+_YELLOW: Final = r"^  [-+ ] warning\b|: warning(?=:)|^(?:can change an answer|not checked):$|^\[WARNING\]"
 _GREEN: Final = r": (?:good|the image can be swapped)(?=:)|<- wins$"
 _GRADES: Final = re.compile(f"(?P<red>{_RED})|(?P<yellow>{_YELLOW})|(?P<green>{_GREEN})", re.MULTILINE)
 _CODES: Final = {"red": 31, "yellow": 33, "green": 32}

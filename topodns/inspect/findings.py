@@ -145,11 +145,17 @@ def _without_endpoints(found: Coverage, groups: Sequence[ClientGroup], family: i
     zones = sorted(each for each, size in nodes_by_zone.items() if each and size == found.zones[each].nodes)
     what = "no endpoint (NODATA)" if not family else f"no IPv{family} endpoint (NODATA), though one of the other family"
     whole = sum(found.zones[name].nodes for name in zones)
-    in_zones = f", {'all' if whole == count else 'among them all'} of zone {named(zones)}" if zones else ""
+    in_zones = (
+        f", {'all' if whole == count else 'among them all'} of {_plural('zone', zones)} {named(zones)}" if zones else ""
+    )
     text = f"clients on {count} of {found.nodes} Nodes get {what}{in_zones}: {named(names, count)}"
     return Finding(
         found.service.key, "uncovered", text, severity, count, names, zones=tuple(zones[:MAX_NAMED]), family=family
     )
+
+
+def _plural(noun: str, named_ones: Sequence[str]) -> str:
+    return noun if len(named_ones) == 1 else f"{noun}s"
 
 
 def _nodes_of(groups: Sequence[ClientGroup]) -> tuple[int, tuple[str, ...]]:
@@ -195,7 +201,7 @@ def _ineffective(found: Coverage, policy: Policy, nodes: NodeGroups, winners: Se
     never = {*absent_keys(policy.keys, nodes.labels), *(key for key, _ in shadowed_keys(policy, nodes.labels))}
     idle = tuple(key for key in policy.keys if key not in (ANY_KEY, *winners, *never))
     if idle:
-        text = f"no client gets its endpoints by the key {', '.join(idle)} at present"
+        text = f"no client gets its endpoints by the {_plural('key', idle)} {', '.join(idle)} at present"
         yield Finding(found.service.key, "ineffective", text, Severity.INFO, keys=idle)
 
 

@@ -88,7 +88,7 @@ def _live_reason(cluster: Cluster, query: Query, resolution: Resolution) -> str:
         return missing_object(cluster, query)
     if not resolution.response.answer and (selection is None or selection.reason not in MISSES):
         return _empty_text(cluster, query)
-    return _sentence(cluster, query, selection) if selection is not None else _without_effect(cluster, query)
+    return _sentence(cluster, query, selection) if selection is not None else _without_choice(cluster, query)
 
 
 def _sentence(cluster: Cluster, query: Query, selection: Selection) -> str:
@@ -109,23 +109,33 @@ def _unfiltered_text(cluster: Cluster, query: Query) -> str:
     return f"keys apply to {NEAR}.{name.service} alone: every ready endpoint"
 
 
-def _without_effect(cluster: Cluster, query: Query) -> str:
-    """Why the topology keys of a Service have no effect on the answer to a query for its name or one below; "" if it
-    has none.
+def _without_choice(cluster: Cluster, query: Query) -> str:
+    """Why no endpoints were chosen among for the answer to a query for the name of a Service or one below; "" where
+    nobody would expect it.
     """
     name, question = asked_name(_unfiltered(cluster), query)
-    if not isinstance(name, ServiceName | ZonalName) or question.origin.multicluster:
+    if not isinstance(name, ServiceName | ZonalName):
         return ""
     key = ObjectKey(name.namespace, name.service)
-    service = cluster.state.service(key)
-    misplaced = any(notice.kind == "misplaced" for notice in cluster.state.policies.notices(key))
-    if service is not None and not service.headless and misplaced:
-        if service.external_name is not None:
-            return "keys have no effect: the Service is of type ExternalName"
-        return "keys have no effect: the Service has a ClusterIP"
+    service = cluster.state.service(key, question.origin.multicluster)
+    if service is not None and not service.headless:
+        misplaced = any(notice.kind == "misplaced" for notice in cluster.state.policies.notices(key))
+        return _not_headless(service, misplaced and not service.imported)
+    if question.origin.multicluster:
+        return ""
     if cluster.state.policies.get(key) is None or (isinstance(name, ServiceName) and not name.endpoint):
         return ""
     return f"keys have no effect: the name is that of {'one endpoint' if isinstance(name, ServiceName) else 'a zone'}"
+
+
+def _not_headless(service: Service, with_keys: bool) -> str:
+    if service.imported:
+        return "the ServiceImport is of type ClusterSetIP: every client gets its ips"
+    if service.external_name is not None:
+        return "keys have no effect: the Service is of type ExternalName" if with_keys else ""
+    if with_keys:
+        return "keys have no effect: the Service has a ClusterIP"
+    return "the Service has a ClusterIP: kube-proxy, not DNS, chooses the endpoint"
 
 
 def _empty_text(cluster: Cluster, query: Query) -> str:
@@ -137,9 +147,20 @@ def _empty_text(cluster: Cluster, query: Query) -> str:
     if query.qtype in types:
         return "the records are made of the server's own addresses, which `explain` does not know"
     if not types:
-        return "the name exists; it has no records of any type"
+        return _no_records_text(cluster, query)
     *others, last = map(type_text, types)
     return f"the name exists; it has {' and '.join(filter(None, (', '.join(others), last)))} only"
+
+
+def _no_records_text(cluster: Cluster, query: Query) -> str:
+    """Why a name that exists has no records; an API server gives each Service a ClusterIP, manifests may have none."""
+    name, question = asked_name(_unfiltered(cluster), query)
+    if isinstance(name, ServiceName):
+        service = cluster.state.service(ObjectKey(name.namespace, name.service), question.origin.multicluster)
+        if service is not None and not service.headless and not service.cluster_ips:
+            lacking = "ServiceImport has no spec.ips" if service.imported else "Service has no spec.clusterIP"
+            return f"the name exists, but the {lacking}"
+    return "the name exists; it has no records of any type"
 
 
 def _types(cluster: Cluster, query: Query) -> Sequence[int]:

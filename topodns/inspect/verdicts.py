@@ -63,7 +63,7 @@ def candidates_of(kubernetes: KubernetesZone, query: Query, client: Client) -> C
         return Candidates(Rule(kubernetes, ttl=0), ())
     service = kubernetes.state.service(ObjectKey(name.namespace, name.service), question.origin.multicluster)
     if service is None or not service.headless:
-        return Candidates(Rule(kubernetes, ttl=0), ())
+        return Candidates(Rule(kubernetes, ttl=0), (), question.origin.multicluster)
     family, is_srv = FAMILY_OF_TYPE.get(query.qtype), query.qtype == RRType.SRV
     rule = rule_of(kubernetes, service.key, question, name.view, is_srv, service.imported)
     if name.endpoint or not (family or is_srv):

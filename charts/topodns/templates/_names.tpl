@@ -99,8 +99,13 @@ k8s-app: kube-dns
 {{- end -}}
 {{- end -}}
 
+{{/* Argument: a tag, which is a number after `--set image.tag=20261128`: it has no exponent, as a float would. */}}
+{{- define "topodns.tag" -}}
+{{- if kindIs "float64" . }}{{ int64 . }}{{ else }}{{ . }}{{ end -}}
+{{- end -}}
+
 {{- define "topodns.image" -}}
-{{- $tag := default (index . 0).Chart.AppVersion (index . 1).tag -}}
+{{- $tag := include "topodns.tag" (default (index . 0).Chart.AppVersion (index . 1).tag) -}}
 {{- with (index . 1).digest -}}
 {{ printf "%s@%s" (index $ 1).repository . }}
 {{- else -}}

@@ -142,21 +142,26 @@ MANIFEST_FAULTS = [
         "keys that break a rule, as in an audit",
         BAD_KEYS,
         1,
-        "plugin/topology: Service shop/web: annotation 'topodns.io/topology-keys': expected a label key or *, found",
+        "a.yaml:1: error: Service shop/web: annotation 'topodns.io/topology-keys': expected a label key or *, found",
     ),
     (
         "a guard without quotes, of an object that is read",
         BAD_KEYS.replace('topology-keys: "a b"', "min-endpoints: 2"),
         1,
-        "plugin/topology: Service shop/web: annotation 'topodns.io/min-endpoints': expected text, found 2: put it in "
-        "quotes; it has no effect (",
+        "a.yaml:1: error: Service shop/web: annotation 'topodns.io/min-endpoints': expected text, found 2: put it in "
+        "quotes; it has no effect\n",
     ),
-    ("a Service with a fault has its place", f"kind: Node\nmetadata: {{name: a}}\n---\n{BAD_KEYS}", 1, "/a.yaml:4)\n"),
+    (
+        "a Service with a fault has its place",
+        f"kind: Node\nmetadata: {{name: a}}\n---\n{BAD_KEYS}",
+        1,
+        "/a.yaml:4: error: ",
+    ),
     (
         "a guard alone",
         BAD_KEYS.replace('topology-keys: "a b"', 'min-endpoints: "2"'),
         0,
-        "[WARNING] plugin/topology: Service shop/web: annotation 'topodns.io/min-endpoints' has no effect without",
+        "a.yaml:1: warning: Service shop/web: annotation 'topodns.io/min-endpoints' has no effect without",
     ),
 ]
 
@@ -172,6 +177,18 @@ def test_check_reads_the_manifests_too(tmp_path: Path, text: str, status: int, p
     assert problem in err
     assert err.count("put it in quotes") <= 1
     assert ("cannot be read" in err) == (status == 1 and "topodns.io" not in text)
+
+
+def test_a_finding_about_a_line_of_the_corefile_begins_with_its_place(tmp_path: Path, capsys: Captured) -> None:
+    path = tmp_path / "Corefile"
+    path.write_text(WITH_MANIFESTS.replace("topology", "topology {\n        default rack namespaces shpo\n    }"))
+    (tmp_path / "a.yaml").write_text("kind: Namespace\nmetadata: {name: shop}\n")
+    place = f"{path}:6: "
+    text = "'default' names the namespace 'shpo', which does not exist, did you mean 'shop'?"
+    assert cli.main(["check", "-conf", str(path)]) == 0
+    assert capsys.readouterr().err == f"{place}warning: {text}\n"
+    assert cli.main(["check", "--json", "-conf", str(path)]) == 0
+    assert json.loads(capsys.readouterr().out)["warnings"] == [f"{place}warning: {text}"]
 
 
 FROM_COREDNS = ["check", "--from", "coredns"]

@@ -40,6 +40,11 @@ def test_nodes_without_an_endpoint_under_a_hard_list_are_an_error_and_whole_zone
     )
 
 
+def test_several_whole_zones_are_zones() -> None:
+    [(_, _, text)] = covered(endpoint("10.0.0.1", "a1"), a1="a", b1="b", c1="c")
+    assert text == "clients on 2 of 3 Nodes get no endpoint (NODATA), all of zones b, c: b1, c1"
+
+
 def test_a_family_without_an_endpoint_is_a_warning_where_the_other_has_one() -> None:
     found = covered(endpoint("10.0.0.1", "a1"), endpoint("fd00::1", "a1"), endpoint("fd00::2", "b1"), a1="a", b1="b")
     assert found == [
@@ -120,6 +125,8 @@ def test_a_key_that_decides_for_no_client_is_worth_a_word_unless_it_never_can() 
     idle = ("info", "ineffective", f"no client gets its endpoints by the key {Z} at present")
     assert covered(*some, keys=f"{H},{Z},*", a1="a", b1="b") == [idle]
     assert covered(*some, keys=f"{Z},{H},example.com/rack,*", a1="a", b1="b") == []
+    idle = ("info", "ineffective", f"no client gets its endpoints by the keys {Z}, !{Z} at present")
+    assert covered(*some, keys=f"{H},{Z},!{Z},*", a1="a", b1="b") == [idle]
 
 
 def test_a_key_that_only_some_nodes_have_is_worth_a_word() -> None:

@@ -33,7 +33,7 @@ TWIN = """\
 PROVEN = """\
 - apiVersion: discovery.k8s.io/v1
   kind: EndpointSlice
-  metadata: {namespace: shop, name: proven, labels: {kubernetes.io/service-name: proven}}
+  metadata: {namespace: shop, name: proven-%d, labels: {kubernetes.io/service-name: proven}}
   addressType: IPv4
   endpoints: [%s]
 """
@@ -51,12 +51,11 @@ def test_a_client_in_an_unproven_pod_cidr_is_mentioned(served: Settings) -> None
 
 
 def test_proven_pod_cidrs_that_locate_does_not_use_are_mentioned(directory: Path, served: Settings) -> None:
-    hosts = (f"10.3.{i // 250 + 2}.{i % 250 + 1}" for i in range(2000))
-    endpoints = ", ".join(
-        f"{{addresses: [{host}], nodeName: far, targetRef: {{kind: Pod, name: p}}}}" for host in hosts
-    )
+    hosts = [f"10.3.{i // 250 + 2}.{i % 250 + 1}" for i in range(2000)]
+    endpoints = [f"{{addresses: [{host}], nodeName: far, targetRef: {{kind: Pod, name: p}}}}" for host in hosts]
     with open(directory / "cluster.yaml", "a") as manifest:
-        manifest.write(PROVEN % endpoints)
+        for at in (0, 1000):
+            manifest.write(PROVEN % (at, ", ".join(endpoints[at : at + 1000])))
     hint = explained(served, "hard", client="10.3.1.1").hint
     assert hint == "the address is in the podCIDR of far: add podcidr to `locate`"
 
@@ -171,6 +170,10 @@ _CHOSEN_NOT = """\
   kind: Service
   metadata: {namespace: shop, name: away, annotations: {topodns.io/topology-keys: "rack"}}
   spec: {type: ExternalName, externalName: web.example.org}
+- apiVersion: v1
+  kind: Service
+  metadata: {namespace: shop, name: unassigned}
+  spec: {ports: [{name: http, port: 80}]}
 """
 
 
@@ -180,7 +183,8 @@ _CHOSEN_NOT = """\
         ("keyed", "A", "keys have no effect: the Service has a ClusterIP"),
         ("away", "A", "keys have no effect: the Service is of type ExternalName"),
         ("10-1-1-1.hard", "A", "keys have no effect: the name is that of one endpoint"),
-        ("front", "A", ""),
+        ("front", "A", "the Service has a ClusterIP: kube-proxy, not DNS, chooses the endpoint"),
+        ("unassigned", "A", "the name exists, but the Service has no spec.clusterIP"),
         ("10-1-1-1.plain", "A", ""),
         ("keyed", "MX", "the name exists; it has A, AAAA and SRV only"),
         ("front", "AAAA", "the name exists; it has A and SRV only"),

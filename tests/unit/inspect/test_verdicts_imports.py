@@ -35,7 +35,7 @@ IMPORT = """
 - apiVersion: multicluster.x-k8s.io/v1alpha1
   kind: ServiceImport
   metadata: {namespace: shop, name: db, annotations: %s}
-  spec: {type: Headless, ports: []}
+  spec: {%s, ports: []}
 """
 SLICE = """
 - apiVersion: discovery.k8s.io/v1
@@ -63,9 +63,9 @@ clusterset.local {
 """
 
 
-def cluster(tmp_path: Path, annotations: str, more: str = PROPERTY) -> Cluster:
+def cluster(tmp_path: Path, annotations: str, more: str = PROPERTY, kind: str = "type: Headless") -> Cluster:
     slices = "".join(SLICE % {"cluster": each, "at": at} for at, each in ((1, "east"), (2, "west")))
-    (tmp_path / "cluster.yaml").write_text(MANIFEST + more + IMPORT % annotations + slices)
+    (tmp_path / "cluster.yaml").write_text(MANIFEST + more + IMPORT % (annotations, kind) + slices)
     (found,) = manifest_clusters(settings(COREFILE, str(tmp_path)))
     return found
 
@@ -93,6 +93,29 @@ def test_the_policy_is_that_of_the_import_and_not_of_a_service_of_its_name(tmp_p
     )
     (tried,) = found.tried
     assert (tried["key"], tried["value"], tried["because"], tried["matches"]) == ("cluster", "east", None, 3)
+
+
+@pytest.mark.parametrize(
+    ("ips", "annotations", "reason", "findings"),
+    [
+        ("[10.98.0.1]", "{}", "the ServiceImport is of type ClusterSetIP: every client gets its ips", ()),
+        ("[]", "{}", "the name exists, but the ServiceImport has no spec.ips", ()),
+        (
+            "[10.98.0.1]",
+            "{topodns.io/topology-keys: rack}",
+            "the ServiceImport is of type ClusterSetIP: every client gets its ips",
+            ("ServiceImport shop/db: topology keys have no effect here: the ServiceImport is not headless",),
+        ),
+    ],
+)
+def test_an_import_of_type_clustersetip_has_no_policy_though_a_service_of_its_name_has_one(
+    tmp_path: Path, ips: str, annotations: str, reason: str, findings: tuple[str, ...]
+) -> None:
+    found = cluster(tmp_path, annotations, kind=f"type: ClusterSetIP, ips: {ips}")
+    arguments = {"name": "db.shop.svc.clusterset.local", "node": "n1", "client": ""}
+    explanation = do_at_once(explanation_steps([found], parse_question(arguments)))
+    assert (explanation.policy.source, explanation.policy.keys, explanation.policy.problem) == ("", (), "")
+    assert (explanation.reason, explanation.findings) == (reason, findings)
 
 
 def test_each_endpoint_has_the_reason_of_its_cluster(tmp_path: Path) -> None:

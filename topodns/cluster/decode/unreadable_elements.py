@@ -5,32 +5,40 @@ resources may hold anything. `fields` leaves out elements with a bad text or num
 JSON has another type than the API's. An error outside of any list still makes the whole object unreadable.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
 _SHOWN: Final = 200  # characters of the text of a problem
+_NAMED: Final = 3  # problems of one object that a log line has
 _NAMES: Final[Mapping[type, str]] = {str: "text", int: "an integer", bool: "true or false"}
 
 
+def first_problems(problems: Sequence[str], number: int = 0) -> str:
+    """The first problems of one object as a clause; `number` counts all, if `problems` are only the first of them."""
+    named = problems[:_NAMED]
+    more = max(number, len(problems)) - len(named)
+    return "; ".join((*named, f"and {more} more") if more else named)
+
+
 class LeftOutElements:
-    """The elements left out of one object: `first` is the path and problem of the first one, `number` counts all."""
+    """The elements left out of one object: `first` has paths and problems of the first ones, `number` counts all."""
 
     __slots__ = ("first", "number")
 
     def __init__(self) -> None:
-        self.first = ""
+        self.first: tuple[str, ...] = ()
         self.number = 0
 
     def add(self, place: str, problem: object) -> None:
         """`place` is the path of the element in the object, as in `endpoints[1].addresses[0]`."""
-        self.first = self.first or f"{place}: {str(problem)[:_SHOWN]}"
+        if self.number < _NAMED:
+            self.first = (*self.first, f"{place}: {str(problem)[:_SHOWN]}")
         self.number += 1
 
     def __str__(self) -> str:
         """One clause for a log line, if something was left out."""
-        more = f"; and {self.number - 1} more" if self.number > 1 else ""
-        return f"left out {self.first}{more}"
+        return f"left out {first_problems(self.first, self.number)}"
 
 
 class _Unreadable(Exception):

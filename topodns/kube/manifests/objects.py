@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, get_args
 
 from topodns.cluster.decode.misspelt import misspellings
 from topodns.cluster.decode.objects import Decoded, DecodeError, decode_whole
+from topodns.cluster.decode.unreadable_elements import first_problems
 from topodns.cluster.label_selector import Selector
 from topodns.cluster.model import (
     ClusterObject,
@@ -20,7 +21,7 @@ from topodns.cluster.model import (
     kind_of,
 )
 from topodns.kube.manifests.documents import Document, parse_documents
-from topodns.kube.manifests.validation import check_names, of_one_family
+from topodns.kube.manifests.validation import check_fields, check_names, doubtful_ports
 from topodns.kube.manifests.value import BadManifest
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -149,6 +150,8 @@ def read_contents(
             continue
         if decoded is not None and decoded.objects:
             entries.append(ManifestEntry(kind, _key_of(decoded.objects[0]), document.line, decoded.objects))
+        if doubt := doubtful_ports(kind, document.object):
+            note(document.line, f"{kind} {_name(document)}: {doubt}")
         if decoded is not None and decoded.left_out:
             left_out.append(f"{file}:{document.line}: {decoded.summary(kind)}")
     return Contents(tuple(entries), tuple(skipped), tuple(left_out), tuple(remarks), "".join(problems))
@@ -170,11 +173,17 @@ def _decoded(
     if not isinstance(kind, str):
         raise DecodeError("object", "", "it has no kind")
     _fill_null_annotations(document.object)
-    decoded = decode_whole(kind, document.object, selector if kind in SELECTABLE else None, pod_labels)
+    try:
+        decoded = decode_whole(kind, document.object, selector if kind in SELECTABLE else None, pod_labels)
+    except DecodeError as error:
+        check_fields(kind, document.object, error.name)  # which says what was expected
+        raise
     if decoded is None:
         return kind, None
     check_names(kind, decoded)
-    return kind, of_one_family(decoded)
+    if decoded.objects:
+        check_fields(kind, document.object, f"{decoded.metadata.namespace or 'default'}/{decoded.metadata.name}")
+    return kind, decoded
 
 
 def _fill_null_annotations(manifest: dict[str, object]) -> None:
@@ -194,10 +203,15 @@ def _misspelt(document: Document) -> str:
     words = misspellings(kind, document.object) if isinstance(kind, str) else []
     if not words:
         return ""
+    return f"{kind} {_name(document)}: {first_problems(words)}"
+
+
+def _name(document: Document) -> str:
+    """`namespace/name` as written, or the name alone; the metadata may be anything."""
     metadata = document.object.get("metadata")
-    name = metadata.get("name") if isinstance(metadata, dict) else ""
-    more = f"; and {len(words) - 1} more" if len(words) > 1 else ""
-    return f"{kind} {name if isinstance(name, str) else '(unnamed)'}: {words[0]}{more}"
+    namespace, name = (metadata.get(each) if isinstance(metadata, dict) else "" for each in ("namespace", "name"))
+    named = name if isinstance(name, str) else "(unnamed)"
+    return f"{namespace}/{named}" if namespace and isinstance(namespace, str) else named
 
 
 def _is_kubeconfig(document: Document) -> bool:

@@ -174,6 +174,12 @@ class Cluster:
                 yield found and with_origin(found, policies.get(found.service), self.topology)
             yield from default_findings(self.state, self.topology)
 
+    def place_of(self, finding: Finding) -> str:
+        """`FILE:LINE: ` of the Service or ServiceImport that a finding is about; "" for none of a manifest."""
+        kind = "Service" if finding.imported is None else "ServiceImport"
+        place = self.source.place(kind, finding.subject) if isinstance(self.source, ManifestSource) else ""
+        return place and f"{place}: "
+
 
 def load_manifests(clusters: Iterable[Cluster]) -> None:
     """Read all manifests in one go, blocking: for commands that serve no queries."""

@@ -173,10 +173,12 @@ def test_an_endpoint_whose_hostname_is_no_label_keeps_its_address(text: str) -> 
         assert ".hostname: " in left_out(kind, **fields)
 
 
-def test_the_first_one_is_named_by_its_path_and_the_others_are_counted() -> None:
-    bad = [{"addresses": ["10.0.0.1", "10.0.0"]}, {"hostname": "a" * 64}, "x"]
+def test_the_first_three_are_named_by_their_paths_and_the_others_are_counted() -> None:
+    bad = [{"addresses": ["10.0.0.1", "10.0.0"]}, {"hostname": "a" * 64}, {"hostname": "b" * 64}, "x"]
     assert left_out("EndpointSlice", endpoints=bad) == (
-        "left out endpoints[2]: expected an object, found text; and 2 more"
+        "left out endpoints[3]: expected an object, found text; "
+        "endpoints[0].addresses[1]: '10.0.0' does not appear to be an IPv4 or IPv6 address; "
+        "endpoints[1].hostname: longer than 63 octets; and 1 more"
     )
     assert left_out("EndpointSlice", endpoints=bad[:1]) == (
         "left out endpoints[0].addresses[1]: '10.0.0' does not appear to be an IPv4 or IPv6 address"

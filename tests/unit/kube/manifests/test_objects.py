@@ -92,12 +92,14 @@ class TestContents:
         assert (found.remarks, found.skipped) == ((line,) if foreign else (), ())
 
     def test_an_element_that_is_unreadable_is_named_and_the_rest_of_its_object_is_there(self) -> None:
-        found = contents(documents(NODE % ("n1", "r1"), SLICE % ("web-1", "web", "10.0.0.1, 10.0.0.999, 10.0.0.2")))
+        found = contents(documents(NODE % ("n1", "r1"), SLICE % ("web-1", "web", "10.0.0.1, 999, 10.0.0.2")))
         (value,) = found.entries[1].objects
         assert isinstance(value, EndpointSlice)
         assert [each.address for each in value.endpoints] == [packed("10.0.0.1"), packed("10.0.0.2")]
         (line,) = found.left_out
-        assert line.startswith("m.yaml:5: EndpointSlice shop/web-1: left out endpoints[0].addresses[1]: '10.0.0.999' ")
+        assert line == (
+            "m.yaml:5: EndpointSlice shop/web-1: left out endpoints[0].addresses[1]: expected text, found 999"
+        )
 
     def test_labels_select_services_slices_and_pods_but_not_nodes(self) -> None:
         labelled = SERVICE.replace("name: %s", "name: %s, labels: {app: web}") % ("web", "10.96.0.1")
@@ -248,20 +250,26 @@ def test_a_misspelt_field_is_a_remark_with_its_line_and_the_object_counts() -> N
     found = contents(
         documents(NODE % ("n1", "r1"), SERVICE.replace("spec:", "annotations: {}\nspec:") % ("db", "None"))
     )
-    assert found.remarks == ("m.yaml:5: Service db: unknown field annotations, did you mean metadata.annotations?",)
+    assert found.remarks == (
+        "m.yaml:5: Service shop/db: unknown field annotations, did you mean metadata.annotations?",
+    )
     assert (len(found.entries), found.skipped, found.left_out, found.problem) == (2, (), (), "")
 
 
-def test_of_many_misspelt_words_of_an_object_the_first_is_named() -> None:
-    text = "kind: Service\nmetadata: {name: db, label: {}, annotation: {}}\nspec: {port: []}\n"
+def test_of_many_misspelt_words_of_an_object_the_first_three_are_named() -> None:
+    text = "kind: Service\nmetadata: {name: db, label: {}, annotation: {}}\nspec: {port: [], clusterip: None}\n"
     (remark,) = contents(text).remarks
-    assert remark == "m.yaml:1: Service db: unknown field metadata.label, did you mean metadata.labels?; and 2 more"
+    assert remark == (
+        "m.yaml:1: Service db: unknown field metadata.label, did you mean metadata.labels?; "
+        "unknown field metadata.annotation, did you mean metadata.annotations?; "
+        "unknown field spec.port, did you mean spec.ports?; and 1 more"
+    )
 
 
 def test_an_object_of_a_misspelt_kind_is_a_remark() -> None:
     (remark,) = contents(SLICE.replace("EndpointSlice", "Endpointslice") % ("db-1", "db", "10.0.0.1")).remarks
     assert remark == (
-        "m.yaml:1: Endpointslice db-1: kind 'Endpointslice' is unknown and the object ignored, "
+        "m.yaml:1: Endpointslice shop/db-1: kind 'Endpointslice' is unknown and the object ignored, "
         "did you mean 'EndpointSlice'?"
     )
 
