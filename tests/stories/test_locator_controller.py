@@ -203,3 +203,16 @@ def test_without_a_lease_nothing_is_written(tmp_path: Path) -> None:
             assert run_of[0].writes() == 0
 
     asyncio.run(story())
+
+
+def test_with_the_role_of_an_older_release_locators_are_written_without_its_keys(tmp_path: Path) -> None:
+    """One without Namespaces and ServiceImports, whose keys name labels since."""
+
+    async def story() -> None:
+        async with FakeApi([*NODES, pod("p", "10.1.0.1", "n1")]) as api:
+            api.deny("namespaces")
+            api.deny("serviceimports")
+            async with leading(api, tmp_path) as run:
+                await run.until(n1="10.1.0.1", n2="")
+
+    asyncio.run(story())

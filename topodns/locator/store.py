@@ -47,7 +47,7 @@ def resources(kind: LocatorKind) -> Iterator[Resource]:
     """The resources to list and watch for locators of this kind."""
     yield Resource("Node", "nodes", ("/api/v1/nodes",))
     yield Resource("Service", "services", ("/api/v1/services",))
-    yield Resource("Namespace", "namespaces", ("/api/v1/namespaces",))
+    yield Resource("Namespace", "namespaces", ("/api/v1/namespaces",), optional=True)
     path = "/apis/multicluster.x-k8s.io/v1alpha1/serviceimports"
     yield Resource("ServiceImport", "serviceimports.multicluster.x-k8s.io", (path,), optional=True, custom=True)
     yield Resource("Pod", "pods", ("/api/v1/pods",), _PLACED)
@@ -127,8 +127,10 @@ class LocatorStore(Store):
                 return self._projection.set_node(key, value)
         return self._projection.set_keyed(kind, key, value)
 
-    def do_without(self, kind: Kind) -> None:
+    def do_without_steps(self, kind: Kind, seconds: float) -> Iterator[None]:
+        """Write locators without the labels that keys of this kind name: its role may be of an older release."""
         self.listed(kind, 0)
+        yield
 
     def values(self, kind: Kind) -> Mapping[ObjectKey, Held]:
         """The held values of a kind."""

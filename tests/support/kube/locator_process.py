@@ -16,7 +16,8 @@ from tests.support.server_process import COMMAND, METRICS, ROOT, own_address
 
 ACCOUNT = "topodns-locator"
 OF_POD_LOCATORS: Final = (
-    {"apiGroups": [""], "resources": ["nodes", "pods", "services"], "verbs": ["list", "watch"]},
+    {"apiGroups": [""], "resources": ["namespaces", "nodes", "pods", "services"], "verbs": ["list", "watch"]},
+    {"apiGroups": ["multicluster.x-k8s.io"], "resources": ["serviceimports"], "verbs": ["list", "watch"]},
     {
         "apiGroups": ["topodns.io"],
         "resources": ["podlocators"],

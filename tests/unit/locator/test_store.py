@@ -233,7 +233,7 @@ def test_keys_of_namespaces_and_service_imports_name_labels_too() -> None:
 
 def test_without_permission_for_service_imports_they_are_not_waited_for() -> None:
     setup = Setup()
-    setup.store.do_without("ServiceImport")
+    assert list(setup.store.do_without_steps("ServiceImport", 0.0)) == [None]
     assert setup.listed == [("ServiceImport", 0)]
 
 
