@@ -204,6 +204,65 @@ def test_an_annotation_of_nodes_is_named_by_log_and_audit(
     assert f"annotation 'topodns.io/topology-keys' {NOT_HERE} a Node" in capsys.readouterr().out
 
 
+IMPORT: Final = """\
+---
+apiVersion: multicluster.x-k8s.io/v1alpha1
+kind: ServiceImport
+metadata: {name: db, namespace: shop, annotations: {topodns.io/topology-keys: "topology.kubernetes.io/zoen,clusters"}}
+spec: {type: Headless, ports: []}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata:
+  name: db-east
+  namespace: shop
+  labels: {multicluster.kubernetes.io/service-name: db, multicluster.kubernetes.io/source-cluster: east}
+addressType: IPv4
+endpoints: [{addresses: [10.1.0.1], nodeName: worker-1, zone: a}]
+"""
+ID: Final = """\
+---
+apiVersion: about.k8s.io/v1alpha1
+kind: ClusterProperty
+metadata: {name: cluster.clusterset.k8s.io}
+spec: {value: east}
+"""
+
+
+@pytest.mark.parametrize(
+    ("keys", "own", "words"),
+    [
+        ("", ID, "ServiceImport shop/db: no Node has the label topology.kubernetes.io/zoen, which"),
+        ("", ID, "no Node has the label clusters, which therefore never matches; did you mean cluster?"),
+        ("cluster,rack", ID, "ServiceImport shop/db: the key rack never decides, since cluster before it"),
+        ("cluster,*", "", "the id of this cluster is unknown"),
+    ],
+)
+def test_a_mistake_of_a_service_import_is_named_by_log_audit_and_explain(
+    tmp_path: Path,
+    keys: str,
+    own: str,
+    words: str,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "Corefile").write_text(
+        COREFILE.replace(
+            "cluster.local {\n kubernetes {", "clusterset.local {\n kubernetes {\n multicluster clusterset.local"
+        )
+    )
+    wrong = IMPORT.replace("topology.kubernetes.io/zoen,clusters", keys) if keys else IMPORT
+    (tmp_path / "cluster.yaml").write_text(CLUSTER + wrong + own)
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
+    for _ in range(2):
+        list(problems.check())
+    assert len([line for line in caplog.messages if words in line]) == 1, caplog.messages
+    for command in (["audit", "--wide"], ["explain", "--node", "worker-1", "db.shop.svc.clusterset.local"]):
+        cli.main([command[0], "-conf", str(tmp_path / "Corefile"), *command[1:]])
+        assert words in " ".join(capsys.readouterr().out.split())
+
+
 def test_without_a_mistake_nothing_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "Corefile").write_text(COREFILE)
     (tmp_path / "cluster.yaml").write_text(CLUSTER)

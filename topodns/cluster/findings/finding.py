@@ -14,7 +14,7 @@ MAX_NAMED: Final = 10  # Nodes, zones, endpoints or Pods that a finding names
 _SHOWN: Final = 5  # names in a text
 
 _PASSING: Final = frozenset(
-    ("default", "no_namespace", "no_slice", "shared_address", "shared_pod_cidr", "unknown_node")
+    ("cluster_id", "default", "no_namespace", "no_slice", "shared_address", "shared_pod_cidr", "unknown_node")
 )
 
 
@@ -26,7 +26,9 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-_COMPLETE: Final = frozenset(("annotation_elsewhere", "default", "import"))  # their texts name what they are about
+_COMPLETE: Final = frozenset(
+    ("annotation_elsewhere", "cluster_id", "default", "import")
+)  # their texts name what they are about
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,8 @@ class Finding:
     a Namespace, of Nodes, and of an EndpointSlice without a Service. keys_of_namespace: the key list of a
     Namespace breaks a rule, or parts of it are ignored.
     default: a `default` of the Corefile names a namespace that does not exist.
-    import: keys of a ServiceImport are invalid, or an annotation has no effect.
+    import: keys of a ServiceImport are invalid or match nothing, or an annotation has no effect. cluster_id: keys of
+    ServiceImports need the id of this cluster, which is not known.
     invalid: the key list breaks a rule. mended: parts of the list are ignored, topodns.io/ttl
     is ignored or clamped, or a guard changes no answer.
     governing: the Service is a StatefulSet's governing one, so its members may not find each other. misplaced: the

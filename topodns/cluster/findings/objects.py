@@ -11,9 +11,20 @@ from typing import Final
 
 from topodns.cluster.annotations import TOPOLOGY_KEYS, problem_elsewhere
 from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Severity, first_names
-from topodns.cluster.findings.key_lists import key_findings, lacking, nodes_without, partial_keys
+from topodns.cluster.findings.key_lists import (
+    import_key_problems,
+    key_findings,
+    lacking,
+    nodes_without,
+    partial_keys,
+)
 from topodns.cluster.model import (
+    ANY_KEY,
+    HOSTNAME_LABEL,
     NO_KEYS,
+    OWN_CLUSTER,
+    REGION_LABEL,
+    ZONE_LABEL,
     EndpointSlice,
     InvalidPolicy,
     MisannotatedPod,
@@ -22,6 +33,7 @@ from topodns.cluster.model import (
     Notice,
     ObjectKey,
     Policy,
+    label_name,
 )
 from topodns.cluster.namespace_budget import FURTHER
 from topodns.cluster.node_labels import NodeLabels
@@ -93,6 +105,7 @@ def annotation_findings(state: ClusterState) -> Findings:
         yield Finding(CLUSTER, "keys_of_namespace", f"namespace {name!r}: annotation {TOPOLOGY_KEYS!r}: {problem}")
     for key in tuple(state.cluster_set.keys):
         yield from import_findings(state, key)
+    yield from _own_cluster_findings(state)
     yield from elsewhere_findings(state)
     yield from pod_findings(state)
 
@@ -102,17 +115,58 @@ def noted(key: ObjectKey, notices: Iterable[Notice]) -> Iterator[Finding]:
     return (Finding(key, notice.kind, notice.text, Severity(notice.severity)) for notice in notices)
 
 
-def import_findings(state: ClusterState, key: ObjectKey) -> Iterator[Finding]:
-    """The findings about the keys and annotations of one ServiceImport. A Service may have the same name."""
+def import_findings(state: ClusterState, key: ObjectKey) -> Findings:
+    """The findings about the keys and annotations of one ServiceImport, in steps. A Service may have the same name."""
     keys = state.cluster_set.keys.get(key, NO_KEYS)
     policy = keys.policy
+    labels, about = _labels_of(state), f"ServiceImport {key}: "
     found = [(Severity(notice.severity), notice.text) for notice in keys.notices]
     if isinstance(policy, InvalidPolicy):
         found.append((Severity.ERROR, f"invalid topology keys: {policy.problem}"))
     elif policy is not None:
         found += ((Severity.WARNING, warning) for warning in policy.warnings)
-    about = f"ServiceImport {key}: "
-    return (Finding(CLUSTER, "import", about + text, severity, imported=key) for severity, text in found)
+    for severity, text in found:
+        yield Finding(CLUSTER, "import", about + text, severity, imported=key)
+    if isinstance(policy, Policy) and labels.nodes:
+        own_zones = HOSTNAME_LABEL in policy.keys and (yield from _own_zones_steps(state, key))
+        for each, text in import_key_problems(policy, labels, state.cluster_set.regions_agree, own_zones):
+            yield Finding(CLUSTER, "import", about + text, imported=key, keys=(each,))
+    yield None
+
+
+def _own_zones_steps(state: ClusterState, key: ObjectKey) -> Generator[None, None, bool]:
+    """Whether slices of a ServiceImport have the Node's zone for each endpoint of this cluster; a slice a step."""
+    has = state.cluster_set.has
+    for one in tuple(state.slice_table.owned.counted(SliceOwner(key, imported=True))):
+        yield
+        for each in one.endpoints:
+            node = state.node(each.node_name) if has(each) else None
+            if node is not None and node.labels.get(ZONE_LABEL) != each.topology_zone:
+                return False
+    return True
+
+
+_OF_SLICES: Final = frozenset((ANY_KEY, ZONE_LABEL, REGION_LABEL))  # the keys of an import that need no own cluster
+
+
+def _own_cluster_findings(state: ClusterState) -> Findings:
+    """The finding about keys of ServiceImports that match nothing, as the id of this cluster is not known."""
+    cluster_set = state.cluster_set
+    if cluster_set.id or not state.synced or "ClusterProperty" not in state.needed:
+        return
+    waiting: list[ObjectKey] = []
+    for key, keys in tuple(cluster_set.keys.items()):
+        if isinstance(keys.policy, Policy) and not _OF_SLICES.issuperset(map(label_name, keys.policy.keys)):
+            waiting.append(key)
+        yield None
+    if waiting:
+        more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+        text = (
+            f"the id of this cluster is unknown, so the keys 'cluster' and labels of Nodes match nothing for "
+            f"ServiceImport {waiting[0]}{more}: expected 'cluster_id' in the Corefile, or the ClusterProperty "
+            f"{OWN_CLUSTER}"
+        )
+        yield Finding(CLUSTER, "cluster_id", text)
 
 
 def elsewhere_findings(state: ClusterState) -> Findings:
