@@ -1,7 +1,7 @@
 """A finding: one problem of a Service or of the whole cluster, with its severity and its text."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -69,11 +69,17 @@ class Finding:
     family: int = 0  # 4 or 6 if it concerns one family of two
     ratio: float = 0.0  # of a skew: the highest load over the mean
     imported: ObjectKey | None = None  # the ServiceImport of an `import`
+    of_namespace: str = field(default="", compare=False)  # of a namespace, or of an object in it that is no Service
 
     @property
     def subject(self) -> ObjectKey:
         """The Service or ServiceImport that it is about."""
         return self.imported or self.service
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that it is about, or whose object; "" for none."""
+        return self.subject.namespace or self.of_namespace
 
     def __str__(self) -> str:
         if self.kind in _COMPLETE:
@@ -90,6 +96,20 @@ class Finding:
 
 Findings = Iterator[Finding | None]
 """In small steps; None is a step without a finding. The state may change between two steps."""
+
+
+Hides = Callable[[str], bool]
+"""Whether names in this namespace are denied by the options of `kubernetes` (`plugins.kubernetes.zone.excludes`)."""
+
+
+def hides_none(_: str) -> bool:
+    return False
+
+
+def visible(findings: Findings, hides: Hides) -> Findings:
+    """These findings without those about namespaces that are hidden: nobody gets an answer of theirs."""
+    for found in findings:
+        yield None if found is not None and found.namespace and hides(found.namespace) else found
 
 
 def first_names(names: Sequence[str]) -> str:

@@ -10,7 +10,17 @@ from itertools import chain, islice
 from typing import Final
 
 from topodns.cluster.annotations import TOPOLOGY_KEYS, problem_elsewhere
-from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Severity, first_names
+from topodns.cluster.findings.finding import (
+    CLUSTER,
+    MAX_NAMED,
+    Finding,
+    Findings,
+    Hides,
+    Severity,
+    first_names,
+    hides_none,
+    visible,
+)
 from topodns.cluster.findings.key_lists import (
     import_key_problems,
     key_findings,
@@ -41,9 +51,9 @@ from topodns.cluster.slices import SliceOwner
 from topodns.cluster.state import ClusterState
 
 
-def policy_findings(state: ClusterState, ignored: bool) -> Findings:
+def policy_findings(state: ClusterState, ignored: bool, hides: Hides = hides_none) -> Findings:
     """The findings about key lists, annotations and objects, in no particular order; None after each Service with a
-    list. A Service is taken as it was at the first step.
+    list. A Service is taken as it was at the first step. None about namespaces that are hidden.
 
     `ignored` as of `key_findings`. Of labels that only some Nodes have there is a finding for each label, not for each
     Service.
@@ -51,6 +61,9 @@ def policy_findings(state: ClusterState, ignored: bool) -> Findings:
     partial: dict[str, list[ObjectKey]] = {}
     yield from state.policies.look_up_steps()
     for key, policy in {**dict.fromkeys(state.max_endpoints), **state.policies.all()}.items():
+        if hides(key.namespace):
+            yield None
+            continue
         yield from _key_findings(state, key, policy, ignored)
         for label in partial_keys(policy, _labels_of(state)) if isinstance(policy, Policy) else ():
             partial.setdefault(label, []).append(key)
@@ -61,8 +74,8 @@ def policy_findings(state: ClusterState, ignored: bool) -> Findings:
             text = f"{lacking(label, without, state.node_labels)}; it is a topology key of {first}{more}"
             yield Finding(CLUSTER, "partial", text, Severity.INFO, len(without), tuple(without[:MAX_NAMED]))
         yield None
-    yield from annotation_findings(state)
-    yield from object_findings(state)
+    yield from visible(annotation_findings(state), hides)
+    yield from visible(object_findings(state), hides)
 
 
 def service_findings(state: ClusterState, key: ObjectKey, ignored: bool) -> Findings:
@@ -102,7 +115,8 @@ def annotation_findings(state: ClusterState) -> Findings:
     for key in state.policies.noted():
         yield from noted(key, state.policies.notices(key))
     for name, problem in tuple(state.policies.namespace_problems.items()):
-        yield Finding(CLUSTER, "keys_of_namespace", f"namespace {name!r}: annotation {TOPOLOGY_KEYS!r}: {problem}")
+        text = f"namespace {name!r}: annotation {TOPOLOGY_KEYS!r}: {problem}"
+        yield Finding(CLUSTER, "keys_of_namespace", text, of_namespace=name)
     for key in tuple(state.cluster_set.keys):
         yield from import_findings(state, key)
     yield from _own_cluster_findings(state)
@@ -177,7 +191,8 @@ def elsewhere_findings(state: ClusterState) -> Findings:
     for one in tuple(state.misannotated.values()):
         yield None
         if isinstance(one, Namespace):
-            found |= dict.fromkeys(Finding(CLUSTER, _ELSEWHERE, text) for text in _problems_of_namespace(one))
+            texts = _problems_of_namespace(one)
+            found |= dict.fromkeys(Finding(CLUSTER, _ELSEWHERE, text, of_namespace=one.name) for text in texts)
         elif isinstance(one, Node):
             problems = (problem_elsewhere(bad, "Node") for bad in one.bad)
             found |= dict.fromkeys(Finding(CLUSTER, _ELSEWHERE, f"Nodes: {text}") for text in problems)
@@ -188,7 +203,8 @@ def elsewhere_findings(state: ClusterState) -> Findings:
                 if service is not None and not one.imported:
                     found[Finding(service.key, "annotation", f"its EndpointSlices: {text}")] = None
                 else:
-                    found[Finding(CLUSTER, _ELSEWHERE, f"EndpointSlice {one.key}: {text}")] = None
+                    text = f"EndpointSlice {one.key}: {text}"
+                    found[Finding(CLUSTER, _ELSEWHERE, text, of_namespace=one.namespace)] = None
     yield from found
 
 
@@ -220,7 +236,7 @@ def pod_findings(state: ClusterState) -> Findings:
                     f"Pods of namespace {pod.namespace!r} that no Service has as endpoints have the annotation "
                     f"{bad.name!r}, which has no effect on a Pod: put {bad.meant!r} on a headless Service"
                 )
-                found[Finding(CLUSTER, "annotation_of_pods", text)] = None
+                found[Finding(CLUSTER, "annotation_of_pods", text, of_namespace=pod.namespace)] = None
     yield from found
 
 
@@ -325,7 +341,7 @@ def left_out_findings(state: ClusterState) -> Findings:
         if key.namespace not in namespaces:
             namespaces.add(key.namespace)
             text = f"objects of namespace {key.namespace!r} are left out: {_TOO_MANY}; its names are SERVFAIL"
-            yield Finding(CLUSTER, "left_out_of_namespace", text, Severity.ERROR)
+            yield Finding(CLUSTER, "left_out_of_namespace", text, Severity.ERROR, of_namespace=key.namespace)
         one = state.held(kind, key)
         service = ObjectKey(key.namespace, one.service_name) if isinstance(one, EndpointSlice) else key
         if service.name in ("", FURTHER) or service in services or len(services) >= MAX_LEFT_OUT:
