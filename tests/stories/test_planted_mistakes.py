@@ -171,6 +171,47 @@ def test_a_namespace_of_a_default_that_does_not_exist_is_named_by_log_and_audit(
     assert words in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("option", "default", "plugin", "words"),
+    [
+        (
+            "namespaces shopp",
+            "",
+            "kubernetes",
+            "3: 'namespaces' names the namespace 'shopp', which does not exist, did",
+        ),
+        ("namespace_labels env=prod", "", "kubernetes", "3: no Namespace has the labels 'env=prod', so that every"),
+        ("labels tier=web", "", "kubernetes", "3: no Service has the labels 'tier=web'"),
+        ("", "rack labels tier=web", "topology", "6: 'default' has the labels 'tier=web', which no headless Service"),
+        ("", "rak namespaces shop", "topology", "6: 'default': no Node has the label rak, which therefore never"),
+    ],
+)
+def test_a_line_of_the_corefile_that_selects_nothing_is_named_by_log_and_audit(
+    tmp_path: Path,
+    option: str,
+    default: str,
+    plugin: str,
+    words: str,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Services of namespaces that the line hides are in no audit, as their names are NXDOMAIN."""
+    corefile = tmp_path / "Corefile"
+    text = COREFILE.replace("{\n manifests", f"{{\n {option}\n manifests") if option else COREFILE
+    corefile.write_text(text.replace("topology", f"topology {{\n default {default}\n }}") if default else text)
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(corefile), 53, None))
+    for _ in range(2):
+        list(problems.check())
+    named = [line for line in caplog.messages if words in line]
+    assert [line.startswith(f"plugin/{plugin}: {corefile}:") for line in named] == [True], caplog.messages
+    cli.main(["audit", "-conf", str(corefile), "--wide"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert words in printed
+    assert ("shop/db" in printed) != bool(option)
+
+
 def test_a_finding_about_keys_of_a_default_has_its_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -357,7 +357,8 @@ class ProblemLog:
             for found in cluster.findings():
                 if found is not None and self._counts(found, cluster):
                     findings.append(found)
-                    self._note(str(found), logging.INFO if found.severity == "info" else logging.WARNING)
+                    level = logging.INFO if found.severity == "info" else logging.WARNING
+                    self._note(str(found), level, found.plugin)
                 yield
             for line in cluster.notices():
                 self._note(line)
@@ -379,11 +380,11 @@ class ProblemLog:
         self._may_pass[line] = self._checks, since, counts
         return counts
 
-    def _note(self, line: str, level: int = logging.WARNING) -> None:
+    def _note(self, line: str, level: int = logging.WARNING, plugin: str = "topology") -> None:
         if line not in self._lines:
             self._fresh += 1
             if self._fresh <= MOST_LINES:
-                log.log(level, "plugin/topology: %s", line)
+                log.log(level, "plugin/%s: %s", plugin, line)
         self._lines[line] = self._checks
 
     def _forget_the_fixed(self) -> Iterator[None]:

@@ -43,9 +43,10 @@ from topodns.inspect.model import (
 from topodns.inspect.what_if import WhatIf, parse_change_steps, scenario_steps
 from topodns.kube.manifests.source import ManifestSource
 from topodns.plugins.kubernetes.clusters import Cluster
+from topodns.plugins.kubernetes.findings import corefile_findings
 from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.kubernetes.zone import excludes
-from topodns.plugins.topology.findings import default_findings, with_origin
+from topodns.plugins.topology.findings import with_origin
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.select import UnknownClient
 
@@ -258,7 +259,8 @@ def audit_steps(
             after.add((yield from _service_steps((yield from scenario.view_steps(view)), after_nodes, topology)))
     hard = hard and topology.unknown_client is not UnknownClient.ALL
     unlocated = unlocated_finding_steps(state, topology.locate, hard)
-    others = yield from gather_steps(chain(state_findings(state, hides), default_findings(state, topology), unlocated))
+    of_corefile = corefile_findings(state, kubernetes, topology, hides)
+    others = yield from gather_steps(chain(state_findings(state, hides), of_corefile, unlocated))
     others = yield from _order_steps(others, _rank)
     report = _report(len(nodes.nodes), before.services, others)
     return report, None if scenario is None else _report(len(scenario.nodes), after.services, others)

@@ -13,9 +13,10 @@ CLUSTER: Final = ObjectKey("", "")
 MAX_NAMED: Final = 10  # Nodes, zones, endpoints or Pods that a finding names
 _SHOWN: Final = 5  # names in a text
 
-_PASSING: Final = frozenset(
-    ("cluster_id", "default", "no_namespace", "no_slice", "shared_address", "shared_pod_cidr", "unknown_node")
-)
+_OF_KUBERNETES: Final = frozenset(("namespaces", "namespace_labels", "labels"))  # its options
+_PASSING: Final = _OF_KUBERNETES | {
+    *("cluster_id", "default", "no_namespace", "no_slice", "shared_address", "shared_pod_cidr", "unknown_node")
+}
 
 
 class Severity(StrEnum):
@@ -26,9 +27,8 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-_COMPLETE: Final = frozenset(
-    ("annotation_elsewhere", "cluster_id", "default", "import")
-)  # their texts name what they are about
+# Their texts name what they are about.
+_COMPLETE: Final = _OF_KUBERNETES | {"annotation_elsewhere", "cluster_id", "default", "import"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,9 @@ class Finding:
     annotation_of_pods: the same of Pods that no Service has as endpoints. annotation_elsewhere: the same of
     a Namespace, of Nodes, and of an EndpointSlice without a Service. keys_of_namespace: the key list of a
     Namespace breaks a rule, or parts of it are ignored.
-    default: a `default` of the Corefile names a namespace that does not exist.
+    default: a `default` of the Corefile names a namespace that does not exist or is hidden, selects no Service by its
+    labels, or has a key that no Node has. namespaces, namespace_labels, labels: what the option of `kubernetes` selects
+    does not exist.
     import: keys of a ServiceImport are invalid or match nothing, or an annotation has no effect. cluster_id: keys of
     ServiceImports need the id of this cluster, which is not known.
     invalid: the key list breaks a rule. mended: parts of the list are ignored, topodns.io/ttl
@@ -87,6 +89,11 @@ class Finding:
         if self.service == CLUSTER:
             return f"all Services: {self.text}"
         return f"Service {self.service}: {self.text}"
+
+    @property
+    def plugin(self) -> str:
+        """The directive that it is about, as in a line of the log."""
+        return "kubernetes" if self.kind in _OF_KUBERNETES else "topology"
 
     @property
     def may_pass(self) -> bool:
