@@ -245,6 +245,43 @@ def test_an_annotation_of_nodes_is_named_by_log_and_audit(
     assert f"annotation 'topodns.io/topology-keys' {NOT_HERE} a Node" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "words"),
+    [
+        (
+            '"2"}}',
+            '"1.", rack2: x}}',
+            "values '1' (worker-1) and '1.' (worker-2) of the label rack differ",
+        ),
+        (
+            "io/zone: b, ",
+            "io/zone: A, ",
+            "zones 'A' (worker-2) and 'a' (worker-1) differ in case only, and are",
+        ),
+        ("io/zone: b, ", "io/zoen: b, ", "1 of 2 Nodes lack the label topology.kubernetes.io/zone, so it matches noth"),
+    ],
+)
+def test_a_mistake_of_the_labels_of_nodes_is_a_warning_of_log_and_audit(
+    tmp_path: Path,
+    right: str,
+    wrong: str,
+    words: str,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert right in CLUSTER
+    (tmp_path / "Corefile").write_text(COREFILE)
+    keyed = CLUSTER.replace(KEYS, '"rack,topology.kubernetes.io/zone,*"')
+    (tmp_path / "cluster.yaml").write_text(keyed.replace(right, wrong))
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
+    for _ in range(2):
+        list(problems.check())
+    assert [record.levelno for record in caplog.records if words in record.message] == [logging.WARNING]
+    assert cli.main(["audit", "-conf", str(tmp_path / "Corefile"), "--wide", "--fail-on", "warning"]) == 1
+    assert words in " ".join(capsys.readouterr().out.split())
+
+
 IMPORT: Final = """\
 ---
 apiVersion: multicluster.x-k8s.io/v1alpha1

@@ -242,3 +242,15 @@ def test_services_of_hidden_namespaces_are_left_out() -> None:
     assert [each.kind for each in everything.others if each.severity is Severity.ERROR] == ["unlocated"]
     with pytest.raises(Refused, match="hides namespace 'secret': names of secret/db are NXDOMAIN"):
         do_at_once(audit_steps(state, RULES, parse_changes(["keys=secret/db:none"]), only))
+
+
+def test_nodes_that_lack_a_zone_are_one_warning_beside_the_information_about_each_service() -> None:
+    services = [each for name in "ab" for each in (service(name, annotation=f"{Z},*"), endpoint_slice(name, *BOTH))]
+    report = audited(node("new"), *services)
+    assert [(each.kind, each.severity) for each in report.others] == [("partial", Severity.WARNING)]
+    partial = [each.severity for one in report.services for each in one.findings if each.kind == "partial"]
+    assert partial == [Severity.INFO, Severity.INFO]
+    rack = audited(
+        node("racked", {Z: "a", "rack": "1"}), service("db", annotation="rack,*"), endpoint_slice("db", *BOTH)
+    )
+    assert rack.others == ()

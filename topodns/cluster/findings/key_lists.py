@@ -119,6 +119,8 @@ _RANKS: Final[Mapping[str, int]] = {
 }
 """Labels whose domains lie within each other: of each value of a later rank all Nodes have one value of an earlier."""
 
+WELL_KNOWN: Final = _RANKS.keys() - {HOSTNAME_LABEL}  # that the cloud's controller gives each Node, or none
+
 MAX_NEAREST: Final = 256  # wrong keys whose nearest label is looked for while the labels of Nodes stay
 _LIKE: Final = 0.75  # difflib's ratio of two names from which on one may be meant by the other
 _COMPARED: Final = 100  # characters of a label: difflib is quadratic

@@ -21,13 +21,8 @@ from topodns.cluster.findings.finding import (
     hides_none,
     visible,
 )
-from topodns.cluster.findings.key_lists import (
-    import_key_problems,
-    key_findings,
-    lacking,
-    nodes_without,
-    partial_keys,
-)
+from topodns.cluster.findings.key_lists import import_key_problems, key_findings
+from topodns.cluster.findings.labels import label_findings, labels_of
 from topodns.cluster.model import (
     ANY_KEY,
     HOSTNAME_LABEL,
@@ -46,7 +41,6 @@ from topodns.cluster.model import (
     label_name,
 )
 from topodns.cluster.namespace_budget import FURTHER
-from topodns.cluster.node_labels import NodeLabels
 from topodns.cluster.slices import SliceOwner
 from topodns.cluster.state import ClusterState
 
@@ -58,22 +52,14 @@ def policy_findings(state: ClusterState, ignored: bool, hides: Hides = hides_non
     `ignored` as of `key_findings`. Of labels that only some Nodes have there is a finding for each label, not for each
     Service.
     """
-    partial: dict[str, list[ObjectKey]] = {}
     yield from state.policies.look_up_steps()
     for key, policy in {**dict.fromkeys(state.max_endpoints), **state.policies.all()}.items():
         if hides(key.namespace):
             yield None
             continue
         yield from _key_findings(state, key, policy, ignored)
-        for label in partial_keys(policy, _labels_of(state)) if isinstance(policy, Policy) else ():
-            partial.setdefault(label, []).append(key)
         yield None
-    for label, services in partial.items():
-        if without := nodes_without(label, state.all_nodes().values()):
-            first, more = services[0], f" and {len(services) - 1} more" if len(services) > 1 else ""
-            text = f"{lacking(label, without, state.node_labels)}; it is a topology key of {first}{more}"
-            yield Finding(CLUSTER, "partial", text, Severity.INFO, len(without), tuple(without[:MAX_NAMED]))
-        yield None
+    yield from label_findings(state, hides)
     yield from visible(annotation_findings(state), hides)
     yield from visible(object_findings(state), hides)
 
@@ -96,14 +82,7 @@ def service_findings(state: ClusterState, key: ObjectKey, ignored: bool) -> Find
 def _key_findings(
     state: ClusterState, key: ObjectKey, policy: Policy | InvalidPolicy | None, ignored: bool
 ) -> Iterator[Finding]:
-    return key_findings(
-        key, policy, state.policies.governs(key), key in state.max_endpoints, ignored, _labels_of(state)
-    )
-
-
-def _labels_of(state: ClusterState) -> NodeLabels:
-    """The labels of the Nodes once these are listed; before, of none."""
-    return state.node_labels if state.synced else NodeLabels()
+    return key_findings(key, policy, state.policies.governs(key), key in state.max_endpoints, ignored, labels_of(state))
 
 
 _ELSEWHERE: Final = "annotation_elsewhere"
@@ -133,7 +112,7 @@ def import_findings(state: ClusterState, key: ObjectKey) -> Findings:
     """The findings about the keys and annotations of one ServiceImport, in steps. A Service may have the same name."""
     keys = state.cluster_set.keys.get(key, NO_KEYS)
     policy = keys.policy
-    labels, about = _labels_of(state), f"ServiceImport {key}: "
+    labels, about = labels_of(state), f"ServiceImport {key}: "
     found = [(Severity(notice.severity), notice.text) for notice in keys.notices]
     if isinstance(policy, InvalidPolicy):
         found.append((Severity.ERROR, f"invalid topology keys: {policy.problem}"))
