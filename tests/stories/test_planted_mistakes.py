@@ -174,6 +174,47 @@ def test_a_namespace_of_a_default_that_does_not_exist_is_named_by_log_and_audit(
     assert words in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("option", "default", "plugin", "words"),
+    [
+        (
+            "namespaces shopp",
+            "",
+            "kubernetes",
+            "3: 'namespaces' names the namespace 'shopp', which does not exist, did",
+        ),
+        ("namespace_labels env=prod", "", "kubernetes", "3: no Namespace has the labels 'env=prod', so that every"),
+        ("labels tier=web", "", "kubernetes", "3: no Service has the labels 'tier=web'"),
+        ("", "rack labels tier=web", "topology", "6: 'default' has the labels 'tier=web', which no headless Service"),
+        ("", "rak namespaces shop", "topology", "6: 'default': no Node has the label rak, which therefore never"),
+    ],
+)
+def test_a_line_of_the_corefile_that_selects_nothing_is_named_by_log_and_audit(
+    tmp_path: Path,
+    option: str,
+    default: str,
+    plugin: str,
+    words: str,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Services of namespaces that the line hides are in no audit, as their names are NXDOMAIN."""
+    corefile = tmp_path / "Corefile"
+    text = COREFILE.replace("{\n manifests", f"{{\n {option}\n manifests") if option else COREFILE
+    corefile.write_text(text.replace("topology", f"topology {{\n default {default}\n }}") if default else text)
+    (tmp_path / "cluster.yaml").write_text(CLUSTER)
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(corefile), 53, None))
+    for _ in range(2):
+        list(problems.check())
+    named = [line for line in caplog.messages if words in line]
+    assert [line.startswith(f"plugin/{plugin}: {corefile}:") for line in named] == [True], caplog.messages
+    cli.main(["audit", "-conf", str(corefile), "--wide"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert words in printed
+    assert ("shop/db" in printed) != bool(option)
+
+
 def test_a_finding_about_keys_of_a_default_has_its_line(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -221,6 +262,102 @@ def test_an_annotation_of_nodes_is_named_by_log_and_audit(
     assert [line for line in caplog.messages if words in line] == [f"plugin/topology: {words} on the Service"]
     cli.main(["audit", "-conf", str(tmp_path / "Corefile"), "--wide"])
     assert f"annotation 'topodns.io/topology-keys' {NOT_HERE} a Node" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "words"),
+    [
+        (
+            '"2"}}',
+            '"1.", rack2: x}}',
+            "values '1' (worker-1) and '1.' (worker-2) of the label rack differ",
+        ),
+        (
+            "io/zone: b, ",
+            "io/zone: A, ",
+            "zones 'A' (worker-2) and 'a' (worker-1) differ in case only, and are",
+        ),
+        ("io/zone: b, ", "io/zoen: b, ", "1 of 2 Nodes lack the label topology.kubernetes.io/zone, so it matches noth"),
+    ],
+)
+def test_a_mistake_of_the_labels_of_nodes_is_a_warning_of_log_and_audit(
+    tmp_path: Path,
+    right: str,
+    wrong: str,
+    words: str,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert right in CLUSTER
+    (tmp_path / "Corefile").write_text(COREFILE)
+    keyed = CLUSTER.replace(KEYS, '"rack,topology.kubernetes.io/zone,*"')
+    (tmp_path / "cluster.yaml").write_text(keyed.replace(right, wrong))
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
+    for _ in range(2):
+        list(problems.check())
+    assert [record.levelno for record in caplog.records if words in record.message] == [logging.WARNING]
+    assert cli.main(["audit", "-conf", str(tmp_path / "Corefile"), "--wide", "--fail-on", "warning"]) == 1
+    assert words in " ".join(capsys.readouterr().out.split())
+
+
+IMPORT: Final = """\
+---
+apiVersion: multicluster.x-k8s.io/v1alpha1
+kind: ServiceImport
+metadata: {name: db, namespace: shop, annotations: {topodns.io/topology-keys: "topology.kubernetes.io/zoen,clusters"}}
+spec: {type: Headless, ports: []}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata:
+  name: db-east
+  namespace: shop
+  labels: {multicluster.kubernetes.io/service-name: db, multicluster.kubernetes.io/source-cluster: east}
+addressType: IPv4
+endpoints: [{addresses: [10.1.0.1], nodeName: worker-1, zone: a}]
+"""
+ID: Final = """\
+---
+apiVersion: about.k8s.io/v1alpha1
+kind: ClusterProperty
+metadata: {name: cluster.clusterset.k8s.io}
+spec: {value: east}
+"""
+
+
+@pytest.mark.parametrize(
+    ("keys", "own", "words"),
+    [
+        ("", ID, "ServiceImport shop/db: no Node has the label topology.kubernetes.io/zoen, which"),
+        ("", ID, "no Node has the label clusters, which therefore never matches; did you mean cluster?"),
+        ("cluster,rack", ID, "ServiceImport shop/db: the key rack never decides, since cluster before it"),
+        ("cluster,*", "", "the id of this cluster is unknown"),
+    ],
+)
+def test_a_mistake_of_a_service_import_is_named_by_log_audit_and_explain(
+    tmp_path: Path,
+    keys: str,
+    own: str,
+    words: str,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "Corefile").write_text(
+        COREFILE.replace(
+            "cluster.local {\n kubernetes {", "clusterset.local {\n kubernetes {\n multicluster clusterset.local"
+        )
+    )
+    wrong = IMPORT.replace("topology.kubernetes.io/zoen,clusters", keys) if keys else IMPORT
+    (tmp_path / "cluster.yaml").write_text(CLUSTER + wrong + own)
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
+    for _ in range(2):
+        list(problems.check())
+    assert len([line for line in caplog.messages if words in line]) == 1, caplog.messages
+    for command in (["audit", "--wide"], ["explain", "--node", "worker-1", "db.shop.svc.clusterset.local"]):
+        cli.main([command[0], "-conf", str(tmp_path / "Corefile"), *command[1:]])
+        assert words in " ".join(capsys.readouterr().out.split())
 
 
 def test_without_a_mistake_nothing_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -363,7 +363,7 @@ class ProblemLog:
                 if found is not None and self._counts(found, cluster):
                     findings.append(found)
                     level = logging.INFO if found.severity == "info" else logging.WARNING
-                    self._note(str(found), level, partial(cluster.place_of, found))
+                    self._note(str(found), level, found.plugin, partial(cluster.place_of, found))
                 yield
             for line in cluster.notices():
                 self._note(line)
@@ -385,12 +385,14 @@ class ProblemLog:
         self._may_pass[line] = self._checks, since, counts
         return counts
 
-    def _note(self, line: str, level: int = logging.WARNING, place: Callable[[], str] = str) -> None:
+    def _note(
+        self, line: str, level: int = logging.WARNING, plugin: str = "topology", place: Callable[[], str] = str
+    ) -> None:
         """`place`, in front of a line, may change while the problem stays, and is looked for in all manifests."""
         if line not in self._lines:
             self._fresh += 1
             if self._fresh <= MOST_LINES:
-                log.log(level, "plugin/topology: %s%s", place(), line)
+                log.log(level, "plugin/%s: %s%s", plugin, place(), line)
         self._lines[line] = self._checks
 
     def _forget_the_fixed(self) -> Iterator[None]:

@@ -90,6 +90,11 @@ class ClusterSet:
         regions = self._regions.get(topology_zone, ()) if topology_zone is not None else ()
         return next(iter(regions)) if len(regions) == 1 else None
 
+    @property
+    def regions_agree(self) -> bool:
+        """Whether the Nodes of each zone show one region for it: what is in a zone then is in the zone's region."""
+        return all(len(regions) == 1 for regions in self._regions.values())
+
     def has(self, endpoint: Endpoint) -> bool:
         """Whether an endpoint of a ServiceImport is of this cluster."""
         return bool(self.id) and endpoint.topology.get(CLUSTER_KEY) == self.id

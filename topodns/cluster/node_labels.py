@@ -1,9 +1,17 @@
 """How many Nodes have each label: what a topology key can match."""
 
 from collections import Counter
+from typing import NamedTuple
 
 from topodns.cluster.model import HOSTNAME_LABEL, Node
 from topodns.dependency import Fact, label_fact
+
+
+class AlikeValues(NamedTuple):
+    """Two values of a label that differ in case or in punctuation around them only, with Nodes that have them."""
+
+    values: tuple[str, str]
+    nodes: tuple[tuple[str, ...], tuple[str, ...]]  # the first two of each
 
 
 class NodeLabels:
@@ -12,6 +20,7 @@ class NodeLabels:
     def __init__(self) -> None:
         self.nodes = 0
         self.revisions: Counter[str] = Counter()  # by label: grows with each Node that gets, changes or loses it
+        self.alike: dict[str, tuple[int, tuple[AlikeValues, ...]]] = {}  # with the revision: `cluster.findings.labels`
         self._counts: Counter[str] = Counter()  # no zeros
         self._names: tuple[str, ...] | None = None
 

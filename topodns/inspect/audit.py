@@ -8,6 +8,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from heapq import merge
 from itertools import chain, islice
 from typing import Any, Final, cast
@@ -42,7 +43,10 @@ from topodns.inspect.model import (
 from topodns.inspect.what_if import WhatIf, parse_change_steps, scenario_steps
 from topodns.kube.manifests.source import ManifestSource
 from topodns.plugins.kubernetes.clusters import Cluster
-from topodns.plugins.topology.findings import default_findings, with_origin
+from topodns.plugins.kubernetes.findings import corefile_findings
+from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.kubernetes.zone import excludes
+from topodns.plugins.topology.findings import with_origin
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.topology.select import UnknownClient
 
@@ -57,9 +61,12 @@ _CLEAN: Final = len(_RANKS)
 _NO_NODES: Final = "no Node is known, so it is not known which clients get an endpoint"
 
 
+_ALL_NAMESPACES: Final = KubernetesSettings(())
+
+
 @dataclass(frozen=True, slots=True)
 class AuditSubject:
-    """One cluster to audit, under the options of `topology`.
+    """One cluster to audit, under the options of `topology` and `kubernetes`.
 
     `waiting`: why its state is not complete, a line each. `skipped`: the manifest files and the objects that cannot be
     read, likewise.
@@ -70,6 +77,7 @@ class AuditSubject:
     origins: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()
     skipped: tuple[str, ...] = ()
+    kubernetes: KubernetesSettings = _ALL_NAMESPACES
 
 
 def subjects(clusters: Iterable[Cluster]) -> list[AuditSubject]:
@@ -81,6 +89,7 @@ def subjects(clusters: Iterable[Cluster]) -> list[AuditSubject]:
             tuple(map(name_text, cluster.kubernetes.origins)),
             cluster.incomplete(),
             _unread(cluster),
+            cluster.kubernetes,
         )
         for cluster in clusters
         if cluster.topology is not None
@@ -170,7 +179,7 @@ class _Room:
 def _cluster_steps(
     cluster: AuditSubject, parsed: tuple[WhatIf, ...], changes: Sequence[str], room: _Room
 ) -> Steps[bytes]:
-    before, after = yield from audit_steps(cluster.state, cluster.topology, parsed)
+    before, after = yield from audit_steps(cluster.state, cluster.topology, parsed, cluster.kubernetes)
     members: dict[str, bytes] = {
         "origins": _json(cluster.origins),
         "waiting": _json(cluster.waiting),
@@ -221,31 +230,37 @@ def _list_steps(members: Iterable[Mapping[str, object] | None], room: _Room) -> 
 
 
 def audit_steps(
-    state: ClusterState, topology: TopologySettings, changes: tuple[WhatIf, ...] = ()
+    state: ClusterState,
+    topology: TopologySettings,
+    changes: tuple[WhatIf, ...] = (),
+    kubernetes: KubernetesSettings = _ALL_NAMESPACES,
 ) -> Steps[tuple[AuditReport, AuditReport | None]]:
-    """The audit of a cluster under the options of `topology`: the report, and that with the changes.
+    """The audit of a cluster under these options: the report, and that with the changes; without the namespaces that
+    `kubernetes` hides.
 
     Raises Refused. Services that are changed between two steps are taken as they are when their turn comes.
     """
-    nodes = NodeGroups(state.all_nodes())
+    nodes, hides = NodeGroups(state.all_nodes()), partial(excludes, kubernetes, state)
     yield
-    scenario = (yield from scenario_steps(state, nodes.nodes, changes)) if changes else None
+    scenario = (yield from scenario_steps(state, nodes.nodes, changes, hides)) if changes else None
     after_nodes = NodeGroups(scenario.nodes) if scenario is not None else nodes
     yield
-    before, after = _WorstFirst(), _WorstFirst()
+    before, after, hard = _WorstFirst(), _WorstFirst(), False
     yield from state.policies.look_up_steps()
     keys = {*state.policies.all(), *state.max_endpoints, *(scenario.services if scenario is not None else ())}
     for key in (yield from _order_steps(keys, lambda key: key)):
-        view = service_view(state, key)
+        view = service_view(state, key) if not hides(key.namespace) else None
+        yield
         if view is None:
             continue
-        yield
+        hard = hard or _is_hard(view.policy)
         before.add((yield from _service_steps(view, nodes, topology)))
         if scenario is not None:
             after.add((yield from _service_steps((yield from scenario.view_steps(view)), after_nodes, topology)))
-    hard = topology.unknown_client is not UnknownClient.ALL and any(map(_is_hard, state.policies.all().values()))
+    hard = hard and topology.unknown_client is not UnknownClient.ALL
     unlocated = unlocated_finding_steps(state, topology.locate, hard)
-    others = yield from gather_steps(chain(state_findings(state), default_findings(state, topology), unlocated))
+    of_corefile = corefile_findings(state, kubernetes, topology, hides)
+    others = yield from gather_steps(chain(state_findings(state, hides), of_corefile, unlocated))
     others = yield from _order_steps(others, _rank)
     report = _report(len(nodes.nodes), before.services, others)
     return report, None if scenario is None else _report(len(scenario.nodes), after.services, others)
@@ -307,7 +322,7 @@ def _service_steps(view: ServiceView, nodes: NodeGroups, topology: TopologySetti
     return use_coverage_steps(view, nodes, topology, report_steps)
 
 
-def _is_hard(policy: Policy | InvalidPolicy) -> bool:
+def _is_hard(policy: Policy | InvalidPolicy | None) -> bool:
     """Whether clients of unknown location get no endpoint of a Service with this policy."""
     return isinstance(policy, Policy) and bool(policy.keys) and policy.keys[-1] != ANY_KEY
 

@@ -10,8 +10,9 @@ from ipaddress import ip_address
 from itertools import chain
 from typing import Final
 
-from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Severity
+from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Hides, Severity, hides_none, visible
 from topodns.cluster.findings.key_lists import absent_keys, key_findings, partial_findings, shadowed_keys
+from topodns.cluster.findings.labels import label_findings
 from topodns.cluster.findings.objects import annotation_findings, left_out_findings, object_findings
 from topodns.cluster.model import ANY_KEY, Kind, ObjectKey, Pod, Policy
 from topodns.cluster.state import ClusterState
@@ -89,15 +90,21 @@ def _client_finding_steps(found: Coverage, policy: Policy | None, nodes: NodeGro
     yield from free_steps(soles)
 
 
-def state_findings(state: ClusterState) -> Findings:
-    """The findings of an audit that depend on no client: about annotations and objects."""
-    return chain(left_out_findings(state), annotation_findings(state), object_findings(state))
+def state_findings(state: ClusterState, hides: Hides = hides_none) -> Findings:
+    """The findings of an audit that depend on no client: about annotations, objects and labels of Nodes, none of hidden
+    namespaces. Those about labels that an audit has by Service are left out: of zone and region there is one, too.
+    """
+    yield from visible(chain(left_out_findings(state), annotation_findings(state), object_findings(state)), hides)
+    for each in label_findings(state, hides):
+        yield each if each is not None and each.severity is not Severity.INFO else None
 
 
-def notice_steps(state: ClusterState) -> Steps[dict[ObjectKey, tuple[str, ...]]]:
-    """The texts of the findings about annotations and objects, by Service; without those about none."""
+def notice_steps(state: ClusterState, hides: Hides = hides_none) -> Steps[dict[ObjectKey, tuple[str, ...]]]:
+    """The texts of the findings about annotations and objects, by Service; without those about none, and without
+    hidden namespaces.
+    """
     found: dict[ObjectKey, tuple[str, ...]] = {}
-    for each in (yield from gather_steps(chain(annotation_findings(state), object_findings(state)))):
+    for each in (yield from gather_steps(visible(chain(annotation_findings(state), object_findings(state)), hides))):
         found[each.service] = (*found.get(each.service, ()), each.text)
     found.pop(CLUSTER, None)
     return found

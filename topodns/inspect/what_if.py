@@ -11,6 +11,7 @@ from heapq import heapify, heapreplace
 from itertools import chain
 from typing import Final
 
+from topodns.cluster.findings.finding import Hides, hides_none
 from topodns.cluster.model import (
     ZONE_LABEL,
     Endpoint,
@@ -211,9 +212,18 @@ def scenario_of_steps(
     return Scenario(changes, nodes, zones, nodes.keys() - left.keys(), left, defaulted)
 
 
-def scenario_steps(state: ClusterState, nodes: Mapping[str, Node], changes: Sequence[WhatIf]) -> Steps[Scenario]:
-    """The scenario of these changes for the Services of a cluster and these Nodes, in steps. Raises Refused."""
+def scenario_steps(
+    state: ClusterState, nodes: Mapping[str, Node], changes: Sequence[WhatIf], hides: Hides = hides_none
+) -> Steps[Scenario]:
+    """The scenario of these changes for the Services of a cluster and these Nodes, in steps. Raises Refused, also for a
+    Service of a hidden namespace.
+    """
     named = _services(changes)
+    for name in named:
+        if hides(name.namespace):
+            raise Refused(
+                f"the directive `kubernetes` hides namespace {name.namespace!r}: names of {name} are NXDOMAIN"
+            )
     found = {key: service for key in named if (service := state.service(key)) is not None}
     for name, one in found.items():
         if not one.headless:
@@ -221,14 +231,15 @@ def scenario_steps(state: ClusterState, nodes: Mapping[str, Node], changes: Sequ
     known = set(found)
     if named - known:  # the message has the nearest name of all
         for at, (key, service) in enumerate(list(state.services.items()), 1):
-            if service.headless:
+            if service.headless and not hides(service.namespace):
                 known.add(ObjectKey(*key))
             if at % STEP == 0:
                 yield
     without_keys: set[ObjectKey] = set()
     if _last_default(changes) is not None:
         for key in state.policies.without_keys():
-            without_keys.add(key)
+            if not hides(key.namespace):
+                without_keys.add(key)
             yield
     return (yield from scenario_of_steps(changes, nodes, known, without_keys))
 

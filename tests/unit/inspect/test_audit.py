@@ -8,11 +8,12 @@ from tests.support.audits import run_audit
 from tests.support.model_builders import endpoint, endpoint_slice, node, node_locator, pod, service
 from topodns.cluster.annotations import TOPOLOGY_KEYS, BadAnnotation
 from topodns.cluster.findings.finding import Severity
-from topodns.cluster.model import ClusterObject, Deleted, KeySource, ObjectKey, Upserted
+from topodns.cluster.model import ClusterObject, Deleted, KeySource, Namespace, ObjectKey, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.inspect.audit import STEP, AuditReport, ServiceDifference, audit_steps, difference_steps
 from topodns.inspect.errors import Refused
 from topodns.inspect.what_if import parse_changes
+from topodns.plugins.kubernetes.settings import KubernetesSettings
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.time_slices import do_at_once
 from topodns.topology.client_locator import Method
@@ -226,3 +227,30 @@ def test_thousands_of_services_are_in_order() -> None:
 def test_a_what_if_of_an_unknown_name_is_refused() -> None:
     with pytest.raises(Refused, match="no headless Service is named 'default/web'"):
         run_audit(state_of(*NODES), RULES, parse_changes(["keys=default/web:*"]))
+
+
+def test_services_of_hidden_namespaces_are_left_out() -> None:
+    seen = (service("db", "seen", annotation=f"{Z},*"), endpoint_slice("db", *BOTH, namespace="seen"))
+    hidden = (service("db", "secret", annotation=Z), endpoint_slice("db", *BOTH, namespace="secret"))
+    others = (service("web", "secret", cluster_ips=["10.96.0.1"], annotation=Z), pod("p", ["10.0.0.9"]))
+    state = state_of(*NODES, Namespace("seen"), Namespace("secret"), *seen, *hidden, *others)
+    only = KubernetesSettings((), namespaces=frozenset({"seen"}))
+    report, _ = do_at_once(audit_steps(state, RULES, kubernetes=only))
+    assert [str(each.service) for each in report.services] == ["seen/db"]
+    assert [(each.kind, each.severity) for each in report.others] == [("unlocated", Severity.WARNING)]
+    everything, _ = do_at_once(audit_steps(state, RULES))
+    assert [each.kind for each in everything.others if each.severity is Severity.ERROR] == ["unlocated"]
+    with pytest.raises(Refused, match="hides namespace 'secret': names of secret/db are NXDOMAIN"):
+        do_at_once(audit_steps(state, RULES, parse_changes(["keys=secret/db:none"]), only))
+
+
+def test_nodes_that_lack_a_zone_are_one_warning_beside_the_information_about_each_service() -> None:
+    services = [each for name in "ab" for each in (service(name, annotation=f"{Z},*"), endpoint_slice(name, *BOTH))]
+    report = audited(node("new"), *services)
+    assert [(each.kind, each.severity) for each in report.others] == [("partial", Severity.WARNING)]
+    partial = [each.severity for one in report.services for each in one.findings if each.kind == "partial"]
+    assert partial == [Severity.INFO, Severity.INFO]
+    rack = audited(
+        node("racked", {Z: "a", "rack": "1"}), service("db", annotation="rack,*"), endpoint_slice("db", *BOTH)
+    )
+    assert rack.others == ()

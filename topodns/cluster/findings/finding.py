@@ -1,7 +1,7 @@
 """A finding: one problem of a Service or of the whole cluster, with its severity and its text."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
@@ -13,9 +13,10 @@ CLUSTER: Final = ObjectKey("", "")
 MAX_NAMED: Final = 10  # Nodes, zones, endpoints or Pods that a finding names
 _SHOWN: Final = 5  # names in a text
 
-_PASSING: Final = frozenset(
-    ("default", "no_namespace", "no_slice", "shared_address", "shared_pod_cidr", "unknown_node")
-)
+_OF_KUBERNETES: Final = frozenset(("namespaces", "namespace_labels", "labels"))  # its options
+_PASSING: Final = _OF_KUBERNETES | {
+    *("cluster_id", "default", "no_namespace", "no_slice", "shared_address", "shared_pod_cidr", "unknown_node")
+}
 
 
 class Severity(StrEnum):
@@ -26,7 +27,8 @@ class Severity(StrEnum):
     INFO = "info"
 
 
-_COMPLETE: Final = frozenset(("annotation_elsewhere", "default", "import"))  # their texts name what they are about
+# Their texts name what they are about.
+_COMPLETE: Final = _OF_KUBERNETES | {"annotation_elsewhere", "cluster_id", "default", "import"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,11 @@ class Finding:
     annotation_of_pods: the same of Pods that no Service has as endpoints. annotation_elsewhere: the same of
     a Namespace, of Nodes, and of an EndpointSlice without a Service. keys_of_namespace: the key list of a
     Namespace breaks a rule, or parts of it are ignored.
-    default: a `default` of the Corefile names a namespace that does not exist.
-    import: keys of a ServiceImport are invalid, or an annotation has no effect.
+    default: a `default` of the Corefile names a namespace that does not exist or is hidden, selects no Service by its
+    labels, or has a key that no Node has. namespaces, namespace_labels, labels: what the option of `kubernetes` selects
+    does not exist.
+    import: keys of a ServiceImport are invalid or match nothing, or an annotation has no effect. cluster_id: keys of
+    ServiceImports need the id of this cluster, which is not known.
     invalid: the key list breaks a rule. mended: parts of the list are ignored, topodns.io/ttl
     is ignored or clamped, or a guard changes no answer.
     governing: the Service is a StatefulSet's governing one, so its members may not find each other. misplaced: the
@@ -48,7 +53,8 @@ class Finding:
     Nodes have it, so it locates no client.
     uncovered: clients on some Nodes get no endpoint. empty: no endpoint is ready. single_point: an endpoint alone
     serves clients on several Nodes. skew: an endpoint has far more clients than others. ineffective: a key that no Node
-    has, or that decides for no client. partial: a key that only some Nodes have. unlocated: clients that cannot be
+    has, or that decides for no client. partial: a key that only some Nodes have. alike_values: two values of a key
+    differ in case or punctuation only. unlocated: clients that cannot be
     located. no_nodes: no Node is known.
     left_out: objects of the Service are left out (`cluster.namespace_budget`), so its names are SERVFAIL.
     left_out_of_namespace: the same of a namespace, without a Service.
@@ -66,11 +72,17 @@ class Finding:
     family: int = 0  # 4 or 6 if it concerns one family of two
     ratio: float = 0.0  # of a skew: the highest load over the mean
     imported: ObjectKey | None = None  # the ServiceImport of an `import`
+    of_namespace: str = field(default="", compare=False)  # of a namespace, or of an object in it that is no Service
 
     @property
     def subject(self) -> ObjectKey:
         """The Service or ServiceImport that it is about."""
         return self.imported or self.service
+
+    @property
+    def namespace(self) -> str:
+        """The namespace that it is about, or whose object; "" for none."""
+        return self.subject.namespace or self.of_namespace
 
     def __str__(self) -> str:
         if self.kind in _COMPLETE:
@@ -80,6 +92,11 @@ class Finding:
         return f"Service {self.service}: {self.text}"
 
     @property
+    def plugin(self) -> str:
+        """The directive that it is about, as in a line of the log."""
+        return "kubernetes" if self.kind in _OF_KUBERNETES else "topology"
+
+    @property
     def may_pass(self) -> bool:
         """Whether several objects contradict each other, which a watch of each kind may bring about for a moment."""
         return self.kind in _PASSING
@@ -87,6 +104,20 @@ class Finding:
 
 Findings = Iterator[Finding | None]
 """In small steps; None is a step without a finding. The state may change between two steps."""
+
+
+Hides = Callable[[str], bool]
+"""Whether names in this namespace are denied by the options of `kubernetes` (`plugins.kubernetes.zone.excludes`)."""
+
+
+def hides_none(_: str) -> bool:
+    return False
+
+
+def visible(findings: Findings, hides: Hides) -> Findings:
+    """These findings without those about namespaces that are hidden: nobody gets an answer of theirs."""
+    for found in findings:
+        yield None if found is not None and found.namespace and hides(found.namespace) else found
 
 
 def first_names(names: Sequence[str]) -> str:

@@ -8,8 +8,10 @@ from typing import Final
 from topodns.cluster.findings.finding import MAX_NAMED, Finding, Severity, first_names
 from topodns.cluster.model import (
     ANY_KEY,
+    CLUSTER_KEY,
     HOSTNAME_LABEL,
     OTHER,
+    REGION_LABEL,
     SWITCHED_OFF,
     ZONE_LABEL,
     InvalidPolicy,
@@ -66,19 +68,26 @@ def key_findings(
 
 def _label_findings(key: ObjectKey, policy: Policy, labels: NodeLabels) -> Iterator[Finding]:
     for each in absent_keys(policy.keys, labels):
-        label = label_name(each)
-        text = f"no Node has the label {label}, which therefore never matches{_meant(label, policy, labels)}"
-        yield Finding(key, "ineffective", text, keys=(each,))
+        yield Finding(key, "ineffective", no_node_has(label_name(each), policy, labels.names), keys=(each,))
     for each, before in shadowed_keys(policy, labels):
-        text = f"the key {each} never decides, since {before} before it always matches; put {each} first"
-        yield Finding(key, "ineffective", text, keys=(each,))
+        yield Finding(key, "ineffective", never_decides(each, before), keys=(each,))
 
 
-def _meant(label: str, policy: Policy, labels: NodeLabels) -> str:
+def no_node_has(label: str, policy: Policy, names: tuple[str, ...]) -> str:
+    """The sentence about a key whose label no Node has, with the one of `names` that may be meant."""
+    return f"no Node has the label {label}, which therefore never matches{_meant(label, policy, names)}"
+
+
+def never_decides(key: str, before: str) -> str:
+    """The sentence about a key that is shadowed by one before it."""
+    return f"the key {key} never decides, since {before} before it always matches; put {key} first"
+
+
+def _meant(label: str, policy: Policy, names: tuple[str, ...]) -> str:
     """The end of the sentence about a label that no Node has: what may be meant by it."""
     if label.lower() == SWITCHED_OFF and policy.source is not KeySource.FIELD:
         return f"; did you mean {SWITCHED_OFF!r}?" + (" It counts alone" if len(policy.keys) > 1 else "")
-    nearest = nearest_label(label, labels.names)
+    nearest = nearest_label(label, names)
     return f"; did you mean {nearest}?" if nearest else ""
 
 
@@ -109,6 +118,8 @@ _RANKS: Final[Mapping[str, int]] = {
     HOSTNAME_LABEL: 3,
 }
 """Labels whose domains lie within each other: of each value of a later rank all Nodes have one value of an earlier."""
+
+WELL_KNOWN: Final = _RANKS.keys() - {HOSTNAME_LABEL}  # that the cloud's controller gives each Node, or none
 
 MAX_NEAREST: Final = 256  # wrong keys whose nearest label is looked for while the labels of Nodes stay
 _LIKE: Final = 0.75  # difflib's ratio of two names from which on one may be meant by the other
@@ -157,6 +168,44 @@ def _contains(wider: str, key: str) -> bool:
     if key == HOSTNAME_LABEL:  # a Node alone has one value of any label
         return wider not in (ANY_KEY, HOSTNAME_LABEL)
     return 0 < _RANKS.get(wider, 0) < _RANKS.get(key, 0)
+
+
+def import_key_problems(
+    policy: Policy, labels: NodeLabels, regions_agree: bool, own_zones: bool
+) -> Iterator[tuple[str, str]]:
+    """(key, sentence) about each key of a ServiceImport that no Node has as a label, or that never decides.
+
+    `regions_agree`: `ClusterSet.regions_agree`. `own_zones`: whether endpoints of this cluster have the zones of their
+    Nodes. Not about the key `cluster`: it is no label, and may wait for the cluster's id.
+    """
+    keys = [key for key in policy.keys if label_name(key) != CLUSTER_KEY]
+    for key in absent_keys(keys, labels):
+        yield key, no_node_has(label_name(key), policy, (*labels.names, CLUSTER_KEY))
+    for at, key in enumerate(policy.keys):
+        for before in policy.keys[:at]:
+            contains = _contains_imported(before, key, regions_agree, own_zones)
+            if contains and (before == CLUSTER_KEY or _on_all(before, labels)):
+                yield key, never_decides(key, before)
+                break
+
+
+def _contains_imported(wider: str, key: str, regions_agree: bool, own_zones: bool) -> bool:
+    """As `_contains`, of endpoints of a ServiceImport: only those of this cluster have the labels of Nodes."""
+    if wider == CLUSTER_KEY:
+        return label_name(key) not in (CLUSTER_KEY, ZONE_LABEL, REGION_LABEL, ANY_KEY)
+    if label_name(wider) == CLUSTER_KEY or label_name(key) == CLUSTER_KEY:
+        return False
+    if (wider, key) in _IMPORTED_DOMAINS:
+        return regions_agree
+    if key != HOSTNAME_LABEL or wider.startswith(OTHER):
+        return False
+    if wider in (ZONE_LABEL, REGION_LABEL):
+        return own_zones and (regions_agree or wider == ZONE_LABEL)
+    return _contains(wider, key)
+
+
+_IMPORTED_DOMAINS: Final = frozenset(((REGION_LABEL, ZONE_LABEL), (f"{OTHER}{ZONE_LABEL}", f"{OTHER}{REGION_LABEL}")))
+"""(wider, key): the zone of a slice is in one region, that of this cluster's Nodes of the zone."""
 
 
 def nearest_label(key: str, names: Sequence[str]) -> str:

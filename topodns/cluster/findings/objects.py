@@ -10,10 +10,26 @@ from itertools import chain, islice
 from typing import Final
 
 from topodns.cluster.annotations import TOPOLOGY_KEYS, problem_elsewhere
-from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Severity, first_names
-from topodns.cluster.findings.key_lists import key_findings, lacking, nodes_without, partial_keys
+from topodns.cluster.findings.finding import (
+    CLUSTER,
+    MAX_NAMED,
+    Finding,
+    Findings,
+    Hides,
+    Severity,
+    first_names,
+    hides_none,
+    visible,
+)
+from topodns.cluster.findings.key_lists import import_key_problems, key_findings
+from topodns.cluster.findings.labels import label_findings, labels_of
 from topodns.cluster.model import (
+    ANY_KEY,
+    HOSTNAME_LABEL,
     NO_KEYS,
+    OWN_CLUSTER,
+    REGION_LABEL,
+    ZONE_LABEL,
     EndpointSlice,
     InvalidPolicy,
     MisannotatedPod,
@@ -22,35 +38,30 @@ from topodns.cluster.model import (
     Notice,
     ObjectKey,
     Policy,
+    label_name,
 )
 from topodns.cluster.namespace_budget import FURTHER
-from topodns.cluster.node_labels import NodeLabels
 from topodns.cluster.slices import SliceOwner
 from topodns.cluster.state import ClusterState
 
 
-def policy_findings(state: ClusterState, ignored: bool) -> Findings:
+def policy_findings(state: ClusterState, ignored: bool, hides: Hides = hides_none) -> Findings:
     """The findings about key lists, annotations and objects, in no particular order; None after each Service with a
-    list. A Service is taken as it was at the first step.
+    list. A Service is taken as it was at the first step. None about namespaces that are hidden.
 
     `ignored` as of `key_findings`. Of labels that only some Nodes have there is a finding for each label, not for each
     Service.
     """
-    partial: dict[str, list[ObjectKey]] = {}
     yield from state.policies.look_up_steps()
     for key, policy in {**dict.fromkeys(state.max_endpoints), **state.policies.all()}.items():
+        if hides(key.namespace):
+            yield None
+            continue
         yield from _key_findings(state, key, policy, ignored)
-        for label in partial_keys(policy, _labels_of(state)) if isinstance(policy, Policy) else ():
-            partial.setdefault(label, []).append(key)
         yield None
-    for label, services in partial.items():
-        if without := nodes_without(label, state.all_nodes().values()):
-            first, more = services[0], f" and {len(services) - 1} more" if len(services) > 1 else ""
-            text = f"{lacking(label, without, state.node_labels)}; it is a topology key of {first}{more}"
-            yield Finding(CLUSTER, "partial", text, Severity.INFO, len(without), tuple(without[:MAX_NAMED]))
-        yield None
-    yield from annotation_findings(state)
-    yield from object_findings(state)
+    yield from label_findings(state, hides)
+    yield from visible(annotation_findings(state), hides)
+    yield from visible(object_findings(state), hides)
 
 
 def service_findings(state: ClusterState, key: ObjectKey, ignored: bool) -> Findings:
@@ -71,14 +82,7 @@ def service_findings(state: ClusterState, key: ObjectKey, ignored: bool) -> Find
 def _key_findings(
     state: ClusterState, key: ObjectKey, policy: Policy | InvalidPolicy | None, ignored: bool
 ) -> Iterator[Finding]:
-    return key_findings(
-        key, policy, state.policies.governs(key), key in state.max_endpoints, ignored, _labels_of(state)
-    )
-
-
-def _labels_of(state: ClusterState) -> NodeLabels:
-    """The labels of the Nodes once these are listed; before, of none."""
-    return state.node_labels if state.synced else NodeLabels()
+    return key_findings(key, policy, state.policies.governs(key), key in state.max_endpoints, ignored, labels_of(state))
 
 
 _ELSEWHERE: Final = "annotation_elsewhere"
@@ -90,9 +94,11 @@ def annotation_findings(state: ClusterState) -> Findings:
     for key in state.policies.noted():
         yield from noted(key, state.policies.notices(key))
     for name, problem in tuple(state.policies.namespace_problems.items()):
-        yield Finding(CLUSTER, "keys_of_namespace", f"namespace {name!r}: annotation {TOPOLOGY_KEYS!r}: {problem}")
+        text = f"namespace {name!r}: annotation {TOPOLOGY_KEYS!r}: {problem}"
+        yield Finding(CLUSTER, "keys_of_namespace", text, of_namespace=name)
     for key in tuple(state.cluster_set.keys):
         yield from import_findings(state, key)
+    yield from _own_cluster_findings(state)
     yield from elsewhere_findings(state)
     yield from pod_findings(state)
 
@@ -102,17 +108,58 @@ def noted(key: ObjectKey, notices: Iterable[Notice]) -> Iterator[Finding]:
     return (Finding(key, notice.kind, notice.text, Severity(notice.severity)) for notice in notices)
 
 
-def import_findings(state: ClusterState, key: ObjectKey) -> Iterator[Finding]:
-    """The findings about the keys and annotations of one ServiceImport. A Service may have the same name."""
+def import_findings(state: ClusterState, key: ObjectKey) -> Findings:
+    """The findings about the keys and annotations of one ServiceImport, in steps. A Service may have the same name."""
     keys = state.cluster_set.keys.get(key, NO_KEYS)
     policy = keys.policy
+    labels, about = labels_of(state), f"ServiceImport {key}: "
     found = [(Severity(notice.severity), notice.text) for notice in keys.notices]
     if isinstance(policy, InvalidPolicy):
         found.append((Severity.ERROR, f"invalid topology keys: {policy.problem}"))
     elif policy is not None:
         found += ((Severity.WARNING, warning) for warning in policy.warnings)
-    about = f"ServiceImport {key}: "
-    return (Finding(CLUSTER, "import", about + text, severity, imported=key) for severity, text in found)
+    for severity, text in found:
+        yield Finding(CLUSTER, "import", about + text, severity, imported=key)
+    if isinstance(policy, Policy) and labels.nodes:
+        own_zones = HOSTNAME_LABEL in policy.keys and (yield from _own_zones_steps(state, key))
+        for each, text in import_key_problems(policy, labels, state.cluster_set.regions_agree, own_zones):
+            yield Finding(CLUSTER, "import", about + text, imported=key, keys=(each,))
+    yield None
+
+
+def _own_zones_steps(state: ClusterState, key: ObjectKey) -> Generator[None, None, bool]:
+    """Whether slices of a ServiceImport have the Node's zone for each endpoint of this cluster; a slice a step."""
+    has = state.cluster_set.has
+    for one in tuple(state.slice_table.owned.counted(SliceOwner(key, imported=True))):
+        yield
+        for each in one.endpoints:
+            node = state.node(each.node_name) if has(each) else None
+            if node is not None and node.labels.get(ZONE_LABEL) != each.topology_zone:
+                return False
+    return True
+
+
+_OF_SLICES: Final = frozenset((ANY_KEY, ZONE_LABEL, REGION_LABEL))  # the keys of an import that need no own cluster
+
+
+def _own_cluster_findings(state: ClusterState) -> Findings:
+    """The finding about keys of ServiceImports that match nothing, as the id of this cluster is not known."""
+    cluster_set = state.cluster_set
+    if cluster_set.id or not state.synced or "ClusterProperty" not in state.needed:
+        return
+    waiting: list[ObjectKey] = []
+    for key, keys in tuple(cluster_set.keys.items()):
+        if isinstance(keys.policy, Policy) and not _OF_SLICES.issuperset(map(label_name, keys.policy.keys)):
+            waiting.append(key)
+        yield None
+    if waiting:
+        more = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
+        text = (
+            f"the id of this cluster is unknown, so the keys 'cluster' and labels of Nodes match nothing for "
+            f"ServiceImport {waiting[0]}{more}: expected 'cluster_id' in the Corefile, or the ClusterProperty "
+            f"{OWN_CLUSTER}"
+        )
+        yield Finding(CLUSTER, "cluster_id", text)
 
 
 def elsewhere_findings(state: ClusterState) -> Findings:
@@ -123,7 +170,8 @@ def elsewhere_findings(state: ClusterState) -> Findings:
     for one in tuple(state.misannotated.values()):
         yield None
         if isinstance(one, Namespace):
-            found |= dict.fromkeys(Finding(CLUSTER, _ELSEWHERE, text) for text in _problems_of_namespace(one))
+            texts = _problems_of_namespace(one)
+            found |= dict.fromkeys(Finding(CLUSTER, _ELSEWHERE, text, of_namespace=one.name) for text in texts)
         elif isinstance(one, Node):
             problems = (problem_elsewhere(bad, "Node") for bad in one.bad)
             found |= dict.fromkeys(Finding(CLUSTER, _ELSEWHERE, f"Nodes: {text}") for text in problems)
@@ -134,7 +182,8 @@ def elsewhere_findings(state: ClusterState) -> Findings:
                 if service is not None and not one.imported:
                     found[Finding(service.key, "annotation", f"its EndpointSlices: {text}")] = None
                 else:
-                    found[Finding(CLUSTER, _ELSEWHERE, f"EndpointSlice {one.key}: {text}")] = None
+                    text = f"EndpointSlice {one.key}: {text}"
+                    found[Finding(CLUSTER, _ELSEWHERE, text, of_namespace=one.namespace)] = None
     yield from found
 
 
@@ -166,7 +215,7 @@ def pod_findings(state: ClusterState) -> Findings:
                     f"Pods of namespace {pod.namespace!r} that no Service has as endpoints have the annotation "
                     f"{bad.name!r}, which has no effect on a Pod: put {bad.meant!r} on a headless Service"
                 )
-                found[Finding(CLUSTER, "annotation_of_pods", text)] = None
+                found[Finding(CLUSTER, "annotation_of_pods", text, of_namespace=pod.namespace)] = None
     yield from found
 
 
@@ -271,7 +320,7 @@ def left_out_findings(state: ClusterState) -> Findings:
         if key.namespace not in namespaces:
             namespaces.add(key.namespace)
             text = f"objects of namespace {key.namespace!r} are left out: {_TOO_MANY}; its names are SERVFAIL"
-            yield Finding(CLUSTER, "left_out_of_namespace", text, Severity.ERROR)
+            yield Finding(CLUSTER, "left_out_of_namespace", text, Severity.ERROR, of_namespace=key.namespace)
         one = state.held(kind, key)
         service = ObjectKey(key.namespace, one.service_name) if isinstance(one, EndpointSlice) else key
         if service.name in ("", FURTHER) or service in services or len(services) >= MAX_LEFT_OUT:

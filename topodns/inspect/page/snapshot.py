@@ -125,19 +125,19 @@ class SnapshotMaker:
     def detail_steps(self, key: ObjectKey, texts: Sequence[str] = ()) -> Steps[bytes]:
         """The details of a Service, see `service_detail_steps`, after hypothetical changes of these texts.
 
-        Raises Refused if no headless Service has this key, and for nonsense.
+        Raises Refused if no headless Service has this key, or its namespace is hidden, and for nonsense.
         """
         changes = yield from parse_change_steps(texts)
-        state, scope = self.cluster.state, self.scope()
+        state, scope, hides = self.cluster.state, self.scope(), self.cluster.hides
         yield
-        view = service_view(state, key)
+        view = service_view(state, key) if not hides(key.namespace) else None
         if view is None:
             raise Refused(f"no headless Service {key.name!r} in namespace {key.namespace!r}", 404)
         if changes:
-            scenario = yield from scenario_steps(state, scope.groups.nodes, changes)
+            scenario = yield from scenario_steps(state, scope.groups.nodes, changes, hides)
             view, scope = (yield from scenario.view_steps(view)), replace(scope, groups=NodeGroups(scenario.nodes))
             yield
-        notices = yield from notice_steps(state)
+        notices = yield from notice_steps(state, hides)
         askers = yield from self._askers.steps()
         return (yield from service_detail_steps(view, notices.get(key, ()), scope, askers.get(key, NO_ASKERS)))
 
@@ -187,14 +187,20 @@ class SnapshotMaker:
         return last
 
     def _row_steps(self, scope: RowScope) -> Steps[list[ServiceRow]]:
-        """The rows of all Services with keys, valid or not, a bound or notices, in no particular order."""
-        state = self.cluster.state
-        notices = yield from notice_steps(state)
+        """The rows of all Services with keys, valid or not, a bound or notices, in no particular order; not of hidden
+        namespaces.
+        """
+        state, hides = self.cluster.state, self.cluster.hides
+        notices = yield from notice_steps(state, hides)
         keys = list(dict.fromkeys((*state.policies.all(), *state.max_endpoints, *notices)))
         yield
         rows: list[ServiceRow] = []
         kept: dict[ObjectKey, _Kept] = {}
         for at, key in enumerate(keys, 1):
+            if at % STEP == 0:
+                yield
+            if hides(key.namespace):
+                continue
             view, problems = service_view(state, key), notices.get(key, ())
             row = self.kept_row(key, view, problems, scope)
             if row is None:
@@ -204,8 +210,6 @@ class SnapshotMaker:
                 yield
             kept[key] = _Kept(view, problems, scope, row)
             rows.append(row)
-            if at % STEP == 0:
-                yield
         self._kept = kept
         return rows
 

@@ -28,17 +28,18 @@ def what_if_steps(maker: SnapshotMaker, texts: Sequence[str]) -> Steps[bytes]:
     changes = yield from parse_change_steps(texts)
     if not changes:
         raise Refused("found no change, expected change=node=NAME:down or another")
-    state, scope = maker.cluster.state, maker.scope()
+    state, scope, hides = maker.cluster.state, maker.scope(), maker.cluster.hides
     yield
-    scenario = yield from scenario_steps(state, scope.groups.nodes, changes)
+    scenario = yield from scenario_steps(state, scope.groups.nodes, changes, hides)
     after_scope = replace(scope, groups=NodeGroups(scenario.nodes))
     yield
-    notices = yield from notice_steps(state)
+    notices = yield from notice_steps(state, hides)
     differ, rows, ready_before, ready_after = 0, list[str](), 0, 0
     worse: list[Mapping[str, object]] = []
     for key in sorted({*state.policies.all(), *state.max_endpoints, *scenario.services}):
-        view = service_view(state, key)
+        view = service_view(state, key) if not hides(key.namespace) else None
         if view is None:
+            yield
             continue
         problems = notices.get(key, ())
         then = yield from scenario.view_steps(view)

@@ -7,7 +7,7 @@ from functools import partial
 from random import Random
 from typing import Final, NamedTuple
 
-from topodns.cluster.findings.finding import Finding
+from topodns.cluster.findings.finding import Finding, visible
 from topodns.cluster.findings.objects import left_out_findings, policy_findings
 from topodns.cluster.model import Kind
 from topodns.cluster.state import ClusterState
@@ -24,9 +24,11 @@ from topodns.kube.snapshot.restorer import SnapshotRestorer
 from topodns.kube.snapshot.writer import SnapshotCounts, SnapshotFile, SnapshotWriter
 from topodns.plugins.kubernetes.client_pods import ClientPods, KubernetesLabels
 from topodns.plugins.kubernetes.feed import Feed, FeedSettings, feed_settings
+from topodns.plugins.kubernetes.findings import corefile_findings
 from topodns.plugins.kubernetes.pod_wait import PodWait
 from topodns.plugins.kubernetes.settings import KubernetesSettings, SnapshotSettings
-from topodns.plugins.topology.findings import default_findings, with_origin
+from topodns.plugins.kubernetes.zone import excludes
+from topodns.plugins.topology.findings import with_origin
 from topodns.plugins.topology.settings import TopologySettings
 from topodns.plugins.view.handler import ViewFilter
 from topodns.plugins.view.settings import View
@@ -163,16 +165,21 @@ class Cluster:
             yield f"EndpointSlice {key.namespace}/{key.name} {problem}; it locates no client"
         yield from self.feed.locator_contradictions.lines()
 
+    def hides(self, namespace: str) -> bool:
+        """Whether names in this namespace are denied by `namespaces` or `namespace_labels`."""
+        return excludes(self.kubernetes, self.state, namespace)
+
     def findings(self) -> Iterator[Finding | None]:
-        """The objects that are left out, and the present problems of the topology keys of this cluster's Services and
-        of the objects that decide which endpoints a client gets, in steps; none of the latter without `topology`.
+        """The objects that are left out, lines of the Corefile that select nothing, and the present problems of the
+        topology keys of this cluster's Services and of the objects that decide which endpoints a client gets, in steps;
+        none of the latter without `topology`, and none about namespaces that are hidden.
         """
-        yield from left_out_findings(self.state)
+        yield from visible(left_out_findings(self.state), self.hides)
+        yield from corefile_findings(self.state, self.kubernetes, self.topology, self.hides)
         if self.topology is not None:
             policies = self.state.policies
-            for found in policy_findings(self.state, self.topology.on_invalid is OnInvalid.IGNORE):
+            for found in policy_findings(self.state, self.topology.on_invalid is OnInvalid.IGNORE, self.hides):
                 yield found and with_origin(found, policies.get(found.service), self.topology)
-            yield from default_findings(self.state, self.topology)
 
     def place_of(self, finding: Finding) -> str:
         """`FILE:LINE: ` of the Service or ServiceImport that a finding is about; "" for none of a manifest."""

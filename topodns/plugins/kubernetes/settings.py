@@ -1,5 +1,6 @@
 """The settings of a `kubernetes` directive."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -46,3 +47,5 @@ class KubernetesSettings:
     zonal: bool = False
     startup_timeout: float = 5.0  # seconds
     snapshot: SnapshotSettings | None = None
+    places: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """FILE:LINE of `namespace_labels` and `labels`, and of each name of `namespaces` (`namespaces NAME`)."""

@@ -187,7 +187,9 @@ def _check_together(directive: Directive, settings: KubernetesSettings) -> None:
 
 
 def _namespaces(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
-    return replace(settings, namespaces=settings.namespaces | frozenset(some_args(option, "names of namespaces")))
+    names = frozenset(some_args(option, "names of namespaces"))
+    places = {**settings.places, **{f"namespaces {name}": option.place for name in names}}
+    return replace(settings, namespaces=settings.namespaces | names, places=places)
 
 
 def _selector(option: Directive) -> Selector:
@@ -198,11 +200,15 @@ def _selector(option: Directive) -> Selector:
 
 
 def _namespace_labels(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
-    return replace(settings, namespace_labels=_selector(option))
+    return replace(settings, namespace_labels=_selector(option), places=_places(option, settings))
 
 
 def _labels(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:
-    return replace(settings, labels=_selector(option))
+    return replace(settings, labels=_selector(option), places=_places(option, settings))
+
+
+def _places(option: Directive, settings: KubernetesSettings) -> Mapping[str, str]:
+    return {**settings.places, option.name: option.place}
 
 
 def _pods(option: Directive, settings: KubernetesSettings) -> KubernetesSettings:

@@ -102,6 +102,14 @@ def exposes(settings: KubernetesSettings, state: ClusterState, namespace: str) -
     return settings.namespace_labels is None or settings.namespace_labels.matches(found.labels)
 
 
+def excludes(settings: KubernetesSettings, state: ClusterState, namespace: str) -> bool:
+    """Whether `namespaces` or `namespace_labels` hide this namespace; without its object only the first can."""
+    if (not settings.namespaces and settings.namespace_labels is None) or exposes(settings, state, namespace):
+        return False
+    listed = not settings.namespaces or namespace in settings.namespaces
+    return not listed or ("", namespace) in state.namespaces
+
+
 def exposes_reverse(settings: KubernetesSettings, state: ClusterState, namespace: str) -> bool:
     """Whether PTR records may point into this namespace: as `exposes`, but True without the option `namespaces`.
 

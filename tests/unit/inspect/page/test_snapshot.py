@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from topodns.cluster.annotations import TOPOLOGY_KEYS, BadAnnotation
 from topodns.cluster.known_kinds import Restored
 from topodns.cluster.model import ZONE_LABEL, Deleted, ObjectKey, Upserted
 from topodns.inspect import coverage
+from topodns.inspect.errors import Refused
 from topodns.inspect.http import JobQueue
 from topodns.inspect.page import service as service_rows
 from topodns.inspect.page import snapshot
@@ -229,5 +231,20 @@ def test_what_is_not_known_is_shown() -> None:
             page.cluster.state.restore(Restored(page.cluster.state.needed, 1_764_244_800))
             line, _ = unknown_of(page.cluster)
             assert line.startswith("answers are from the snapshot of 2025-11-27T12:00:00Z: waiting for")
+
+    asyncio.run(story())
+
+
+def test_services_of_hidden_namespaces_have_neither_row_nor_details() -> None:
+    async def story() -> None:
+        with demo_page() as page:
+            kubernetes = replace(page.cluster.kubernetes, namespaces=frozenset({"data"}))
+            maker = SnapshotMaker(replace(page.cluster, kubernetes=kubernetes), lambda: NOTHING, JobQueue("the page"))
+            rows = state_of(await maker.latest())["rows"]
+            assert sorted(row["id"] for row in rows) == ["data/db-far", "data/db-near", "data/queue"]
+            with pytest.raises(Refused, match="no headless Service 'cache' in namespace 'shop'"):
+                do_at_once(maker.detail_steps(ObjectKey("shop", "cache")))
+            worse = json.loads(do_at_once(what_if_steps(maker, ["node=node-b1:down"])))["worse"]
+            assert [each["id"] for each in worse] == ["data/db-far", "data/db-near"]
 
     asyncio.run(story())

@@ -3,11 +3,13 @@
 import pytest
 
 from tests.support.cluster_dig import PASSED, ClusterDig, expected, settings
-from tests.support.model_builders import namespace, service
+from tests.support.model_builders import namespace, service, state_of
 from tests.support.rrset_text import lines
 from tests.unit.plugins.kubernetes.scene import OWN_ADDRESSES, few_services
 from topodns.cluster.label_selector import parse_selector
 from topodns.cluster.model import ClusterObject
+from topodns.plugins.kubernetes.settings import KubernetesSettings
+from topodns.plugins.kubernetes.zone import excludes
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +94,20 @@ def test_namespace_labels_selects_namespaces() -> None:
     assert dig("web.blue.svc.cluster.local. A") == "NXDOMAIN cluster.local. 5"
     dig.apply(namespace("blue", {"tenant": "red"}))
     assert dig("web.blue.svc.cluster.local. A").endswith("10.0.0.2")
+
+
+@pytest.mark.parametrize(
+    ("options", "hidden"),
+    [
+        (settings(), ""),
+        (settings(namespaces=frozenset({"red"})), "blue ghost"),
+        (settings(namespaces=frozenset({"red", "ghost"})), "blue"),
+        (settings(namespace_labels=parse_selector("tenant=red")), "blue"),
+    ],
+)
+def test_a_namespace_is_hidden_by_the_options_and_not_by_its_absence(options: KubernetesSettings, hidden: str) -> None:
+    state = state_of(*two_tenants())
+    assert [name for name in ("blue", "ghost", "red") if excludes(options, state, name)] == hidden.split()
 
 
 def test_ptr_is_hidden_by_namespaces_and_not_by_namespace_labels() -> None:

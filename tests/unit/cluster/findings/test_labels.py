@@ -1,0 +1,152 @@
+"""Findings about labels of Nodes that are topology keys."""
+
+from collections.abc import Generator, Mapping, Sequence
+
+import pytest
+
+from tests.support.model_builders import node, service
+from tests.unit.cluster.findings.scene import SOURCES, findings
+from topodns.cluster.findings import labels as module
+from topodns.cluster.findings.finding import Finding, Severity, hides_none
+from topodns.cluster.findings.labels import label_findings
+from topodns.cluster.model import (
+    HOSTNAME_LABEL,
+    REGION_LABEL,
+    ZONE_LABEL,
+    ClusterObject,
+    Deleted,
+    Node,
+    ObjectKey,
+    Upserted,
+)
+from topodns.cluster.node_labels import AlikeValues
+from topodns.cluster.state import ClusterState
+from topodns.topology.keys import key_reader
+
+RACK = "example.com/rack"
+
+
+def state_of(*objects: ClusterObject) -> ClusterState:
+    state = ClusterState(frozenset(), key_reader(SOURCES))
+    for each in objects:
+        state.apply(Upserted(each), 0)
+    return state
+
+
+def found(state: ClusterState, hidden: str = "none") -> list[Finding]:
+    return [each for each in label_findings(state, hidden.__eq__) if each is not None]
+
+
+@pytest.mark.parametrize(
+    ("label", "severity"),
+    [
+        (ZONE_LABEL, Severity.WARNING),
+        (REGION_LABEL, Severity.WARNING),
+        ("failure-domain.beta.kubernetes.io/zone", Severity.WARNING),
+        (RACK, Severity.INFO),
+    ],
+)
+def test_nodes_that_lack_a_zone_are_one_warning_and_those_without_another_label_one_info(
+    label: str, severity: Severity
+) -> None:
+    workers, control = [node(f"w{at}", {label: "a"}) for at in range(3)], [node(f"c{at}") for at in range(3)]
+    services = [service(name, annotation=f"{label},*") for name in ("a", "b")]
+    (one,) = found(state_of(*workers, *control, *services))
+    assert (one.kind, one.severity, one.node_names) == ("partial", severity, ("c0", "c1", "c2"))
+    assert one.text.endswith("it is a topology key of default/a and 1 more")
+
+
+def test_a_label_that_is_no_key_or_that_of_a_hidden_service_alone_is_not_looked_at() -> None:
+    nodes = node("n1", {ZONE_LABEL: "a"}), node("n2")
+    assert found(state_of(*nodes, service("db", annotation=RACK))) == []
+    assert found(state_of(*nodes, service("db", "secret", annotation=ZONE_LABEL)), "secret") == []
+    assert found(state_of(*nodes, service("db", "secret", imported=True, annotation=ZONE_LABEL)), "secret") == []
+
+
+def test_keys_of_a_service_import_count() -> None:
+    state = state_of(node("n1", {RACK: "a", "cluster": "x"}), node("n2"), service("db", imported=True, annotation=RACK))
+    (one,) = found(state)
+    assert one.text.endswith("it is a topology key of ServiceImport default/db")
+    imported = service("db", imported=True, annotation="cluster")
+    nodes = node("n1", {"cluster": "x"}), node("n2", {"cluster": "X"}), node("n3")
+    assert found(state_of(*nodes, imported)) == []
+    plain = service("db", annotation="cluster")
+    assert [each.kind for each in found(state_of(*nodes, plain, imported))] == ["partial", "alike_values"]
+
+
+def alike(label: str, *values: str) -> list[str]:
+    """The findings about a key with these values, at nodes n0, n1 and so on."""
+    nodes = [node(f"n{at}", {label: value, HOSTNAME_LABEL: f"n{at}"}) for at, value in enumerate(values)]
+    prefix = "all Services: "
+    lines = findings(*nodes, service("db", annotation=f"{label},*"))
+    assert all(kind == "alike_values" and line.startswith(prefix) for kind, line in lines)
+    return [line.removeprefix(prefix) for _, line in lines]
+
+
+@pytest.mark.parametrize(
+    ("label", "values", "text"),
+    [
+        (ZONE_LABEL, ("eu-1c", "eu-1C", "eu-1c"), "zones 'eu-1C' (n1) and 'eu-1c' (n0, ...) differ in case only"),
+        (REGION_LABEL, ("EU", "eu"), "regions 'EU' (n0) and 'eu' (n1) differ in case only"),
+        (ZONE_LABEL, ("a", "a."), "zones 'a' (n0) and 'a.' (n1) differ in punctuation only"),
+        (ZONE_LABEL, ("a", "A "), "zones 'A ' (n1) and 'a' (n0) differ in case and punctuation only"),
+        (RACK, ("R1", "r1"), f"values 'R1' (n0) and 'r1' (n1) of the label {RACK} differ in case only"),
+    ],
+)
+def test_two_values_of_a_key_that_are_alike_are_named_with_a_node_of_each(
+    label: str, values: tuple[str, ...], text: str
+) -> None:
+    assert alike(label, *values) == [f"{text}, and are two domains"]
+
+
+def test_of_more_than_two_each_is_compared_with_the_first() -> None:
+    assert len(alike(ZONE_LABEL, "eu", "EU", "Eu")) == 2
+
+
+def test_of_thousands_ten_are_named() -> None:
+    assert len(alike(RACK, *(f"{'r' * at}{'R' * (20 - at)}" for at in range(20)))) == 10
+
+
+def test_values_that_differ_within_and_names_of_nodes_are_not_alike() -> None:
+    assert alike(ZONE_LABEL, "eu-1", "eu1", "eu_1", "eu-2") == []
+    nodes = node("n1", {HOSTNAME_LABEL: "a"}), node("n2", {HOSTNAME_LABEL: "A"})
+    assert findings(*nodes, service("db", annotation=HOSTNAME_LABEL)) == []
+
+
+def test_nodes_are_compared_once_until_a_label_of_one_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+    steps = module._alike_steps
+
+    def counted(label: str, nodes: Sequence[Node]) -> Generator[None, None, tuple[AlikeValues, ...]]:
+        compared.append(label)
+        return steps(label, nodes)
+
+    monkeypatch.setattr(module, "_alike_steps", counted)
+
+    def zones(first: str, second: str) -> Mapping[str, str]:
+        return {ZONE_LABEL: first, RACK: second}
+
+    state = state_of(node("n1", zones("a", "1")), service("db", annotation=f"{ZONE_LABEL},{RACK}"))
+    assert found(state) == found(state) == []
+    assert sorted(compared) == [RACK, ZONE_LABEL]
+    state.apply(Upserted(node("n2", zones("A", "2"))), 0)
+    state.apply(Upserted(node("n2", zones("A", "1"))), 0)
+    compared.clear()
+    (one,) = found(state)
+    assert (one.kind, one.node_names, one.keys, one.severity) == (
+        "alike_values",
+        ("n2", "n1"),
+        (ZONE_LABEL,),
+        Severity.WARNING,
+    )
+    state.apply(Upserted(node("n1", zones("a", "9"))), 0)
+    assert found(state) == [one]
+    assert compared == [RACK, ZONE_LABEL, RACK]
+    state.apply(Deleted("Node", ObjectKey("", "n2")), 0)
+    assert found(state) == []
+
+
+def test_a_step_looks_at_a_bounded_number_of_nodes() -> None:
+    nodes = [node(f"n{at}", {ZONE_LABEL: f"z{at}"}) for at in range(5000)]
+    state = state_of(*nodes, node("n"), service("db", annotation=ZONE_LABEL))
+    assert len(list(label_findings(state, hides_none))) > 3 * 5000 // (10 * module.STEP)

@@ -1,0 +1,136 @@
+"""Findings about labels of Nodes that are topology keys: Nodes that lack one, and values that are alike."""
+
+from collections import Counter
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+from string import punctuation, whitespace
+from typing import Final
+
+from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Hides, Severity
+from topodns.cluster.findings.key_lists import WELL_KNOWN, lacking, nodes_without, partial_keys
+from topodns.cluster.model import (
+    CLUSTER_KEY,
+    HOSTNAME_LABEL,
+    REGION_LABEL,
+    ZONE_LABEL,
+    Node,
+    ObjectKey,
+    Policy,
+    label_name,
+)
+from topodns.cluster.node_labels import AlikeValues, NodeLabels
+from topodns.cluster.state import ClusterState
+
+STEP: Final = 50  # policies, and tens of Nodes or values, looked at in one step
+_AROUND: Final = punctuation + whitespace
+_NOUNS: Final = {ZONE_LABEL: "zones", REGION_LABEL: "regions"}
+
+
+def labels_of(state: ClusterState) -> NodeLabels:
+    """The labels of the Nodes once these are listed; before, of none."""
+    return state.node_labels if state.synced else NodeLabels()
+
+
+def label_findings(state: ClusterState, hides: Hides) -> Findings:
+    """The findings about each label of Nodes that is a topology key of a Service or ServiceImport, in steps; none about
+    keys of hidden namespaces.
+    """
+    labels, nodes = labels_of(state), tuple(state.all_nodes().values())
+    yield None
+    first: dict[str, str] = {}  # by label that some Nodes lack: whose key it is
+    number: Counter[str] = Counter()
+    used: set[str] = set()
+    for at, (whose, policy) in enumerate(_policies(state, hides), 1):
+        if policy is not None:
+            used.update(policy.labels)
+            for label in partial_keys(policy, labels):
+                first.setdefault(label, whose)
+                number[label] += 1
+        if at % STEP == 0:
+            yield None
+    for label, whose in first.items():
+        without: list[str] = []
+        for some in _chunks(nodes):
+            without += nodes_without(label, some)
+            yield None
+        if without:
+            more = f" and {number[label] - 1} more" if number[label] > 1 else ""
+            text = f"{lacking(label, sorted(without), labels)}; it is a topology key of {whose}{more}"
+            named = tuple(sorted(without)[:MAX_NAMED])
+            severity = Severity.WARNING if label in WELL_KNOWN else Severity.INFO
+            yield Finding(CLUSTER, "partial", text, severity, len(without), named)
+    yield from _alike_findings(labels, nodes, used)
+
+
+def _policies(state: ClusterState, hides: Hides) -> Iterator[tuple[str, Policy | None]]:
+    """Whose policy it is, and the policy, of a ServiceImport without `cluster`; None for an invalid or a hidden one."""
+    for namespace, name in tuple(state.services):  # not `Policies.all`, which takes 2 ms for 10,000
+        policy = state.policies.get(ObjectKey(namespace, name))
+        yield f"{namespace}/{name}", policy if isinstance(policy, Policy) and not hides(namespace) else None
+    for key, keys in tuple(state.cluster_set.keys.items()):
+        own = keys.policy if not hides(key.namespace) else None
+        if isinstance(own, Policy):
+            of_labels = tuple(each for each in own.keys if label_name(each) != CLUSTER_KEY)
+            yield f"ServiceImport {key}", replace(own, keys=of_labels)
+        else:
+            yield "", None
+
+
+def _chunks(values: Sequence[Node]) -> Iterator[Sequence[Node]]:
+    return (values[at : at + 10 * STEP] for at in range(0, len(values), 10 * STEP))
+
+
+def _alike_findings(labels: NodeLabels, nodes: Sequence[Node], used: set[str]) -> Findings:
+    """The findings about values that are alike, looked for once while a label of Nodes stays."""
+    found: dict[str, tuple[int, tuple[AlikeValues, ...]]] = {}
+    for label in sorted(each for each in used if labels.with_label(each)):
+        if label == HOSTNAME_LABEL:  # each Node has its own
+            continue
+        revision, alike = labels.alike.get(label, (-1, ()))
+        if revision != labels.revisions[label]:
+            revision = labels.revisions[label]
+            alike = yield from _alike_steps(label, nodes)
+        found[label] = revision, alike
+        for each in alike:
+            yield Finding(CLUSTER, "alike_values", _sentence(label, each), node_names=_names(each), keys=(label,))
+        yield None
+    labels.alike = found
+
+
+def _alike_steps(label: str, nodes: Sequence[Node]) -> Generator[None, None, tuple[AlikeValues, ...]]:
+    names: dict[str, list[str]] = {}  # by value
+    for some in _chunks(nodes):
+        for node in some:
+            value = node.labels.get(label)
+            if value is not None:
+                names.setdefault(value, []).append(node.name)
+        yield
+    groups: dict[str, list[str]] = {}
+    for at, value in enumerate(names, 1):
+        groups.setdefault(value.strip(_AROUND).lower(), []).append(value)
+        if at % (10 * STEP) == 0:
+            yield
+    found: list[AlikeValues] = []
+    for group in groups.values():
+        one, *others = sorted(group)
+        for other in others[: MAX_NAMED - len(found)]:
+            one_names, other_names = (tuple(sorted(names[value])[:2]) for value in (one, other))
+            found.append(AlikeValues((one, other), (one_names, other_names)))
+    return tuple(found)
+
+
+def _names(alike: AlikeValues) -> tuple[str, ...]:
+    return tuple(names[0] for names in alike.nodes)
+
+
+def _sentence(label: str, alike: AlikeValues) -> str:
+    one, other = (
+        f"{value!r} ({names[0]}{', ...' if len(names) > 1 else ''})"
+        for value, names in zip(alike.values, alike.nodes, strict=True)
+    )
+    first, second = alike.values
+    by = "case" if first.lower() == second.lower() else "punctuation"
+    if by == "punctuation" and first.strip(_AROUND) != second.strip(_AROUND):
+        by = "case and punctuation"
+    of = "" if label in _NOUNS else f" of the label {label}"
+    return f"{_NOUNS.get(label, 'values')} {one} and {other}{of} differ in {by} only, and are two domains"
