@@ -198,11 +198,13 @@ def decode_again(
     of one of 100 endpoints costs a fifth, here and where the two slices are compared.
     """
     if kind == "EndpointSlice":
+        left_out = LeftOutElements()
         with suppress(*UNREADABLE, ValueError):  # `decode_whole` says what is wrong, or leaves out what it can
             read = _UNREAD_SLICE.read_json(source)
             if not read.api_version or read.api_version in RULES[kind].api_versions:
                 key = ObjectKey(read.metadata.namespace or "", read.metadata.name)
-                return Decoded(read.metadata, (decode_changed_slice(read, held(kind, key)),), "")
+                decoded = decode_changed_slice(read, held(kind, key), left_out)
+                return Decoded(read.metadata, (decoded,), str(left_out) if left_out.number else "")
     return decode_whole(kind, source, pod_labels=pod_labels)
 
 

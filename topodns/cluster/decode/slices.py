@@ -1,10 +1,10 @@
 """Decoders of EndpointSlices, and of v1 Endpoints to the slices that the control plane would mirror them to."""
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, starmap
 from sys import intern
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from topodns.cluster.annotations import bad_elsewhere
 from topodns.cluster.decode.fields import (
@@ -33,6 +33,7 @@ from topodns.cluster.decode.structs import (
     ApiPort,
     ApiTarget,
     ApiUnreadSlice,
+    Json,
     read_endpoint,
     read_port,
 )
@@ -64,6 +65,7 @@ _CLUSTER_ID_LABEL: Final = "multicluster.kubernetes.io/source-cluster"
 _SKIP_MIRROR_LABEL: Final = "endpointslice.kubernetes.io/skip-mirror"
 _LEADER_ANNOTATION: Final = "control-plane.alpha.kubernetes.io/leader"
 _MAX_MIRRORED: Final = 1000  # addresses of a subset: kube-controller-manager's --mirroring-max-endpoints-per-subset
+_NO_DIGEST: Final = 0
 _NO_CONDITIONS: Final = ApiConditions()
 
 
@@ -104,49 +106,71 @@ class AnotherSlice(ValueError):
     """A slice that `decode_changed_slice` does not decode."""
 
 
-def decode_changed_slice(source: ApiUnreadSlice, held: ClusterObject | None) -> EndpointSlice:
+def decode_changed_slice(
+    source: ApiUnreadSlice, held: ClusterObject | None, left_out: LeftOutElements
+) -> EndpointSlice:
     """As `decode_slice`; the endpoints whose JSON has a digest that `held` has, too, are those of `held`.
 
-    Raises AnotherSlice for one of addresses of no IP family, for an endpoint with several, and where anything would be
-    left out.
+    Raises AnotherSlice for one of addresses of no IP family, and of many ports or addresses.
     """
-    address_type, ports, endpoints = source.address_type or "IPv4", source.ports or (), source.endpoints or ()
-    if address_type not in _ADDRESS_TYPES or len(ports) > MAX_LISTED or len(endpoints) > MAX_ADDRESSES:
+    ports = source.ports or ()
+    if (source.address_type or "IPv4") not in _ADDRESS_TYPES or len(ports) > MAX_LISTED:
         raise AnotherSlice
-    left_out, owner = LeftOutElements(), _owner_of(source.metadata)
-    known = _by_digest(held, owner)
-    texts = [*map(bytes, endpoints)]
-    digests = array("q", map(hash, texts))
-    read = [
-        known.get(digest) or _endpoint_in(text, owner, left_out) for text, digest in zip(texts, digests, strict=True)
-    ]
-    decoded = _slice(
-        source,
-        owner,
-        ports=_endpoint_ports([read_port(each) for each in ports], "ports", left_out),
-        endpoints=tuple(read),
-        digests=digests.tobytes(),
-    )
-    if left_out.number:
-        raise AnotherSlice
-    return decoded
+    owner = _owner_of(source.metadata)
+    decoded_ports = _endpoint_ports([read_port(each) for each in ports], "ports", left_out)
+    endpoints, digests = _changed_endpoints(source.endpoints or (), _by_digest(held, owner), owner, left_out)
+    return _slice(source, owner, decoded_ports, tuple(endpoints), digests=digests.tobytes())
 
 
-def _by_digest(held: ClusterObject | None, owner: _Owner) -> Mapping[int, Endpoint]:
-    """The endpoints of a held slice by the digests of their JSON; none if others of this owner are not decoded alike.
+def _by_digest(held: ClusterObject | None, owner: _Owner) -> dict[int, Endpoint]:
+    """The endpoints of a held slice by the digests of their JSON; none if those of this owner are decoded otherwise.
 
     Python's hash of octets has 64 bits and a secret key, and a slice's writer could mislead only its own slice.
     """
     if not isinstance(held, EndpointSlice) or (held.cluster_id if held.imported else None) != owner.cluster_id:
         return {}
-    return dict(zip(array("q", held.digests), held.endpoints, strict=False))
+    known = dict(zip(array("q", held.digests), held.endpoints, strict=False))
+    known.pop(_NO_DIGEST, None)
+    return known
 
 
-def _endpoint_in(text: bytes, owner: _Owner, left_out: LeftOutElements) -> Endpoint:
-    found = _slice_endpoints((read_endpoint(text),), owner.namespace, left_out, owner.cluster_id)
-    if len(found) != 1:
-        raise AnotherSlice
-    return found[0]
+def _changed_endpoints(
+    texts: Iterable[Json], known: Mapping[int, Endpoint], owner: _Owner, left_out: LeftOutElements
+) -> "tuple[list[Endpoint], array[int]]":
+    """The endpoints in JSON, and the digest of each; _NO_DIGEST where the next version has to be decoded, too: of one
+    with several addresses, or of which something is left out, so that this is reported again.
+    """
+    octets = [*map(bytes, texts)]
+    digests = array("q", map(hash, octets))
+    found: list[Endpoint | None] = [*map(known.get, digests)]
+    others: dict[int, tuple[Endpoint, ...]] = {}  # those in JSON that are not one endpoint each
+    addresses = len(found)
+    for at in [at for at, one in enumerate(found) if one is None]:
+        source, number = read_endpoint(octets[at]), left_out.number
+        addresses += max(0, len(source.addresses or ()) - 1)
+        if addresses > MAX_ADDRESSES:
+            raise AnotherSlice
+        decoded = _slice_endpoints((source,), owner.namespace, left_out, owner.cluster_id, at)
+        if left_out.number > number:
+            digests[at] = _NO_DIGEST
+        if len(decoded) == 1:
+            found[at] = decoded[0]
+        else:
+            others[at] = decoded
+    if others:
+        return _joined(found, digests, others)
+    return cast(list[Endpoint], found), digests
+
+
+def _joined(
+    found: Sequence[Endpoint | None], digests: Sequence[int], others: Mapping[int, Sequence[Endpoint]]
+) -> "tuple[list[Endpoint], array[int]]":
+    """The endpoints with those of `others`, by index, in their places, which have no digest."""
+    parts = [others[at] if one is None else (one,) for at, one in enumerate(found)]
+    joined = [
+        (_NO_DIGEST if found[at] is None else digests[at], each) for at, part in enumerate(parts) for each in part
+    ]
+    return [each for _, each in joined], array("q", [digest for digest, _ in joined])
 
 
 def _owner_of(metadata: ApiMetadata) -> _Owner:
@@ -185,14 +209,14 @@ def _slice(
 
 
 def _slice_endpoints(
-    sources: Sequence[ApiEndpoint], namespace: str, left_out: LeftOutElements, cluster_id: str | None
+    sources: Sequence[ApiEndpoint], namespace: str, left_out: LeftOutElements, cluster_id: str | None, first: int = 0
 ) -> tuple[Endpoint, ...]:
     """One value per address of an endpoint, since CoreDNS serves all of them; unset conditions as in v1 of the API.
 
-    `cluster_id`: of an imported slice, "" unknown.
+    `cluster_id`: of an imported slice, "" unknown. `first`: the index of the first endpoint in its slice.
     """
     endpoints = []
-    for at, source in enumerate(sources):
+    for at, source in enumerate(sources, first):
         hostname = _hostname(source.hostname, left_out, "endpoints[", at, "].hostname")
         conditions = source.conditions or _NO_CONDITIONS
         ready = conditions.ready is not False
