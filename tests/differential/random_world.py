@@ -80,7 +80,7 @@ def _service(place: Place, name: str, random: Random) -> None:
         more["publishNotReadyAddresses"] = True
     if random.random() < 0.25:
         more["externalIPs"] = random.choice((["203.0.113.9"], ["203.0.113.10", "2001:db8::10"], ["2001:db8::11"]))
-    ports = random.sample(_NUMBERED, random.randrange(4))
+    ports = _apart(random.sample(_NUMBERED, random.randrange(4)))
     shape = random.choice(("headless", "headless", "headless", "virtual", "external"))
     if shape == "external":
         place.external(name, random.choice(_FULL_NAMES))
@@ -88,6 +88,19 @@ def _service(place: Place, name: str, random: Random) -> None:
         return
     ips = place.cluster_ips(random.choice(("4", "6", "46", "64"))) if shape == "virtual" else ["None"]
     place.service(name, ips, ports, **more)
+
+
+def _apart(ports: Sequence[Port], unnamed: bool = False) -> list[Port]:
+    """These ports with names that they can have together: no two the same; `unnamed`: one of several may have none."""
+    names: set[object] = set()
+    made: list[Port] = []
+    for at, port in enumerate(ports):
+        name = port["name"]
+        if name in names or (not name and len(ports) > 1 and not unnamed):
+            name = f"p{at}"
+        names.add(name)
+        made.append({**port, "name": name})
+    return made
 
 
 def _nothing(place: Place, name: str, random: Random) -> None:
@@ -141,7 +154,7 @@ def _subset(place: Place, random: Random, more: int) -> Object:
             lists[field] = found
     if more:
         lists["addresses"] = [{"ip": f"10.250.{at >> 8}.{at & 255}"} for at in range(more)]
-    ports = random.sample(_NUMBERED, random.randrange(3))
+    ports = _apart(random.sample(_NUMBERED, random.randrange(3)))
     return {**lists, **({"ports": ports} if ports else {})}
 
 
@@ -174,7 +187,7 @@ def _endpoint(place: Place, family: str, random: Random) -> Object:
 def _ports(random: Random) -> list[Port] | None:
     if random.random() < 0.1:
         return random.choice((None, []))
-    return [dict(port) for port in random.sample((*_NUMBERED, *_ODD), random.randint(1, 3))]
+    return _apart(random.sample((*_NUMBERED, *_ODD), random.randint(1, 3)), unnamed=True)
 
 
 def _respelled(value: Object, random: Random) -> Object:

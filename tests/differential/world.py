@@ -110,7 +110,7 @@ def _awkward(place: Place) -> None:
 def _unusual(place: Place) -> None:
     """What the API accepts and no controller of Kubernetes writes."""
     own = f"{place.name}.svc.cluster.local"
-    place.service("some-ports", ports=(HTTP, _EVERY_PORT))
+    place.service("some-ports", ports=(HTTP,))
     place.slice("some-ports", place.endpoint(hostname="s0"), place.endpoint(), ports=(HTTP, _EVERY_PORT))
     place.slice("some-ports", place.endpoint(hostname="s1"), ports=(_EVERY_PORT,), suffix="b")
     place.slice("some-ports", place.endpoint(), ports=(), suffix="c")

@@ -134,7 +134,7 @@ def test_k26_both_servers_killed_without_an_api_server_answer_every_name_as_befo
     assert not any(AGE in text for _, text in servers.get(METRICS, "/metrics"))
 
 
-FOLDER: Final = "var/lib/topodns/edge"  # of a node
+FOLDER, CLAIMED = "var/lib/topodns/edge", "var/lib/topodns/claimed"  # of a node
 CLAIM: Final = "snapshots"
 
 
@@ -171,7 +171,7 @@ def claimed_folder(node: str) -> list[Object]:
         "spec": {
             **shape,
             "capacity": {"storage": "1Gi"},
-            "local": {"path": f"/{FOLDER}"},
+            "local": {"path": f"/{CLAIMED}"},
             "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [of_the_node]}]}},
         },
     }
@@ -187,7 +187,7 @@ def claimed_folder(node: str) -> list[Object]:
 @pytest.fixture
 def with_a_claim(installed: str, cluster: Cluster, askers: Askers, clients: Place, tmp_path: Path) -> Iterator[Servers]:
     """One server, with its snapshot on a PersistentVolume of the node node2."""
-    (cluster.lab.machine("node2").dir / FOLDER).mkdir(parents=True)
+    (cluster.lab.machine("node2").dir / CLAIMED).mkdir(parents=True)
     objects = claimed_folder("node2")
     cluster.apply(*objects)
     with released(
@@ -197,10 +197,10 @@ def with_a_claim(installed: str, cluster: Cluster, askers: Askers, clients: Plac
     cluster.kubectl("delete", "--filename=-", objects=objects)
 
 
-def killed_and_cut_off(edge: Servers, scene: Scene) -> None:
+def killed_and_cut_off(edge: Servers, scene: Scene, folder: str) -> None:
     """Each server has its snapshot, is killed without an API server, and answers its node as before."""
     lab, own = edge.lab, {pod.node: pod for pod in edge.pods}
-    files = [lab.machine(node).dir / FOLDER / "cluster.local" for node in own]
+    files = [lab.machine(node).dir / folder / "cluster.local" for node in own]
     eventually(lambda: all(file.exists() and _has(file, scene.place.name) for file in files), "each has its snapshot")
     assert [(file.stat().st_uid, file.stat().st_mode & 0o777) for file in files] == [(65532, 0o600)] * len(own)
     meanwhile = without_news(scene.right)
@@ -217,14 +217,14 @@ def test_k26_a_server_on_each_node_answers_its_site_when_it_is_killed_while_the_
     on_each_node: Servers, scene: Scene
 ) -> None:
     assert {pod.node for pod in on_each_node.pods} == {machine.name for machine in on_each_node.lab.node_machines}
-    killed_and_cut_off(on_each_node, scene)
+    killed_and_cut_off(on_each_node, scene, FOLDER)
 
 
 def test_k26_a_server_whose_snapshot_is_on_a_persistent_volume_answers_likewise(
     with_a_claim: Servers, scene: Scene
 ) -> None:
     assert [pod.node for pod in with_a_claim.pods] == ["node2"]
-    killed_and_cut_off(with_a_claim, scene)
+    killed_and_cut_off(with_a_claim, scene, CLAIMED)
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from tests.support.kube.coredns import KUBEADM_COREFILE, coredns_pod
 from tests.support.kube.node_caches import processes
 from tests.support.kube.objects import HOSTNAME, ZONE, headless, manual_slice
 from tests.support.kube.operator_commands import Operator
+from tests.support.kube.server_pods import cluster_dns_pods
 from tests.support.kube.upstream import OUTSIDE
 from tests.support.kube.waiting import becomes
 
@@ -156,7 +157,7 @@ class Placed(NamedTuple):
 
 @pytest.fixture(scope="module")
 def placed(askers: Askers, clients: Place, cluster: Cluster, questions: list[str]) -> Placed:
-    servers = workload_pods(cluster, "kube-dns")
+    servers = cluster_dns_pods(cluster)
     free = next(node for node in cluster.nodes if node not in {pod.node for pod in servers})
     placed = Placed(askers[servers[0].node].pod, servers[0], askers[free].pod)
     for pod in (placed.beside, placed.elsewhere):
@@ -188,7 +189,7 @@ def compare(clients: Place, say: Callable[[str], None]) -> Compare:
 def test_everything_that_dnsperf_asks_the_server_is_answered(
     cluster: Cluster, placed: Placed, compare: Compare
 ) -> None:
-    servers, near = workload_pods(cluster, "kube-dns"), placed.server
+    servers, near = cluster_dns_pods(cluster), placed.server
     with coredns_pod(cluster, "coredns", KUBEADM_COREFILE, near.node) as coredns:
         compare(
             [

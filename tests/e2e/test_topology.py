@@ -21,6 +21,7 @@ from tests.support.kube.first_lookups import logged_at_start
 from tests.support.kube.objects import ZONE, pause_container, pod_spec, spread, workload
 from tests.support.kube.operator_commands import Operator
 from tests.support.kube.query_loads import Asked, load, outcome
+from tests.support.kube.server_pods import cluster_dns_pods
 from tests.support.kube.topology_key_services import RACK, expected, keys_by_service, members, seen, services
 from tests.support.kube.waiting import becomes, eventually
 
@@ -142,7 +143,7 @@ def test_processes_on_a_nodes_network_get_their_own_also_from_a_server_on_that_n
     """
     settle(shop, askers)
     right = expected(shop, "web")
-    servers = dns_pods(cluster)
+    servers = cluster_dns_pods(cluster)
     for name in keys_by_service("web"):
         for server in servers:
             got = {node: asker.addresses(shop.fqdn(name), to=server.ip) for node, asker in host_askers.items()}
@@ -183,7 +184,7 @@ def test_relabelled_nodes_move_with_their_clients_and_their_pods(
 ) -> None:
     """One of them with a topodns pod on it."""
     settle(shop, askers)
-    serves = dns_pods(cluster)[0].node
+    serves = cluster_dns_pods(cluster)[0].node
     other = next(node for node in cluster.nodes if node != serves)
     before = expected(shop, "web")
 
@@ -255,7 +256,7 @@ def test_a_topodns_pod_deleted_costs_no_more_than_replies_on_their_way(
     shop: Place, clients: Place, operator: Operator, cluster: Cluster, moving: Watched
 ) -> None:
     eventually(lambda: two_answer(cluster), "two topodns pods")
-    gone, stays = dns_pods(cluster)
+    gone, stays = cluster_dns_pods(cluster)
     asking = next(pod for pod in clients.pods("client") if pod.node not in (gone.node, stays.node))
     with moving(), load(cluster.lab, asking, VIRTUAL, RATE) as loaded, outcome(loaded) as became:
         operator.run("kubectl", "-n", "kube-system", "delete", "pod", gone.name)
@@ -294,7 +295,7 @@ def test_a_node_drained_of_a_topodns_pod_costs_no_more_than_replies_on_their_way
     assert '"maxUnavailable":1' in budget
     eventually(lambda: two_answer(cluster), "two topodns pods")
     settle(shop, askers)
-    drained, other = (pod.node for pod in dns_pods(cluster))
+    drained, other = (pod.node for pod in cluster_dns_pods(cluster))
     assert {drained} <= {pod.node for pod in shop.pods("web")}
     asking = next(pod for pod in clients.pods("client") if pod.node not in (drained, other))
     with moving(drained, asking.node), load(cluster.lab, asking, VIRTUAL, RATE) as loaded, outcome(loaded) as became:

@@ -169,7 +169,7 @@ def cluster_dns_pods(cluster: Cluster) -> list[PodView]:
     def found() -> list[PodView]:
         return [view(pod) for pod in cluster.list("Pod", NAMESPACE, "k8s-app=kube-dns")]
 
-    becomes(lambda: [pod.ready for pod in found()], [True, True])
+    becomes(lambda: [(pod.ready, pod.terminating) for pod in found()], [(True, False)] * 2)
     return found()
 
 
