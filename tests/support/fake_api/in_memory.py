@@ -113,14 +113,18 @@ class _MemoryResponse:
         if status >= 300:
             retry_after = (headers or {}).get("Retry-After")
             seconds = None if retry_after is None else float(retry_after)
-            self._head.set_result(ApiError(status, json.loads(body)["message"], seconds))
+            self._begin_with(ApiError(status, json.loads(body)["message"], seconds))
             return
         await self.begin()
         await self.write(body)
         await self.end()
 
     async def begin(self, first_write: int = 0) -> None:
-        self._head.set_result(None)
+        self._begin_with(None)
+
+    def _begin_with(self, refused: ApiError | None) -> None:
+        if not self._head.done():  # else the client waits no longer
+            self._head.set_result(refused)
 
     async def write(self, data: bytes) -> None:
         self._pieces.put_nowait(data)
