@@ -31,7 +31,7 @@ from bench.scale.questions import last_known, mixed_questions
 from bench.scale.stand_in import StandIn, stand_in
 from tests.support.synthetic_clusters import Cluster
 
-NODES, SERVICES, ENDPOINTS, PODS = 5_000, 10_000, 150_000, 150_000
+NODES, SERVICES, ENDPOINTS = 5_000, 10_000, 150_000
 PATIENCE: Final = 300.0  # seconds
 SETTLED_WITHIN: Final = 20.0  # seconds
 
@@ -44,7 +44,7 @@ cluster.local {{
         snapshot {file} interval 1s
     }}
     topology {{
-        locate nodes podcidr{pods} slices
+        locate nodes podcidr slices
     }}
 }}
 """
@@ -54,10 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure and print. The exit status: 1 if a program could not be run, else 0."""
     parser = argparse.ArgumentParser(prog="python -m bench.snapshot", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a tenth of the size, to try")
-    parser.add_argument("--pods", action="store_true", help="watch all Pods, too")
-    options = parser.parse_args(arguments)
-    part = 10 if options.quick else 1
-    cluster = Cluster(NODES // part, SERVICES // part, ENDPOINTS // part, PODS // part if options.pods else 0)
+    part = 10 if parser.parse_args(arguments).quick else 1
+    cluster = Cluster(NODES // part, SERVICES // part, ENDPOINTS // part, 0)
     try:
         with tempfile.TemporaryDirectory(prefix="topodns-bench-") as directory:
             _measure(cluster, Path(directory))
@@ -69,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _measure(cluster: Cluster, directory: Path) -> None:
     file = directory / "snapshot"
-    with _api(cluster) as api, _server(directory, api, file, cluster) as (pid, port):
+    with _api(cluster) as api, _server(directory, api, file) as (pid, port):
         _await_last(cluster, port)
         print(f"by the API: {cpu_seconds(pid):.1f} s of CPU, {peak_megabytes(pid):.0f} MB at most")
         _await(file.exists, "a snapshot")
@@ -83,7 +81,7 @@ def _measure(cluster: Cluster, directory: Path) -> None:
         print(f"a snapshot: {file.stat().st_size / 1e6:.1f} MB, {cpu_seconds(pid) - spent:.1f} s of CPU with queries")
         print(f"  {peak_megabytes(pid) - before:.1f} MB beside the state at most; latency {client.latencies} ms")
     (directory / "second").mkdir()
-    with _server(directory / "second", api, file, cluster) as (pid, port):
+    with _server(directory / "second", api, file) as (pid, port):
         _await_last(cluster, port)
         print(f"from it: {cpu_seconds(pid):.1f} s of CPU (<= 3), {peak_megabytes(pid):.0f} MB at most")
 
@@ -96,9 +94,9 @@ def _api(cluster: Cluster) -> Iterator[StandIn]:
 
 
 @contextmanager
-def _server(directory: Path, api: StandIn, file: Path, cluster: Cluster) -> Iterator[tuple[int, int]]:
+def _server(directory: Path, api: StandIn, file: Path) -> Iterator[tuple[int, int]]:
     corefile, port = directory / "Corefile", free_port()
-    corefile.write_text(_COREFILE.format(url=api.url, file=file, pods=" pods" if cluster.pods else ""))
+    corefile.write_text(_COREFILE.format(url=api.url, file=file))
     with running(server_command(corefile, port, TOPODNS), cores()[0]) as process:
         yield process.pid, port
 
