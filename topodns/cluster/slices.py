@@ -255,8 +255,22 @@ class SliceTable:
             touched = set[bytes]().union(*map(_addresses, after))
         if old is not None and new is not None:
             touched.update(_reordered(old, new))
-            if old.generation != new.generation:
-                touched.update([address for address, _ in self._copies(key, new, _addresses(new))])
+            touched.update(self._compared_anew(key, old, new))
+        return self._effect(services, touched, was, now)
+
+    def _compared_anew(self, key: ObjectKey, old: EndpointSlice, new: EndpointSlice) -> Iterable[bytes]:
+        """The addresses that other slices of the Service have, too, if a new generation may win over theirs."""
+        if old.generation == new.generation:
+            return ()
+        return [address for address, _ in self._copies(key, new, _addresses(new))]
+
+    def _effect(
+        self,
+        services: frozenset[ObjectKey],
+        touched: Iterable[bytes],
+        was: frozenset[Placement],
+        now: frozenset[Placement],
+    ) -> SliceChange:
         facts = frozenset((*map(address_fact, touched), *starmap(service_fact, services)))
         sharing = [*self.some_with({address for address, _ in was ^ now})] if was != now else ()
         return SliceChange(services, facts, was, now, sharing)
@@ -278,12 +292,8 @@ class SliceTable:
             self._addresses.move(_place_of(key, new), left, entered)
         entries = set(map(_entry_fields, gone)) ^ set(map(_entry_fields, come))
         touched = {fields[0] for fields in entries}
-        if old.generation != new.generation:
-            touched.update([address for address, _ in self._copies(key, new, _addresses(new))])
-        was, now = _pods_among(gone), _pods_among(come)
-        facts = frozenset((service_fact(*owner.key), *map(address_fact, touched)))
-        sharing = [*self.some_with({address for address, _ in was ^ now})] if was != now else ()
-        return SliceChange(frozenset((owner.key,)), facts, was, now, sharing)
+        touched.update(self._compared_anew(key, old, new))
+        return self._effect(frozenset((owner.key,)), touched, _pods_among(gone), _pods_among(come))
 
     def _holders(self, address: bytes, besides: str) -> Iterator[tuple[ObjectKey, Endpoint, int]]:
         for key in self.keys_with_address(address, besides=besides):

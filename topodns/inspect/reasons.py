@@ -110,8 +110,8 @@ def _unfiltered_text(cluster: Cluster, query: Query) -> str:
 
 
 def _without_choice(cluster: Cluster, query: Query) -> str:
-    """Why no endpoints were chosen among for the answer to a query for the name of a Service or one below; "" where
-    nobody would expect it.
+    """Why the answer to a query for the name of a Service, or one below, rests on no choice of endpoints; "" of a
+    Service whose answers never do.
     """
     name, question = asked_name(_unfiltered(cluster), query)
     if not isinstance(name, ServiceName | ZonalName):

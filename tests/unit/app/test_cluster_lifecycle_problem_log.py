@@ -1,6 +1,7 @@
 """What is wrong is logged once, in small steps, whatever changes between them."""
 
 import asyncio
+import itertools
 import logging
 from dataclasses import replace
 from random import Random
@@ -10,7 +11,7 @@ import pytest
 
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, service
 from tests.support.virtual_event_loop import run_virtually
-from topodns.app.cluster_lifecycle import CHECK_AFTER, LASTS, MOST_LINES, ProblemLog
+from topodns.app.cluster_lifecycle import CHECK_AFTER, LASTS, MOST_LINES, SPARSE, ProblemLog
 from topodns.cluster.model import Change, ClusterObject, Deleted, ObjectKey, Replaced, Service, Upserted, kind_of
 from topodns.dns.name import parse_name
 from topodns.kube.client.contract import ApiSettings, KubeApi
@@ -134,6 +135,29 @@ def test_it_looks_soon_after_it_was_roused_and_once_for_a_burst(caplog: pytest.L
         return [*seen, named(caplog.records)]
 
     assert run_virtually(story()) == [[], [], [], ["a", "b"]]
+
+
+def test_a_long_look_is_followed_by_a_hundred_times_as_long_a_wait(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent = itertools.count(0.0, 0.05)  # seconds of CPU, read before and after each look
+    monkeypatch.setattr("topodns.app.cluster_lifecycle.time.thread_time", lambda: next(spent))
+    one = cluster()
+    problems = problems_of(one)
+
+    async def story() -> list[list[str]]:
+        task = asyncio.create_task(problems.run())
+        await asyncio.sleep(3 * CHECK_AFTER)
+        one.state.apply(Upserted(bad("a")), 0)
+        problems.rouse()
+        seen = []
+        for _ in range(2):
+            await asyncio.sleep(0.9 * SPARSE * 0.05)
+            seen.append(named(caplog.records))
+        task.cancel()
+        return seen
+
+    assert run_virtually(story()) == [[], ["a"]]
 
 
 ON_NO_NODE: Final = "plugin/topology: Service default/a: there is no Node n1, which is the nodeName of ready endpoints"

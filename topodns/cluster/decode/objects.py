@@ -195,7 +195,7 @@ def decode_again(
     """As `decode_whole`. Endpoints that a held slice has, too, are the same objects, and not decoded again.
 
     An event of a watch has all endpoints of a slice, though one or two have changed, and a list all slices. So a change
-    of one of 100 endpoints costs a fifth, here and where the two slices are compared.
+    of one of 100 endpoints costs a quarter, here and where the two slices are compared.
     """
     if kind == "EndpointSlice":
         left_out = LeftOutElements()

@@ -115,7 +115,7 @@ def hides_none(_: str) -> bool:
 
 
 def visible(findings: Findings, hides: Hides) -> Findings:
-    """These findings without those about namespaces that are hidden: nobody gets an answer of theirs."""
+    """These findings without those about namespaces that are hidden, whose names are NXDOMAIN."""
     for found in findings:
         yield None if found is not None and found.namespace and hides(found.namespace) else found
 
