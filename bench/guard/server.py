@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from random import Random
+from unittest.mock import patch
 
 from bench.guard.counting import Calls
 from bench.guard.sockets import NOW, SLOTS, MemoryBatch, MemoryTransport, StandingLoop, Upstream
@@ -45,7 +46,8 @@ class MemoryServer:
         self._upstream = upstream
         assembly = Assembly(Machine("", "", frozenset(), Random(0)), str)
         assembly.process = replace(assembly.process, timers=self.loop)
-        self.generation = assembly.build(settings)
+        with patch("time.time", _now):  # which each feed keeps: the second of a change is its SOA serial
+            self.generation = assembly.build(settings)
         load_manifests(self.generation.clusters)
         for feed in self.generation.feeds:
             for _ in feed.idle_work():
