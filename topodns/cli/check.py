@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
-from typing import TextIO
 
 from topodns.app.generation import Assembly, Machine
 from topodns.app.load import load_chosen
@@ -49,8 +48,7 @@ def check(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     flags = parser.parse_args(arguments)
-    written = io.StringIO()
-    found, migration = _Found(flags.conf or "Corefile", written if flags.json else sys.stderr), None
+    found, migration = _Found(flags.conf or "Corefile"), None
     with warnings_to(found.log), found.noted():
         text = stdin_text(flags.conf)
         migration = _examined(flags, text) if flags.server is not None else None
@@ -58,29 +56,34 @@ def check(arguments: Sequence[str]) -> int:
             _read(flags, text, found)
     good = not found.errors and (migration is None or migration.possible)
     if flags.json:
-        print(json.dumps(_document(found, written.getvalue(), migration, good), indent=2))
+        print(json.dumps(_document(found, migration, good), indent=2))
     else:
-        for problem in found.errors:
-            show(str(problem), sys.stderr)
+        for line in [*found.warnings, *map(str, found.errors)]:
+            show(line, sys.stderr)
         if migration is not None:
             show(migration.report(readable=good))
         elif good:
-            show(f"{found.source}: good: {counted(found.blocks, 'server block')}")
+            warned = f", {counted(len(found.warnings), 'warning')}" if found.warnings else ""
+            show(f"{found.source}: good: {counted(found.blocks, 'server block')}{warned}")
     return int(not good)
 
 
 @dataclass(slots=True)
 class _Found:
-    """The result for the Corefile `source`. Warnings go to `log`, which is of the document, or of a reader."""
+    """The result for the Corefile `source`. Warnings are written to `log`, those of a server with `[WARNING]`."""
 
     source: str
-    log: TextIO
+    log: io.StringIO = field(default_factory=io.StringIO)
     blocks: int = 0
     errors: list[ConfigError] = field(default_factory=list)
 
+    @property
+    def warnings(self) -> list[str]:
+        return self.log.getvalue().splitlines()
+
     def warn(self, line: str) -> None:
-        """Show a line that is not in the log of a server."""
-        show(printable(line), self.log)
+        """Note a line that is not in the log of a server."""
+        print(printable(line), file=self.log)
 
     @contextmanager
     def noted(self) -> Iterator[None]:
@@ -103,13 +106,13 @@ class FileProblem(ConfigError):
         return self.problem
 
 
-def _document(found: _Found, log: str, migration: Migration | None, good: bool) -> Mapping[str, object]:
+def _document(found: _Found, migration: Migration | None, good: bool) -> Mapping[str, object]:
     document = {
         "corefile": found.source,
         "good": good,
         "server_blocks": found.blocks,
         "errors": [{"file": each.file, "line": each.line, "problem": each.problem} for each in found.errors],
-        "warnings": [line.removeprefix("[WARNING] ") for line in log.splitlines()],
+        "warnings": [line.removeprefix("[WARNING] ") for line in found.warnings],
     }
     if migration is None:
         return document

@@ -53,7 +53,7 @@ def test_check_warns_of_an_import_that_finds_nothing(tmp_path: Path, capsys: Cap
     assert cli.main(["check", "-conf", str(path)]) == 0
     captured = capsys.readouterr()
     assert captured.err == f"[WARNING] No files matching import glob pattern: custom/*.override ({path}:2)\n"
-    assert captured.out == f"{path}: good: 1 server block\n"
+    assert captured.out == f"{path}: good: 1 server block, 1 warning\n"
 
 
 @pytest.mark.parametrize(("number", "warned"), [("", False), ("1", False), ("2", True)])
@@ -67,7 +67,8 @@ def test_check_warns_of_more_processes_than_cpus(
     assert cli.main(["check", "-conf", str(path)]) == 0
     place = f"({imported}:2)"
     line = f"[WARNING] plugin/multisocket: 2 processes on 1 CPU: more memory, no more speed {place}\n"
-    assert capsys.readouterr() == (f"{path}: good: 1 server block\n", line if warned else "")
+    count = ", 1 warning" if warned else ""
+    assert capsys.readouterr() == (f"{path}: good: 1 server block{count}\n", line if warned else "")
 
 
 def test_check_warns_of_an_address_that_this_machine_does_not_have(tmp_path: Path, capsys: Captured) -> None:
@@ -241,7 +242,7 @@ def test_without_a_corefile_the_built_in_one_is_good(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert cli.main(["check"]) == 0
-    assert capsys.readouterr().out == "built-in Corefile: good: 1 server block\n"
+    assert capsys.readouterr().out == "built-in Corefile: good: 1 server block, 1 warning\n"
     (tmp_path / "Corefile").write_text(". {\n    whoamy\n}\n")
     assert cli.main(["check"]) == 1
     assert capsys.readouterr().err.startswith("Corefile:2: ")
