@@ -8,7 +8,13 @@ from itertools import islice
 from typing import Final
 
 from topodns.cluster.decode.misspelt import nearest
-from topodns.cluster.findings.objects import no_namespace, no_slice, shared_address
+from topodns.cluster.findings.objects import (
+    families_without_slice,
+    no_namespace,
+    no_slice,
+    no_slice_of,
+    shared_address,
+)
 from topodns.cluster.model import Kind, ObjectKey, Service
 from topodns.cluster.unknown_names import similar_steps
 from topodns.dns.message import Query
@@ -42,6 +48,7 @@ from topodns.topology.select import MISSES, Reason, Selection, UnknownClient
 
 _ANY_CLIENT: Final = Client(bytes(4), 0, "udp", limit=512)  # whether a name exists depends on no client
 _TYPES: Final = (RRType.A, RRType.AAAA, RRType.CNAME, RRType.SRV, RRType.PTR, RRType.TXT, RRType.NS, RRType.SOA)
+_FAMILIES: Final = {RRType.A: "IPv4", RRType.AAAA: "IPv6"}
 _OF_THE_SERVER: Final = {Fixed.APEX: (RRType.SOA, RRType.NS), Fixed.NS_DNS: (RRType.A, RRType.AAAA)}
 _OF_SERVICE: Final = 3  # labels of SERVICE.NAMESPACE.svc
 _LOCATORS: Final = frozenset[Kind](("NodeLocator", "PodLocator"))
@@ -149,7 +156,19 @@ def _empty_text(cluster: Cluster, query: Query) -> str:
     if not types:
         return _no_records_text(cluster, query)
     *others, last = map(type_text, types)
-    return f"the name exists; it has {' and '.join(filter(None, (', '.join(others), last)))} only"
+    exists = f"the name exists; it has {' and '.join(filter(None, (', '.join(others), last)))} only"
+    return "; ".join(filter(None, (exists, _lacking_family(cluster, query))))
+
+
+def _lacking_family(cluster: Cluster, query: Query) -> str:
+    """The clause about the EndpointSlices of the family asked for that the Service lacks; "" for none."""
+    name, question = asked_name(_unfiltered(cluster), query)
+    family = _FAMILIES.get(query.qtype, "")
+    if not isinstance(name, ServiceName) or name.endpoint or question.origin.multicluster:
+        return ""
+    key = ObjectKey(name.namespace, name.service)
+    missing = family in families_without_slice(cluster.state, key)
+    return f"the Service has {no_slice_of(family, key.name)}" if missing else ""
 
 
 def _no_records_text(cluster: Cluster, query: Query) -> str:
