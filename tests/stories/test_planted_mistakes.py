@@ -186,6 +186,24 @@ def test_a_slice_of_one_family_without_its_label_is_named_by_log_audit_and_expla
         assert words in " ".join(capsys.readouterr().out.split())
 
 
+def test_a_hostname_behind_a_zone_that_one_node_lacks_is_named_by_log_audit_and_explain(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "Corefile").write_text(COREFILE)
+    keyed = CLUSTER.replace(KEYS, "'topology.kubernetes.io/zone,kubernetes.io/hostname'")
+    (tmp_path / "cluster.yaml").write_text(keyed.replace("topology.kubernetes.io/zone: b, ", ""))
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
+    list(problems.check())
+    words = (
+        "the key kubernetes.io/hostname never decides for clients on Nodes with the label topology.kubernetes.io/zone"
+    )
+    assert len([line for line in caplog.messages if words in line]) == 1, caplog.messages
+    for command in (["audit", "--wide"], ["explain", "--node", "worker-1", "db.shop.svc.cluster.local"]):
+        cli.main([command[0], "-conf", str(tmp_path / "Corefile"), *command[1:]])
+        assert words in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_namespace_of_a_default_that_does_not_exist_is_named_by_log_and_audit(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
