@@ -167,8 +167,9 @@ def _lacking_family(cluster: Cluster, query: Query) -> str:
     if not isinstance(name, ServiceName) or name.endpoint or question.origin.multicluster:
         return ""
     key = ObjectKey(name.namespace, name.service)
-    missing = family in families_without_slice(cluster.state, key)
-    return f"the Service has {no_slice_of(family, key.name)}" if missing else ""
+    if family not in families_without_slice(cluster.state, key):
+        return ""
+    return f"the Service has {no_slice_of(family, key.name)}{_skipped_slice(cluster, key.namespace)}"
 
 
 def _no_records_text(cluster: Cluster, query: Query) -> str:
@@ -205,7 +206,19 @@ def missing_object(cluster: Cluster, query: Query) -> str:
     """
     kubernetes = _unfiltered(cluster)
     text = name_error_text(kubernetes, query)
+    name, _ = asked_name(kubernetes, query)
+    if isinstance(name, ServiceName) and text.endswith(no_slice(name.service)):
+        return f"{text}{_skipped_slice(cluster, name.namespace)}"
     return text and f"{text}{name_offer(kubernetes, query)}"
+
+
+def _skipped_slice(cluster: Cluster, namespace: str) -> str:
+    """The end of a clause about EndpointSlices that a Service lacks: the first one of its namespace that cannot be
+    read, with the reason. It may be of another Service: its label was not read either. "" for none.
+    """
+    skipped = f"skipped EndpointSlice {namespace}/"
+    line = next((each for each in cluster.source.skipped if skipped in each), "")
+    return line and f"; one of the namespace cannot be read: {line}"
 
 
 def name_offer(kubernetes: KubernetesZone, query: Query) -> str:

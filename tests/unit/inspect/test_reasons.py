@@ -231,6 +231,29 @@ def test_an_empty_answer_of_a_family_without_slices_says_so(directory: Path, nam
     assert explained(with_topology(directory), name, "TXT", node="one").reason == exists
 
 
+_UNREADABLE = """\
+- apiVersion: discovery.k8s.io/v1
+  kind: EndpointSlice
+  metadata: {namespace: %s, name: dual-2, labels: {kubernetes.io/service-name: dual}}
+  addressType: IPv6
+  ports: [{protocol: tpc}]
+"""
+
+
+@pytest.mark.parametrize(("namespace", "named"), [("shop", True), ("shop-2", False)])
+def test_where_a_service_lacks_slices_one_of_its_namespace_that_cannot_be_read_is_named(
+    directory: Path, namespace: str, named: bool
+) -> None:
+    for manifest, qtype in ((_DUAL, "AAAA"), (_DUAL.partition("- apiVersion: discovery")[0], "A")):
+        before = (directory / "cluster.yaml").read_text()
+        (directory / "cluster.yaml").write_text(before + manifest + _UNREADABLE % namespace)
+        reason = explained(with_topology(directory), "dual", qtype, node="one").reason
+        assert "kubernetes.io/service-name=dual" in reason
+        words = "service-name=dual; one of the namespace cannot be read: "
+        assert (words in reason and "skipped EndpointSlice shop/dual-2: " in reason) is named
+        (directory / "cluster.yaml").write_text(before)
+
+
 @pytest.mark.parametrize(
     ("name", "qtype", "reason"),
     [
