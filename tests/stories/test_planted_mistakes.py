@@ -159,6 +159,51 @@ def test_a_mistake_is_named_by_log_audit_and_explain(
     assert words in printed("explain", "-conf", str(corefile), *client, "db.shop.svc.cluster.local")
 
 
+DUAL: Final = """\
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: db-2, namespace: shop, labels: {kubernetes.io/servicename: db}}
+addressType: IPv6
+endpoints: [{addresses: ["fd00::1"], nodeName: worker-1}]
+"""
+
+
+def test_a_slice_of_one_family_without_its_label_is_named_by_log_audit_and_explain(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "Corefile").write_text(COREFILE)
+    dual = CLUSTER.replace("clusterIP: None", "clusterIP: None, ipFamilies: [IPv4, IPv6], selector: {app: db}")
+    (tmp_path / "cluster.yaml").write_text(dual + DUAL)
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
+    list(problems.check())
+    words = "no EndpointSlice of addressType IPv6, though spec.ipFamilies has it; one would have the label"
+    assert len([line for line in caplog.messages if words in line]) == 1, caplog.messages
+    asked = ["explain", "--node", "worker-1", "db.shop.svc.cluster.local", "AAAA"]
+    for command in (["audit", "--wide"], asked):
+        cli.main([command[0], "-conf", str(tmp_path / "Corefile"), *command[1:]])
+        assert words in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_hostname_behind_a_zone_that_one_node_lacks_is_named_by_log_audit_and_explain(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "Corefile").write_text(COREFILE)
+    keyed = CLUSTER.replace(KEYS, "'topology.kubernetes.io/zone,kubernetes.io/hostname'")
+    (tmp_path / "cluster.yaml").write_text(keyed.replace("topology.kubernetes.io/zone: b, ", ""))
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
+    list(problems.check())
+    words = (
+        "the key kubernetes.io/hostname never decides for clients on Nodes with the label topology.kubernetes.io/zone"
+    )
+    assert len([line for line in caplog.messages if words in line]) == 1, caplog.messages
+    for command in (["audit", "--wide"], ["explain", "--node", "worker-1", "db.shop.svc.cluster.local"]):
+        cli.main([command[0], "-conf", str(tmp_path / "Corefile"), *command[1:]])
+        assert words in " ".join(capsys.readouterr().out.split())
+
+
 def test_a_namespace_of_a_default_that_does_not_exist_is_named_by_log_and_audit(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:

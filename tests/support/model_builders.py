@@ -75,6 +75,7 @@ def service(
     imported: bool = False,
     external_ips: Sequence[str] = (),
     external_hostnames: Sequence[str] = (),
+    ip_families: tuple[str, ...] = (),
     **topology: str | tuple[object, ...] | None,
 ) -> Service:
     """A Service: headless unless it has `cluster_ips` or an `external_name`. `topology` is TopologyInputs' fields."""
@@ -89,6 +90,7 @@ def service(
         imported=imported,
         external_ips=tuple(map(packed, external_ips)),
         external_hostnames=tuple(external_hostnames),
+        ip_families=ip_families,
     )
 
 

@@ -127,6 +127,7 @@ class Service:
     ports: tuple[ServicePort, ...] = ()
     topology: TopologyInputs = TopologyInputs()
     labels: Mapping[str, str] = field(default_factory=dict)  # of headless Services only, for `default` of `topology`
+    ip_families: tuple[str, ...] = ()  # spec.ipFamilies, of headless Services with a selector only: each has a slice
     imported: bool = False  # a ServiceImport (KEP-1645): spec.ips are cluster_ips, type Headless is headless
     external_ips: tuple[bytes, ...] = ()  # spec.externalIPs, then those of status.loadBalancer
     external_hostnames: tuple[str, ...] = ()  # of load balancers without an address; as written

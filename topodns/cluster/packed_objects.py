@@ -118,6 +118,7 @@ def _share_texts(value: ClusterObject) -> None:
         case Service():
             _set(value, "namespace", intern(value.namespace))
             _set(value, "topology", _one_copy(value.topology))
+            _set(value, "ip_families", _one_copy(value.ip_families))
             _share_ports(value)
         case EndpointSlice():
             _set(value, "namespace", intern(value.namespace))

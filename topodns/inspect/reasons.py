@@ -8,7 +8,13 @@ from itertools import islice
 from typing import Final
 
 from topodns.cluster.decode.misspelt import nearest
-from topodns.cluster.findings.objects import no_namespace, no_slice, shared_address
+from topodns.cluster.findings.objects import (
+    families_without_slice,
+    no_namespace,
+    no_slice,
+    no_slice_of,
+    shared_address,
+)
 from topodns.cluster.model import Kind, ObjectKey, Service
 from topodns.cluster.unknown_names import similar_steps
 from topodns.dns.message import Query
@@ -42,6 +48,7 @@ from topodns.topology.select import MISSES, Reason, Selection, UnknownClient
 
 _ANY_CLIENT: Final = Client(bytes(4), 0, "udp", limit=512)  # whether a name exists depends on no client
 _TYPES: Final = (RRType.A, RRType.AAAA, RRType.CNAME, RRType.SRV, RRType.PTR, RRType.TXT, RRType.NS, RRType.SOA)
+_FAMILIES: Final = {RRType.A: "IPv4", RRType.AAAA: "IPv6"}
 _OF_THE_SERVER: Final = {Fixed.APEX: (RRType.SOA, RRType.NS), Fixed.NS_DNS: (RRType.A, RRType.AAAA)}
 _OF_SERVICE: Final = 3  # labels of SERVICE.NAMESPACE.svc
 _LOCATORS: Final = frozenset[Kind](("NodeLocator", "PodLocator"))
@@ -149,7 +156,20 @@ def _empty_text(cluster: Cluster, query: Query) -> str:
     if not types:
         return _no_records_text(cluster, query)
     *others, last = map(type_text, types)
-    return f"the name exists; it has {' and '.join(filter(None, (', '.join(others), last)))} only"
+    exists = f"the name exists; it has {' and '.join(filter(None, (', '.join(others), last)))} only"
+    return "; ".join(filter(None, (exists, _lacking_family(cluster, query))))
+
+
+def _lacking_family(cluster: Cluster, query: Query) -> str:
+    """The clause about the EndpointSlices of the family asked for that the Service lacks; "" for none."""
+    name, question = asked_name(_unfiltered(cluster), query)
+    family = _FAMILIES.get(query.qtype, "")
+    if not isinstance(name, ServiceName) or name.endpoint or question.origin.multicluster:
+        return ""
+    key = ObjectKey(name.namespace, name.service)
+    if family not in families_without_slice(cluster.state, key):
+        return ""
+    return f"the Service has {no_slice_of(family, key.name)}{_skipped_slice(cluster, key.namespace)}"
 
 
 def _no_records_text(cluster: Cluster, query: Query) -> str:
@@ -186,7 +206,19 @@ def missing_object(cluster: Cluster, query: Query) -> str:
     """
     kubernetes = _unfiltered(cluster)
     text = name_error_text(kubernetes, query)
+    name, _ = asked_name(kubernetes, query)
+    if isinstance(name, ServiceName) and text.endswith(no_slice(name.service)):
+        return f"{text}{_skipped_slice(cluster, name.namespace)}"
     return text and f"{text}{name_offer(kubernetes, query)}"
+
+
+def _skipped_slice(cluster: Cluster, namespace: str) -> str:
+    """The end of a clause about EndpointSlices that a Service lacks: the first one of its namespace that cannot be
+    read, with the reason. It may be of another Service: its label was not read either. "" for none.
+    """
+    skipped = f"skipped EndpointSlice {namespace}/"
+    line = next((each for each in cluster.source.skipped if skipped in each), "")
+    return line and f"; one of the namespace cannot be read: {line}"
 
 
 def name_offer(kubernetes: KubernetesZone, query: Query) -> str:

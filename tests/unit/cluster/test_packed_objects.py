@@ -15,7 +15,15 @@ from tests.support.model_builders import (
     stateful_set,
 )
 from tests.support.random_clusters import objects
-from topodns.cluster.model import ClusterObject, EndpointSlice, Kind, ObjectKey, RefusedAddresses, kind_of
+from topodns.cluster.model import (
+    ClusterObject,
+    EndpointSlice,
+    Kind,
+    ObjectKey,
+    RefusedAddresses,
+    Service,
+    kind_of,
+)
 from topodns.cluster.packed_objects import KINDS, pack_objects, unpack_objects
 
 
@@ -64,6 +72,13 @@ def test_texts_that_many_endpoints_have_are_shared() -> None:
     slices = [unpack_objects("EndpointSlice", packed)[0][0] for _ in range(2)]
     names = {id(each.node_name) for one in slices if isinstance(one, EndpointSlice) for each in one.endpoints}
     assert len(names) == 1
+
+
+def test_the_families_of_services_read_back_as_one_tuple_for_all() -> None:
+    packed = pack_objects([service(name, ip_families=("IPv4", "IPv6")) for name in ("a", "b")])
+    one, other = (each for each in unpack_objects("Service", packed)[0] if isinstance(each, Service))
+    assert one.ip_families == ("IPv4", "IPv6")
+    assert one.ip_families is other.ip_families
 
 
 def test_every_kind_has_its_type() -> None:

@@ -19,6 +19,8 @@ def test_annotations_and_objects_that_do_not_fit_are_listed_by_service() -> None
         endpoint_slice("db", endpoint("10.0.0.1", "wroker-1")),
         service("web", cluster_ips=["10.96.0.1"], annotation="kubernetes.io/hostname"),
         service("new", annotation="kubernetes.io/hostname"),
+        service("dual", annotation="kubernetes.io/hostname", ip_families=("IPv4", "IPv6")),
+        endpoint_slice("dual", endpoint("10.0.0.2", "worker-1")),
     )
     for kind in KINDS:
         state.apply(Replaced(kind, tuple(each for each in objects if kind_of(each) == kind)), 0)
@@ -29,5 +31,9 @@ def test_annotations_and_objects_that_do_not_fit_are_listed_by_service() -> None
         ),
         ObjectKey("default", "new"): (
             "it has no EndpointSlice, which would have the label kubernetes.io/service-name=new",
+        ),
+        ObjectKey("default", "dual"): (
+            "it has no EndpointSlice of addressType IPv6, though spec.ipFamilies has it; one would have the label "
+            "kubernetes.io/service-name=dual",
         ),
     }

@@ -204,6 +204,56 @@ def test_an_answer_that_no_key_chose_and_an_empty_one_have_their_reason(
     assert bool(explanation.answer) == (qtype == "A" and "exists" not in reason)
 
 
+_DUAL = """\
+- apiVersion: v1
+  kind: Service
+  metadata: {namespace: shop, name: dual}
+  spec: {clusterIP: None, ipFamilies: [IPv4, IPv6], selector: {app: dual}}
+- apiVersion: discovery.k8s.io/v1
+  kind: EndpointSlice
+  metadata: {namespace: shop, name: dual-1, labels: {kubernetes.io/service-name: dual}}
+  addressType: IPv4
+  endpoints: [{addresses: [10.1.7.1], nodeName: one}]
+"""
+
+
+@pytest.mark.parametrize(("name", "with_slices"), [("dual", True), ("_all.dual", True), ("10-1-7-1.dual", False)])
+def test_an_empty_answer_of_a_family_without_slices_says_so(directory: Path, name: str, with_slices: bool) -> None:
+    with open(directory / "cluster.yaml", "a") as manifest:
+        manifest.write(_DUAL)
+    exists = "the name exists; it has A only"
+    slices = (
+        "; the Service has no EndpointSlice of addressType IPv6, though spec.ipFamilies has it; one would have the "
+        "label kubernetes.io/service-name=dual"
+    )
+    answer = explained(with_topology(directory), name, "AAAA", node="one")
+    assert (answer.reason, answer.rcode) == (exists + slices * with_slices, "NOERROR")
+    assert explained(with_topology(directory), name, "TXT", node="one").reason == exists
+
+
+_UNREADABLE = """\
+- apiVersion: discovery.k8s.io/v1
+  kind: EndpointSlice
+  metadata: {namespace: %s, name: dual-2, labels: {kubernetes.io/service-name: dual}}
+  addressType: IPv6
+  ports: [{protocol: tpc}]
+"""
+
+
+@pytest.mark.parametrize(("namespace", "named"), [("shop", True), ("shop-2", False)])
+def test_where_a_service_lacks_slices_one_of_its_namespace_that_cannot_be_read_is_named(
+    directory: Path, namespace: str, named: bool
+) -> None:
+    for manifest, qtype in ((_DUAL, "AAAA"), (_DUAL.partition("- apiVersion: discovery")[0], "A")):
+        before = (directory / "cluster.yaml").read_text()
+        (directory / "cluster.yaml").write_text(before + manifest + _UNREADABLE % namespace)
+        reason = explained(with_topology(directory), "dual", qtype, node="one").reason
+        assert "kubernetes.io/service-name=dual" in reason
+        words = "service-name=dual; one of the namespace cannot be read: "
+        assert (words in reason and "skipped EndpointSlice shop/dual-2: " in reason) is named
+        (directory / "cluster.yaml").write_text(before)
+
+
 @pytest.mark.parametrize(
     ("name", "qtype", "reason"),
     [

@@ -109,6 +109,10 @@ _TUNNEL_ANNOTATIONS: Final = (
 _KEPT_KEYS: Final = 17  # of spec.topologyKeys; the API has 16 at most, and one more makes the list invalid still
 _MAX_WORD: Final = 100  # characters of an annotation that is one word or number
 _LONGEST_SHOWN: Final = 60  # characters of a value in JSON
+# Each a copy for all Services; the API has no other lists.
+_IP_FAMILIES: Final[Mapping[tuple[str, ...], tuple[str, ...]]] = {
+    each: each for each in (("IPv4",), ("IPv6",), ("IPv4", "IPv6"), ("IPv6", "IPv4"))
+}
 _NODE_IPS: Final = frozenset(("InternalIP", "ExternalIP"))  # the other types of address are names
 
 
@@ -294,10 +298,20 @@ def _decode_service(source: ApiService, left_out: LeftOutElements) -> Iterator[S
         ports=_service_ports(spec.ports, left_out),
         topology=_topology_inputs(spec, source.metadata),
         labels=interned(source.metadata.labels) if headless else interned(None),
+        ip_families=_ip_families(spec) if headless else (),
         external_ips=_foreign_addresses(islice(_external_addresses(spec, ingress), MAX_LISTED), left_out),
         external_hostnames=tuple(each.hostname for each in ingress if each.hostname and not each.ip)[:MAX_LISTED],
         version=version_of(source.metadata),
     )
+
+
+def _ip_families(spec: ApiServiceSpec) -> tuple[str, ...]:
+    """spec.ipFamilies, of which the controller makes a slice each; () of a Service without a selector.
+
+    The API server gives such a headless Service both families even in a cluster of one, and its slices are made by
+    hand.
+    """
+    return _IP_FAMILIES.get(tuple(spec.ip_families or ()), ()) if spec.selector else ()
 
 
 def _ingress(source: ApiService) -> Sequence[ApiIngress]:

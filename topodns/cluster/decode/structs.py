@@ -96,6 +96,8 @@ class ApiServiceSpec(ApiStruct):
     cluster_ip: str | None = msgspec.field(name="clusterIP", default=None)
     cluster_ips: list[str] | None = msgspec.field(name="clusterIPs", default=None)
     external_ips: list[str] | None = msgspec.field(name="externalIPs", default=None)
+    ip_families: list[str] | None = None
+    selector: dict[str, Any] | None = None
     ports: list[ApiPort] | None = None
     topology_keys: list[str] | None = None
     traffic_distribution: str | None = None

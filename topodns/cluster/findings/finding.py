@@ -48,9 +48,9 @@ class Finding:
     is ignored or clamped, or a guard changes no answer.
     governing: the Service is a StatefulSet's governing one, so its members may not find each other. misplaced: the
     Service has keys, but is not headless. overridden: two annotations are set, one of them wins.
-    no_namespace: the Service's namespace does not exist. no_slice: the Service has no EndpointSlice.
-    unknown_node: endpoints of the Service are on a Node that does not exist. shared_address, shared_pod_cidr: several
-    Nodes have it, so it locates no client.
+    no_namespace: the Service's namespace does not exist. no_slice: the Service has no EndpointSlice, or none of one
+    of its families. unknown_node: endpoints of the Service are on a Node that does not exist. shared_address,
+    shared_pod_cidr: several Nodes have it, so it locates no client.
     uncovered: clients on some Nodes get no endpoint. empty: no endpoint is ready. single_point: an endpoint alone
     serves clients on several Nodes. skew: an endpoint has far more clients than others. ineffective: a key that no Node
     has, or that decides for no client. partial: a key that only some Nodes have. alike_values: two values of a key

@@ -70,7 +70,8 @@ def _label_findings(key: ObjectKey, policy: Policy, labels: NodeLabels) -> Itera
     for each in absent_keys(policy.keys, labels):
         yield Finding(key, "ineffective", no_node_has(label_name(each), policy, labels.names), keys=(each,))
     for each, before in shadowed_keys(policy, labels):
-        yield Finding(key, "ineffective", never_decides(each, before), keys=(each,))
+        text = never_decides(each, before, _where(each, before))
+        yield Finding(key, "ineffective", text, keys=(each,))
 
 
 def no_node_has(label: str, policy: Policy, names: tuple[str, ...]) -> str:
@@ -78,9 +79,24 @@ def no_node_has(label: str, policy: Policy, names: tuple[str, ...]) -> str:
     return f"no Node has the label {label}, which therefore never matches{_meant(label, policy, names)}"
 
 
-def never_decides(key: str, before: str) -> str:
-    """The sentence about a key that is shadowed by one before it."""
-    return f"the key {key} never decides, since {before} before it always matches; put {key} first"
+def never_decides(key: str, before: str, where: str = "") -> str:
+    """The sentence about a key that is shadowed by one before it: everywhere, or, as of `_where`, on some Nodes."""
+    there = " there" if where else ""
+    return f"the key {key} never decides{where}, since {before} before it always matches{there}; put {key} first"
+
+
+def _where(key: str, before: str) -> str:
+    """On which Nodes a key is shadowed by one before it, as an adverbial; "" for all.
+
+    The label of the earlier key may be missing on some if it is WELL_KNOWN. It is named also while all have it, since a
+    new Node gets it a moment after its object, and the sentence would change. Of the hostname the client's own Node
+    counts alone, as only endpoints on it match.
+    """
+    label = label_name(before)
+    if label not in WELL_KNOWN:
+        return ""
+    whose = "clients" if key == HOSTNAME_LABEL else "clients and endpoints"
+    return f" for {whose} on Nodes with the label {label}"
 
 
 def _meant(label: str, policy: Policy, names: tuple[str, ...]) -> str:
@@ -146,19 +162,26 @@ def nodes_without(label: str, nodes: Iterable[Node]) -> list[str]:
 def shadowed_keys(policy: Policy, labels: NodeLabels) -> Iterator[tuple[str, str]]:
     """(key, an earlier key) where the key never decides: whatever it matches, the earlier one matches too.
 
-    That is so where the domains of the later key lie within those of the earlier one, which all Nodes have, and where
-    `max-load` does not send Nodes from the earlier one to the later.
+    That is so where the domains of the later key lie within those of the earlier one, and where `max-load` does not
+    send Nodes from the earlier one to the later. All Nodes have the label of the earlier one. A WELL_KNOWN label some
+    Nodes may lack, by mistake as a rule: there the later key decides, as a client's Node without a label skips the key.
     """
     keys = policy.keys
     certain = [key for key in keys if policy.max_load is None or key.startswith(OTHER)]
     for at, key in enumerate(keys):
-        earlier = (each for each in keys[:at] if each in certain and _contains(each, key) and _on_all(each, labels))
+        earlier = (each for each in keys[:at] if each in certain and _contains(each, key) and _on_most(each, labels))
         if (before := next(earlier, None)) is not None:
             yield key, before
 
 
 def _on_all(key: str, labels: NodeLabels) -> bool:
     return labels.with_label(label_name(key)) == labels.nodes
+
+
+def _on_most(key: str, labels: NodeLabels) -> bool:
+    """Whether all Nodes have the label of this key, or are meant to: some have one that is WELL_KNOWN."""
+    label = label_name(key)
+    return _on_all(key, labels) or (label in WELL_KNOWN and labels.with_label(label) > 0)
 
 
 def _contains(wider: str, key: str) -> bool:
@@ -184,8 +207,9 @@ def import_key_problems(
     for at, key in enumerate(policy.keys):
         for before in policy.keys[:at]:
             contains = _contains_imported(before, key, regions_agree, own_zones)
-            if contains and (before == CLUSTER_KEY or _on_all(before, labels)):
-                yield key, never_decides(key, before)
+            on_nodes = _on_most if key == HOSTNAME_LABEL else _on_all  # the zone of an import may be of no Node
+            if contains and (before == CLUSTER_KEY or on_nodes(before, labels)):
+                yield key, never_decides(key, before, _where(key, before) if key == HOSTNAME_LABEL else "")
                 break
 
 

@@ -41,7 +41,7 @@ from topodns.cluster.model import (
     label_name,
 )
 from topodns.cluster.namespace_budget import FURTHER
-from topodns.cluster.slices import SliceOwner
+from topodns.cluster.slices import MOST_COUNTED, SliceOwner
 from topodns.cluster.state import ClusterState
 
 
@@ -264,6 +264,25 @@ def _missing_findings(state: ClusterState, key: ObjectKey) -> Iterator[Finding]:
     cut = state.left_out.cuts(key.namespace)  # some slices of the namespace are not known
     if "EndpointSlice" in known and not cut and not state.slice_table.owned.counted(SliceOwner(key)):
         yield Finding(key, "no_slice", f"it has {no_slice(key.name)}")
+    for family in families_without_slice(state, key):
+        text = f"it has {no_slice_of(family, key.name)}"
+        yield Finding(key, "no_slice", text, family=int(family.removeprefix("IPv")))
+
+
+def families_without_slice(state: ClusterState, key: ObjectKey) -> tuple[str, ...]:
+    """The families of spec.ipFamilies of which a Service has no EndpointSlice, though it has one of the other family.
+
+    None of a Service without a selector: its slices are not made by the controller, which makes one of each family,
+    if an empty one. None where slices are not known, or do not all count.
+    """
+    service = state.service(key)
+    if service is None or not service.ip_families or "EndpointSlice" not in state.known:
+        return ()
+    slices = state.slice_table.owned.counted(SliceOwner(key))
+    if not slices or len(slices) >= MOST_COUNTED or state.left_out.cuts(key.namespace):
+        return ()
+    types = {one.address_type for one in slices}
+    return tuple(family for family in service.ip_families if family not in types and "FQDN" not in types)
 
 
 def no_namespace(name: str) -> str:
@@ -274,6 +293,14 @@ def no_namespace(name: str) -> str:
 def no_slice(service: str) -> str:
     """The clause about the EndpointSlices that a Service of this name lacks."""
     return f"no EndpointSlice, which would have the label kubernetes.io/service-name={service}"
+
+
+def no_slice_of(family: str, service: str) -> str:
+    """The clause about the EndpointSlices of one family that a Service of this name lacks."""
+    return (
+        f"no EndpointSlice of addressType {family}, though spec.ipFamilies has it; one would have the label "
+        f"kubernetes.io/service-name={service}"
+    )
 
 
 def _unknown_node_findings(state: ClusterState, key: ObjectKey, unknown: set[str]) -> Findings:

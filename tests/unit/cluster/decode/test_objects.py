@@ -198,6 +198,29 @@ def test_a_service_is_headless_external_or_has_addresses(
     assert service.external_name == external_name
 
 
+def test_the_families_of_a_headless_service_with_a_selector_are_those_of_its_slices() -> None:
+    spec = {"clusterIP": "None", "ipFamilies": ["IPv6", "IPv4"], "selector": {"app": "db"}}
+    assert decoded_service(**spec).ip_families == ("IPv6", "IPv4")
+    assert decoded_service(**spec).ip_families is decoded_service(**spec).ip_families, "10,000 Services share one tuple"
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"clusterIP": "10.96.0.1"},
+        {"type": "ExternalName", "externalName": "example.org"},
+        {"clusterIP": "None", "selector": None},
+        {"clusterIP": "None", "selector": {}},
+        {"clusterIP": "None", "ipFamilies": None},
+        {"clusterIP": "None", "ipFamilies": ["IPv5"]},
+    ],
+)
+def test_no_slice_of_each_family_is_expected_of_another_service(spec: Document) -> None:
+    """To a headless Service without a selector the API server gives both families in any cluster."""
+    service = decoded_service(**{"ipFamilies": ["IPv4", "IPv6"], "selector": {"app": "db"}, **spec})
+    assert service.ip_families == ()
+
+
 OUTSIDE = {
     "nothing": ({}, {}, (), ()),
     "addresses of its own, then those of its load balancer": (

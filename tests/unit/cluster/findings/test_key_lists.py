@@ -7,6 +7,7 @@ from tests.unit.cluster.findings.scene import NODES, SOURCES, findings
 from topodns.cluster.findings.objects import policy_findings
 from topodns.cluster.model import (
     HOSTNAME_LABEL,
+    REGION_LABEL,
     ZONE_LABEL,
     Service,
     Upserted,
@@ -88,8 +89,8 @@ def test_a_bound_hides_members_from_each_other_and_keys_for_near_do_not(db: Serv
         ("example.com/rack", "no Node has the label example.com/rack, which therefore never matches"),
         (
             f"{ZONE_LABEL},{HOSTNAME_LABEL}",
-            f"the key {HOSTNAME_LABEL} never decides, since {ZONE_LABEL} before it always matches; "
-            f"put {HOSTNAME_LABEL} first",
+            f"the key {HOSTNAME_LABEL} never decides for clients on Nodes with the label {ZONE_LABEL}, "
+            f"since {ZONE_LABEL} before it always matches there; put {HOSTNAME_LABEL} first",
         ),
     ],
 )
@@ -97,6 +98,24 @@ def test_a_key_that_never_matches_or_never_decides_is_reported(keys: str, text: 
     db = service("db", annotation=keys)
     assert findings(*NODES, db) == [("ineffective", f"Service default/db: {text}")]
     assert findings(db) == [], "without Nodes nothing is known of labels"
+
+
+def test_a_key_that_never_decides_is_reported_in_the_same_words_while_some_node_lacks_the_label_before_it() -> None:
+    db = service("db", annotation=f"{ZONE_LABEL},{HOSTNAME_LABEL}")
+    reported = findings(*NODES, db)
+    with_one_more = dict(findings(*NODES, node("n8"), db))
+    assert list(with_one_more) == ["ineffective", "partial"]
+    assert [("ineffective", with_one_more["ineffective"])] == reported
+
+
+def test_a_zone_behind_the_region_never_decides_for_clients_and_endpoints_on_nodes_with_a_region() -> None:
+    nodes = [node("n1", {REGION_LABEL: "r", ZONE_LABEL: "a"}), node("n2", {ZONE_LABEL: "a"})]
+    line = (
+        f"Service default/db: the key {ZONE_LABEL} never decides for clients and endpoints on Nodes with the label "
+        f"{REGION_LABEL}, since {REGION_LABEL} before it always matches there; put {ZONE_LABEL} first"
+    )
+    db = service("db", annotation=f"{REGION_LABEL},{ZONE_LABEL}")
+    assert dict(findings(*nodes, db))["ineffective"] == line
 
 
 def test_a_label_that_some_nodes_lack_is_reported_once_for_all_services() -> None:

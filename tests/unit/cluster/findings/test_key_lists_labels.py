@@ -5,7 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from tests.support.model_builders import node
+from tests.support.model_builders import endpoint, node
+from topodns.cluster.endpoints import Pool, Segment
 from topodns.cluster.findings import key_lists
 from topodns.cluster.findings.key_lists import (
     MAX_NEAREST,
@@ -17,6 +18,7 @@ from topodns.cluster.findings.key_lists import (
 )
 from topodns.cluster.model import HOSTNAME_LABEL, ZONE_LABEL, KeySource, MaxLoad, ObjectKey, Policy
 from topodns.cluster.node_labels import NodeLabels
+from topodns.topology.select import Location, select
 
 REGION, RACK = "topology.kubernetes.io/region", "example.com/rack"
 EVERYWHERE = dict.fromkeys((REGION, ZONE_LABEL, HOSTNAME_LABEL), "x")
@@ -79,6 +81,22 @@ def test_any_label_of_all_nodes_before_the_hostname_always_matches() -> None:
     labels = labels_of({RACK: "r1"}, {RACK: "r2"})
     policy = Policy((RACK, HOSTNAME_LABEL), KeySource.ANNOTATION)
     assert list(shadowed_keys(policy, labels)) == [(HOSTNAME_LABEL, RACK)]
+
+
+def test_behind_a_zone_that_some_nodes_have_the_hostname_decides_only_for_clients_on_the_others() -> None:
+    nodes = [node("zoned", {ZONE_LABEL: "a", HOSTNAME_LABEL: "zoned"}), node("bare", {HOSTNAME_LABEL: "bare"})]
+    labels = labels_of(*(each.labels for each in nodes))
+    keys = policy(ZONE_LABEL, HOSTNAME_LABEL)
+    assert list(shadowed_keys(keys, labels)) == [(HOSTNAME_LABEL, ZONE_LABEL)]
+
+    endpoints = (endpoint("10.1.0.1", "zoned"), endpoint("10.1.0.2", "bare"))
+    pool = Pool([Segment(endpoints)], {each.name: each for each in nodes}.get)
+    winners = {each.name: select(pool, keys, Location(each.name, each)).key for each in nodes}
+    assert winners == {"zoned": ZONE_LABEL, "bare": HOSTNAME_LABEL}
+
+
+def test_behind_a_zone_that_no_node_has_every_key_may_decide() -> None:
+    assert list(shadowed_keys(policy(ZONE_LABEL, HOSTNAME_LABEL), labels_of({}, {}))) == []
 
 
 def test_a_key_that_takes_nodes_beyond_the_load_of_a_wider_one_may_decide() -> None:

@@ -1,9 +1,12 @@
 """Services whose other objects are missing, and what several Nodes have."""
 
+import pytest
+
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, service
 from topodns.cluster.findings.finding import Finding, Severity
 from topodns.cluster.findings.objects import object_findings
-from topodns.cluster.model import ClusterObject, KeySource, Kind, Replaced, kind_of
+from topodns.cluster.model import ClusterObject, EndpointSlice, KeySource, Kind, Replaced, kind_of
+from topodns.cluster.slices import MOST_COUNTED
 from topodns.cluster.state import ClusterState
 from topodns.topology.keys import key_reader
 
@@ -59,6 +62,53 @@ def test_a_service_without_any_slice_is_named_with_the_label_that_one_would_have
         "Service default/db: it has no EndpointSlice, which would have the label kubernetes.io/service-name=db"
     ]
     assert lines(HERE, *NODES, DB, endpoint_slice("db")) == [], "one without endpoints is there"
+
+
+DUAL = ("IPv4", "IPv6")
+OTHER_FAMILY = (
+    "Service default/db: it has no EndpointSlice of addressType {}, though spec.ipFamilies has it; one would have the "
+    "label kubernetes.io/service-name=db"
+)
+IN_IPV6 = endpoint_slice("db", endpoint("fd00::1", "worker-1"), name="db-v6")
+
+
+@pytest.mark.parametrize(
+    ("families", "slices", "missing"),
+    [
+        (DUAL, [SLICE, IN_IPV6], ""),
+        (DUAL, [SLICE], "IPv6"),
+        (DUAL, [IN_IPV6], "IPv4"),
+        (("IPv6",), [SLICE], "IPv6"),
+        (("IPv4",), [SLICE], ""),
+        ((), [SLICE], ""),  # the Service says nothing of families
+        (DUAL, [SLICE, endpoint_slice("db", name="db-v6", address_type="IPv6")], ""),  # one without endpoints is there
+        (DUAL, [SLICE, endpoint_slice("dc", endpoint("fd00::1", "worker-1"))], "IPv6"),  # its label is misspelt
+        (DUAL, [endpoint_slice("db", address_type="FQDN")], ""),  # host names have addresses of any family
+    ],
+)
+def test_a_service_without_a_slice_of_one_of_its_families_is_named(
+    families: tuple[str, ...], slices: list[EndpointSlice], missing: str
+) -> None:
+    db = service("db", annotation="kubernetes.io/hostname,*", ip_families=families)
+    assert lines(HERE, *NODES, db, *slices) == ([OTHER_FAMILY.format(missing)] if missing else [])
+
+
+def test_a_service_without_any_slice_is_named_once_for_all_families() -> None:
+    (one,) = found(state_of(HERE, *NODES, service("db", annotation="*", ip_families=DUAL)))
+    assert (one.kind, one.family, one.may_pass) == ("no_slice", 0, True)
+
+
+def test_the_finding_about_the_slices_of_a_family_names_the_family_and_may_pass() -> None:
+    """Of a rollout the slices of one family may arrive a moment later than the Service."""
+    (one,) = found(state_of(HERE, *NODES, service("db", annotation="*", ip_families=DUAL), SLICE))
+    assert (one.kind, one.family, one.severity, one.may_pass) == ("no_slice", 6, Severity.WARNING, True)
+
+
+def test_slices_beyond_those_that_count_may_be_of_the_other_family() -> None:
+    many = [endpoint_slice("db", name=f"db-{at:04}") for at in range(MOST_COUNTED)]
+    db = service("db", annotation="*", ip_families=DUAL)
+    assert lines(HERE, *NODES, db, *many, endpoint_slice("db", name="last", address_type="IPv6")) == []
+    assert lines(HERE, *NODES, db, *many[1:]) == [OTHER_FAMILY.format("IPv6")]
 
 
 def test_a_service_in_a_namespace_that_does_not_exist_is_named() -> None:

@@ -53,6 +53,9 @@ def lines(keys: str, *others: ClusterObject, nodes: Iterable[Node] = NODES) -> l
 
 
 def never(key: str, before: str) -> list[str]:
+    if key == HOSTNAME_LABEL and before in (ZONE_LABEL, REGION_LABEL):
+        where = f"never decides for clients on Nodes with the label {before}"
+        return [f"the key {key} {where}, since {before} before it always matches there; put {key} first"]
     return [f"the key {key} never decides, since {before} before it always matches; put {key} first"]
 
 
@@ -123,6 +126,13 @@ def test_behind_the_zone_the_node_decides_where_a_slice_has_another_zone_than_it
     keys = f"{ZONE_LABEL},{HOSTNAME_LABEL}"
     assert lines(keys, slice_of("east", topology_zone)) == []
     assert lines(keys, slice_of("west", topology_zone)) == never(HOSTNAME_LABEL, ZONE_LABEL)
+
+
+def test_a_node_without_a_zone_does_not_hide_that_the_hostname_behind_it_never_decides() -> None:
+    """It hides the same of the zone behind the region: endpoints in a zone may be on Nodes without a region."""
+    bare = node("n3", {HOSTNAME_LABEL: "n3", RACK: "r3"})
+    assert lines(f"{ZONE_LABEL},{HOSTNAME_LABEL}", nodes=[*NODES, bare]) == never(HOSTNAME_LABEL, ZONE_LABEL)
+    assert lines(f"{REGION_LABEL},{ZONE_LABEL}", nodes=[*NODES, bare]) == []
 
 
 def test_behind_the_region_the_zone_decides_where_nodes_of_a_zone_have_two_regions() -> None:
