@@ -10,9 +10,8 @@ from ipaddress import ip_address
 from typing import Final
 
 from topodns.cluster.findings.finding import Finding
-from topodns.cluster.findings.labels import slip_findings
 from topodns.cluster.findings.objects import import_findings, service_findings
-from topodns.cluster.model import NO_KEYS, ObjectKey, Policy
+from topodns.cluster.model import NO_KEYS, ObjectKey
 from topodns.cluster.state import ClusterState
 from topodns.dns.addresses import packed_address
 from topodns.dns.dnslib_text import record_lines
@@ -256,14 +255,11 @@ def _findings(cluster: Cluster, candidates: Candidates, resolution: Resolution) 
     if service is None or cluster.topology is None:
         return
     if candidates.imported:
-        policy = cluster.state.cluster_set.keys.get(service, NO_KEYS).policy
         yield from import_findings(cluster.state, service)
     else:
         policy = cluster.state.policies.get(service)
         for found in service_findings(cluster.state, service, cluster.topology.on_invalid is OnInvalid.IGNORE):
             yield found and with_origin(found, policy, cluster.topology)
-    if isinstance(policy, Policy):
-        yield from slip_findings(cluster.state, service, policy)
 
 
 def _cluster_of(clusters: Collection[Cluster], query: Query, client: Client | None) -> Cluster:

@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import islice
 from typing import Final
 
 from topodns.cluster.findings.finding import MAX_NAMED, Finding, Severity, first_names
@@ -119,14 +120,10 @@ def partial_findings(
 
 def lacking(label: str, without: Sequence[str], labels: NodeLabels) -> str:
     """The sentence about the Nodes `without` this label."""
-    names, other = first_names(without), in_other_case(label, labels)
-    alike = f" (some have {other})" if other else ""
+    names = first_names(without)
+    others = (each for each in labels.names if each != label and each.lower() == label.lower())
+    alike = "".join(f" (some have {each})" for each in islice(others, 1))
     return f"{len(without)} of {labels.nodes} Nodes lack the label {label}{alike}, so it matches nothing there: {names}"
-
-
-def in_other_case(label: str, labels: NodeLabels) -> str:
-    """The first label of Nodes that differs from this one in case only; "" for none."""
-    return next((each for each in labels.names if each != label and each.lower() == label.lower()), "")
 
 
 _RANKS: Final[Mapping[str, int]] = {

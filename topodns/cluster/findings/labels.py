@@ -1,20 +1,13 @@
 """Findings about labels of Nodes that are topology keys: Nodes that lack one, and values that are alike."""
 
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from string import punctuation, whitespace
 from typing import Final
 
 from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Hides, Severity
-from topodns.cluster.findings.key_lists import (
-    WELL_KNOWN,
-    in_other_case,
-    lacking,
-    nodes_without,
-    partial_findings,
-    partial_keys,
-)
+from topodns.cluster.findings.key_lists import WELL_KNOWN, lacking, nodes_without, partial_keys
 from topodns.cluster.model import (
     CLUSTER_KEY,
     HOSTNAME_LABEL,
@@ -66,24 +59,7 @@ def label_findings(state: ClusterState, hides: Hides) -> Findings:
             named = tuple(sorted(without)[:MAX_NAMED])
             severity = Severity.WARNING if label in WELL_KNOWN else Severity.INFO
             yield Finding(CLUSTER, "partial", text, severity, len(without), named)
-    yield from _alike_findings(CLUSTER, used, labels, nodes)
-    for label in labels.alike.keys() - used:
-        del labels.alike[label]
-
-
-def slip_findings(state: ClusterState, key: ObjectKey, policy: Policy) -> Findings:
-    """The findings about slips in labels and values, for the keys of one Service or ServiceImport, in steps: a label
-    that other Nodes have in another case, and values that are alike.
-    """
-    labels, nodes = labels_of(state), tuple(state.all_nodes().values())
-    for found in partial_findings(key, policy, labels, nodes):
-        yield found if in_other_case(found.keys[0], labels) else None
-    yield from alike_findings(key, policy, labels, nodes)
-
-
-def alike_findings(key: ObjectKey, policy: Policy, labels: NodeLabels, nodes: Sequence[Node]) -> Findings:
-    """The findings about values that are alike of the labels of one Service's keys, in steps."""
-    return _alike_findings(key, policy.labels, labels, nodes)
+    yield from _alike_findings(labels, nodes, used)
 
 
 def _policies(state: ClusterState, hides: Hides) -> Iterator[tuple[str, Policy | None]]:
@@ -104,25 +80,21 @@ def _chunks(values: Sequence[Node]) -> Iterator[Sequence[Node]]:
     return (values[at : at + 10 * STEP] for at in range(0, len(values), 10 * STEP))
 
 
-def _alike_findings(about: ObjectKey, used: Iterable[str], labels: NodeLabels, nodes: Sequence[Node]) -> Findings:
+def _alike_findings(labels: NodeLabels, nodes: Sequence[Node], used: set[str]) -> Findings:
+    """The findings about values that are alike, looked for once while a label of Nodes stays."""
+    found: dict[str, tuple[int, tuple[AlikeValues, ...]]] = {}
     for label in sorted(each for each in used if labels.with_label(each)):
         if label == HOSTNAME_LABEL:  # each Node has its own
             continue
-        for each in (yield from _alike_values(label, labels, nodes)):
-            yield Finding(about, "alike_values", _sentence(label, each), node_names=_names(each), keys=(label,))
+        revision, alike = labels.alike.get(label, (-1, ()))
+        if revision != labels.revisions[label]:
+            revision = labels.revisions[label]
+            alike = yield from _alike_steps(label, nodes)
+        found[label] = revision, alike
+        for each in alike:
+            yield Finding(CLUSTER, "alike_values", _sentence(label, each), node_names=_names(each), keys=(label,))
         yield None
-
-
-def _alike_values(
-    label: str, labels: NodeLabels, nodes: Sequence[Node]
-) -> Generator[None, None, tuple[AlikeValues, ...]]:
-    """The pairs of values that are alike, looked for once while this label of Nodes stays."""
-    revision, alike = labels.alike.get(label, (-1, ()))
-    if revision != labels.revisions[label]:
-        revision = labels.revisions[label]
-        alike = yield from _alike_steps(label, nodes)
-        labels.alike[label] = revision, alike
-    return alike
+    labels.alike = found
 
 
 def _alike_steps(label: str, nodes: Sequence[Node]) -> Generator[None, None, tuple[AlikeValues, ...]]:

@@ -9,8 +9,6 @@ from ipaddress import ip_address
 from typing import Final
 
 from topodns.cluster.endpoints import EMPTY_GROUP, Group
-from topodns.cluster.findings.finding import Findings
-from topodns.cluster.findings.labels import alike_findings
 from topodns.cluster.model import ZONE_LABEL, Endpoint, Node, ObjectKey, Policy
 from topodns.inspect.askers import NO_ASKERS, Askers
 from topodns.inspect.coverage import use_coverage_steps
@@ -130,7 +128,7 @@ def service_detail_steps(
 
     def detail_steps(found: Coverage) -> Steps[bytes]:
         clients = yield from _client_steps(found, view.guards.max_endpoints)
-        findings = yield from gather_steps(_finding_steps(found, scope.groups))
+        findings = yield from gather_steps(coverage_finding_steps(found, scope.groups))
         endpoints = yield from _endpoint_steps(found, scope.groups.nodes)
         flows = yield from _flow_steps(found, scope, lambda name: 1)
         queries = (yield from _queries_steps(found, scope, askers)) if askers.is_known else None
@@ -150,13 +148,6 @@ def service_detail_steps(
         return f"{json.dumps(detail)[:-1]},{lists}}}".encode()
 
     return use_coverage_steps(view, scope.groups, scope.topology, detail_steps)
-
-
-def _finding_steps(found: Coverage, nodes: NodeGroups) -> Findings:
-    yield from coverage_finding_steps(found, nodes)
-    policy = found.service.policy
-    if isinstance(policy, Policy):
-        yield from alike_findings(found.service.key, policy, nodes.labels, tuple(nodes.nodes.values()))
 
 
 def row_of(found: Coverage, notices: tuple[str, ...], scope: RowScope) -> Mapping[str, object]:

@@ -3,7 +3,6 @@
 import json
 import time
 from collections import Counter, defaultdict
-from dataclasses import replace
 from ipaddress import ip_address
 from typing import Any
 
@@ -56,15 +55,6 @@ def test_endpoints_have_their_place_and_their_load(demo: Demo) -> None:
 
 def test_what_an_audit_finds_is_in_it(demo: Demo) -> None:
     assert any("eu-1c" in one["text"] for one in detail(demo, "data/db-near")["findings"])
-
-
-def test_zones_that_differ_in_case_only_are_in_it() -> None:
-    other = Demo()
-    state = other.generation.clusters[0].state
-    node = state.all_nodes()["node-c1"]
-    state.apply(Upserted(replace(node, labels={**node.labels, ZONE_LABEL: "EU-1c"})), 0)
-    words = "zones 'EU-1c' (node-c1) and 'eu-1c' (node-c2, ...) differ in case only, and are two domains"
-    assert {"severity": "warning", "text": words} in detail(other, "data/db-near")["findings"]
 
 
 def test_flows_go_from_the_zone_of_the_clients_to_those_of_their_endpoints(demo: Demo) -> None:
