@@ -3,7 +3,9 @@ fit together (Services without a namespace or EndpointSlices, endpoints on Nodes
 several Nodes have), and objects that are left out.
 """
 
+from bisect import insort
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from heapq import nsmallest
 from ipaddress import ip_address
 from itertools import chain, islice
@@ -194,9 +196,9 @@ def _problems_of_namespace(one: Namespace) -> Iterator[str]:
 def pod_findings(state: ClusterState) -> Findings:
     """The findings about annotations of Pods that only a Service can have: one for each Service, not for each Pod.
 
-    The text of a finding does not change while Pods come and go.
+    The text of a finding does not change while Pods come and go; its `pods` do.
     """
-    found: dict[Finding, None] = {}
+    found: dict[Finding, list[str]] = {}
     for pod in tuple(state.misannotated_pods.values()):
         services = yield from _own_services(state, pod)
         headless = [key for key, is_headless in services.items() if is_headless]
@@ -207,7 +209,7 @@ def pod_findings(state: ClusterState) -> Findings:
                 f"put {bad.meant!r} on the Service"
             )
             for at, key in enumerate(headless or services, 1):
-                found[Finding(key, "annotation", text)] = None
+                _add_pod(found, Finding(key, "annotation", text), pod.name)
                 if at % SERVICES == 0:
                     yield None
             if not services:
@@ -215,8 +217,15 @@ def pod_findings(state: ClusterState) -> Findings:
                     f"Pods of namespace {pod.namespace!r} that no Service has as endpoints have the annotation "
                     f"{bad.name!r}, which has no effect on a Pod: put {bad.meant!r} on a headless Service"
                 )
-                found[Finding(CLUSTER, "annotation_of_pods", text, of_namespace=pod.namespace)] = None
-    yield from found
+                _add_pod(found, Finding(CLUSTER, "annotation_of_pods", text, of_namespace=pod.namespace), pod.name)
+    yield from (replace(each, pods=tuple(names)) for each, names in found.items())
+
+
+def _add_pod(found: dict[Finding, list[str]], finding: Finding, name: str) -> None:
+    """Add the name of a Pod to a finding: the first MAX_NAMED in order are kept."""
+    names = found.setdefault(finding, [])
+    insort(names, name)
+    del names[MAX_NAMED:]
 
 
 def _own_services(state: ClusterState, pod: MisannotatedPod) -> Generator[None, None, Mapping[ObjectKey, bool]]:
