@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from topodns.cluster.findings.finding import Finding
+from topodns.cluster.findings.labels import import_label_findings
 from topodns.cluster.findings.objects import import_findings, service_findings
 from topodns.cluster.model import NO_KEYS, ObjectKey
 from topodns.cluster.state import ClusterState
@@ -256,6 +257,7 @@ def _findings(cluster: Cluster, candidates: Candidates, resolution: Resolution) 
         return
     if candidates.imported:
         yield from import_findings(cluster.state, service)
+        yield from import_label_findings(cluster.state, service)
     else:
         policy = cluster.state.policies.get(service)
         for found in service_findings(cluster.state, service, cluster.topology.on_invalid is OnInvalid.IGNORE):

@@ -24,7 +24,7 @@ from topodns.cluster.findings.finding import (
     visible,
 )
 from topodns.cluster.findings.key_lists import import_key_problems, key_findings
-from topodns.cluster.findings.labels import label_findings, labels_of
+from topodns.cluster.findings.labels import label_findings, labels_of, service_label_findings
 from topodns.cluster.model import (
     ANY_KEY,
     HOSTNAME_LABEL,
@@ -69,10 +69,12 @@ def policy_findings(state: ClusterState, ignored: bool, hides: Hides = hides_non
 def service_findings(state: ClusterState, key: ObjectKey, ignored: bool) -> Findings:
     """The findings about the keys and annotations of one Service, in steps; `ignored` as of `key_findings`.
 
-    Without labels that only some Nodes have, and without missing objects: an explanation names those of the client,
-    of each endpoint and of the name.
+    Of labels that only some Nodes have, with those alone that other Nodes have in another case; and without missing
+    objects: an explanation names those of the client, of each endpoint and of the name.
     """
-    yield from _key_findings(state, key, state.policies.get(key), ignored)
+    policy = state.policies.get(key)
+    yield from _key_findings(state, key, policy, ignored)
+    yield from service_label_findings(state, key, policy)
     yield from noted(key, state.policies.notices(key))
     namespace = state.namespaces.get(("", key.namespace))
     for text in _problems_of_namespace(namespace) if namespace is not None else ():
