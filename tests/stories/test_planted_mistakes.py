@@ -322,10 +322,14 @@ def test_an_annotation_of_nodes_is_named_by_log_and_audit(
             "io/zone: A, ",
             "zones 'A' (worker-2) and 'a' (worker-1) differ in case only, and are",
         ),
-        ("io/zone: b, ", "io/zoen: b, ", "1 of 2 Nodes lack the label topology.kubernetes.io/zone, so it matches noth"),
+        (
+            "io/zone: b, ",
+            "io/Zone: b, ",
+            "1 of 2 Nodes lack the label topology.kubernetes.io/zone (some have topology.kubernetes.io/Zone), so",
+        ),
     ],
 )
-def test_a_mistake_of_the_labels_of_nodes_is_a_warning_of_log_and_audit(
+def test_a_mistake_of_the_labels_of_nodes_is_a_warning_of_log_and_audit_and_explained(
     tmp_path: Path,
     right: str,
     wrong: str,
@@ -343,6 +347,25 @@ def test_a_mistake_of_the_labels_of_nodes_is_a_warning_of_log_and_audit(
         list(problems.check())
     assert [record.levelno for record in caplog.records if words in record.message] == [logging.WARNING]
     assert cli.main(["audit", "-conf", str(tmp_path / "Corefile"), "--wide", "--fail-on", "warning"]) == 1
+    assert words in " ".join(capsys.readouterr().out.split())
+    explain = ["explain", "-conf", str(tmp_path / "Corefile"), "--node", "worker-1", "db.shop.svc.cluster.local"]
+    assert cli.main(explain) == 0
+    assert words in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_label_that_a_node_lacks_is_a_warning_of_log_and_audit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An explanation names it where it is the client's Node, or an endpoint's."""
+    (tmp_path / "Corefile").write_text(COREFILE)
+    keyed = CLUSTER.replace(KEYS, '"topology.kubernetes.io/zone,*"').replace("io/zone: b, ", "io/zoen: b, ")
+    (tmp_path / "cluster.yaml").write_text(keyed)
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
+    list(problems.check())
+    words = "1 of 2 Nodes lack the label topology.kubernetes.io/zone, so it matches nothing there: worker-2"
+    assert [record.levelno for record in caplog.records if words in record.message] == [logging.WARNING]
+    cli.main(["audit", "-conf", str(tmp_path / "Corefile"), "--wide"])
     assert words in " ".join(capsys.readouterr().out.split())
 
 

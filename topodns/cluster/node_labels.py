@@ -23,6 +23,7 @@ class NodeLabels:
         self.alike: dict[str, tuple[int, tuple[AlikeValues, ...]]] = {}  # with the revision: `cluster.findings.labels`
         self._counts: Counter[str] = Counter()  # no zeros
         self._names: tuple[str, ...] | None = None
+        self._by_lower: dict[str, list[str]] | None = None  # `names` by their small letters
 
     def move(self, old: Node | None, new: Node | None) -> set[Fact]:
         """A Node was added (`old` None), changed, or removed (`new` None). Returns the dependencies touched."""
@@ -35,7 +36,7 @@ class NodeLabels:
         for label in before.keys() - after.keys():
             if not self._counts[label]:
                 del self._counts[label]
-        self._names = None
+        self._names = self._by_lower = None
         changed = [label for label in before.keys() | after.keys() if before.get(label) != after.get(label)]
         self.revisions.update(changed)
         return set(map(label_fact, changed))
@@ -50,3 +51,11 @@ class NodeLabels:
         if self._names is None:
             self._names = tuple(sorted(self._counts.keys() | {HOSTNAME_LABEL}))
         return self._names
+
+    def in_another_case(self, label: str) -> str:
+        """A label that Nodes have, and that differs from this one in case only; "" for none."""
+        if self._by_lower is None:
+            self._by_lower = {}
+            for name in self.names:
+                self._by_lower.setdefault(name.lower(), []).append(name)
+        return next((each for each in self._by_lower.get(label.lower(), ()) if each != label), "")

@@ -4,12 +4,12 @@ that may be meant.
 
 import re
 from collections.abc import Callable, Collection, Generator, Iterable
-from difflib import get_close_matches
-from itertools import islice
+from difflib import SequenceMatcher
 from typing import Final
 
 MAX_SIMILAR: Final = 64  # unknown names for which a similar one is looked for, until `keep_only` forgets some
 _LONGEST_COMPARED: Final = 63  # characters; difflib is quadratic
+_LEAST_SIMILAR: Final = 0.6  # difflib's ratio of similar names, as of `get_close_matches`
 _COMPARED: Final = 20  # names compared in one step
 _LOOKED_AT: Final = 200  # names whose digits are compared in one step
 _DIGITS: Final = re.compile("[0-9]+")
@@ -53,10 +53,21 @@ class UnknownNames:
 
 
 def similar_steps(word: str, names: Iterable[str]) -> Generator[None, None, str]:
-    """The name most similar to `word`, "" if none is similar; in steps of some 0.5 ms."""
-    best: list[str] = []
-    rest = iter(names)
-    while some := list(islice(rest, _COMPARED)):
-        best = get_close_matches(word[:_LONGEST_COMPARED], [*best, *some], n=1)
-        yield
-    return next(iter(best), "")
+    """The name most similar to `word`, of several the last in order, "" if none is similar; in steps."""
+    return max((yield from nearest_steps(word, names)), default="")
+
+
+def nearest_steps(word: str, names: Iterable[str]) -> Generator[None, None, list[str]]:
+    """The names most similar to `word`: several if these are equally similar; in steps of some 0.5 ms."""
+    matcher, best = SequenceMatcher(b=word[:_LONGEST_COMPARED]), _LEAST_SIMILAR
+    nearest: list[str] = []
+    for at, name in enumerate(names, 1):
+        matcher.set_seq1(name)
+        # The first two are upper bounds of the third, and cheap.
+        if matcher.real_quick_ratio() >= best and matcher.quick_ratio() >= best and matcher.ratio() >= best:
+            if matcher.ratio() > best:
+                nearest, best = [], matcher.ratio()
+            nearest.append(name)
+        if at % _COMPARED == 0:
+            yield
+    return nearest

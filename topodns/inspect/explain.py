@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from typing import Final
 
 from topodns.cluster.findings.finding import Finding
+from topodns.cluster.findings.labels import import_label_findings
 from topodns.cluster.findings.objects import import_findings, service_findings
 from topodns.cluster.model import NO_KEYS, ObjectKey
 from topodns.cluster.state import ClusterState
@@ -202,7 +203,7 @@ def explanation_steps(clusters: Collection[Cluster], question: ExplainQuestion) 
         winner=resolution.selection.key if resolution.selection is not None else "",
         reason=answer_reason(cluster, query, resolution),
         hint=operator_hint(cluster, client.address if client is not None and not location.node_name else None),
-        findings=tuple(found.text for found in findings),
+        findings=tuple(found.text_with_pods for found in findings),
         rcode=rcode_text(resolution.response.rcode),
         answer=tuple(answer),
         verdicts=verdicts,
@@ -256,6 +257,7 @@ def _findings(cluster: Cluster, candidates: Candidates, resolution: Resolution) 
         return
     if candidates.imported:
         yield from import_findings(cluster.state, service)
+        yield from import_label_findings(cluster.state, service)
     else:
         policy = cluster.state.policies.get(service)
         for found in service_findings(cluster.state, service, cluster.topology.on_invalid is OnInvalid.IGNORE):

@@ -11,8 +11,8 @@ from itertools import chain
 from typing import Final
 
 from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Hides, Severity, hides_none, visible
-from topodns.cluster.findings.key_lists import absent_keys, key_findings, partial_findings, shadowed_keys
-from topodns.cluster.findings.labels import label_findings
+from topodns.cluster.findings.key_lists import absent_keys, key_findings, partial_findings, partial_keys, shadowed_keys
+from topodns.cluster.findings.labels import label_findings, service_label_findings
 from topodns.cluster.findings.objects import annotation_findings, left_out_findings, object_findings
 from topodns.cluster.model import ANY_KEY, Kind, ObjectKey, Pod, Policy
 from topodns.cluster.state import ClusterState
@@ -100,14 +100,26 @@ def state_findings(state: ClusterState, hides: Hides = hides_none) -> Findings:
 
 
 def notice_steps(state: ClusterState, hides: Hides = hides_none) -> Steps[dict[ObjectKey, tuple[str, ...]]]:
-    """The texts of the findings about annotations and objects, by Service; without those about none, and without
-    hidden namespaces.
+    """The texts of the findings about annotations, objects, and labels of Nodes, by Service; without those about none,
+    and without hidden namespaces.
     """
     found: dict[ObjectKey, tuple[str, ...]] = {}
-    for each in (yield from gather_steps(visible(chain(annotation_findings(state), object_findings(state)), hides))):
+    findings = chain(annotation_findings(state), object_findings(state), _all_label_findings(state))
+    for each in (yield from gather_steps(visible(findings, hides))):
         found[each.service] = (*found.get(each.service, ()), each.text)
     found.pop(CLUSTER, None)
     return found
+
+
+def _all_label_findings(state: ClusterState) -> Findings:
+    """`service_label_findings` of each Service: looked for once for all that share a policy."""
+    known: dict[Policy, list[Finding]] = {}
+    for key, policy in state.policies.all().items():
+        if isinstance(policy, Policy):
+            if policy not in known:
+                known[policy] = yield from gather_steps(service_label_findings(state, key, policy))
+            yield from (replace(each, service=key) for each in known[policy])
+        yield None
 
 
 class _Sole:
@@ -204,7 +216,9 @@ def _skewed(found: Coverage) -> Finding:
 def _ineffective(found: Coverage, policy: Policy, nodes: NodeGroups, winners: Set[str]) -> Iterator[Finding]:
     if not found.nodes:
         return
-    yield from partial_findings(found.service.key, policy, nodes.labels, nodes.nodes.values())
+    yield from partial_findings(
+        found.service.key, partial_keys(policy, nodes.labels), nodes.labels, nodes.nodes.values()
+    )
     never = {*absent_keys(policy.keys, nodes.labels), *(key for key, _ in shadowed_keys(policy, nodes.labels))}
     idle = tuple(key for key in policy.keys if key not in (ANY_KEY, *winners, *never))
     if idle:

@@ -16,7 +16,7 @@ from topodns.cluster.findings.objects import (
     shared_address,
 )
 from topodns.cluster.model import Kind, ObjectKey, Service
-from topodns.cluster.unknown_names import similar_steps
+from topodns.cluster.unknown_names import nearest_steps
 from topodns.dns.message import Query
 from topodns.dns.name import Name, is_reverse, name_text, name_wire
 from topodns.dns.rrtype import Rcode, RRClass, RRType, type_text
@@ -347,14 +347,16 @@ def unknown_node(cluster: Cluster, name: str) -> str:
 
 
 def node_offer_steps(cluster: Cluster, name: str) -> Steps[str]:
-    """The end of a sentence about the unknown Node `name`: the one that may be meant, or the first ones that there are.
+    """The end of a sentence about the unknown Node `name`: the one that may be meant, or several if these are equally
+    similar; without one, the first ones that there are.
 
     "" if no Node is known.
     """
     names = sorted(cluster.state.all_nodes())
-    similar = yield from similar_steps(name, names)
-    if similar:
-        return f", did you mean {similar!r}?"
+    nearest_names = yield from nearest_steps(name, names)
+    if nearest_names:
+        several = "one of " if len(nearest_names) > 1 else ""
+        return f", did you mean {several}{named(map(repr, nearest_names))}?"
     return f"; there are {named(map(repr, names[:NAMED]), len(names))}" if names else ""
 
 

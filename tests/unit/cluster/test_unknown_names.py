@@ -1,6 +1,6 @@
 """Names of Nodes that do not exist, with the known name that may be meant."""
 
-from topodns.cluster.unknown_names import MAX_SIMILAR, UnknownNames, similar_steps
+from topodns.cluster.unknown_names import MAX_SIMILAR, UnknownNames, nearest_steps, similar_steps
 from topodns.time_slices import do_at_once
 
 KNOWN = ["worker-1", "worker-2", "control"]
@@ -44,3 +44,9 @@ def test_a_similar_node_is_found_among_thousands_in_short_steps() -> None:
     assert do_at_once(similar_steps("node-49990", names)) == "node-4999"
     search = UnknownNames(lambda: names).clause_steps("nod-4999")
     assert sum(1 for _ in search) > 5, "also the digits of thousands are compared in several steps"
+
+
+def test_of_several_nodes_that_are_equally_similar_all_are_named() -> None:
+    assert do_at_once(nearest_steps("node-bl", ["node-b2", "node-a1", "node-b1"])) == ["node-b2", "node-b1"]
+    assert do_at_once(nearest_steps("worker1", KNOWN)) == ["worker-1"], "and one alone that is nearer than others"
+    assert do_at_once(nearest_steps("somewhere-else", KNOWN)) == []

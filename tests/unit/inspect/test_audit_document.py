@@ -12,6 +12,7 @@ from tests.support.demo import Demo
 from tests.support.documents import DOCUMENTS
 from tests.support.generation_builder import assembly
 from tests.support.model_builders import endpoint, endpoint_slice, node, service
+from tests.unit.cluster.findings.scene import misannotated
 from topodns.cluster.model import ClusterObject, KeySource, Upserted
 from topodns.cluster.state import ClusterState
 from topodns.inspect import audit
@@ -103,6 +104,15 @@ def test_a_finding_about_the_cluster_has_no_service() -> None:
     [cluster] = audited(waiting)
     assert [(one["service"], one["kind"]) for one in cluster["others"]] == [(None, "unlocated")]
     assert cluster["waiting"] == ["Pod: denied"]
+
+
+def test_a_finding_about_annotations_of_pods_names_the_first_of_them() -> None:
+    pods = [misannotated(f"db-{at}", f"10.0.0.{at}") for at in (2, 1)]
+    [cluster] = audited(subject(*SMALL, *pods))
+    texts = {one["service"]: one["text"] for one in cluster["others"] if "on a Pod" in one["text"]}
+    assert texts.keys() == {"default/db", None}
+    assert texts["default/db"].endswith(": put 'topodns.io/topology-keys' on the Service (Pod db-1)")
+    assert texts[None].endswith(": put 'topodns.io/topology-keys' on a headless Service (Pod db-2)")
 
 
 def test_of_several_clusters_a_what_if_is_of_those_that_have_its_names() -> None:

@@ -17,10 +17,13 @@ from tests.support.model_builders import endpoint, endpoint_slice
 from topodns.cluster.model import Upserted
 from topodns.dns.name import name_wire, parse_name
 from topodns.dns.wire_format import MAX_MESSAGE
+from topodns.inspect.audit import audit_steps
 from topodns.inspect.errors import Refused
 from topodns.inspect.explain import Explanation, explanation_steps, parse_question
 from topodns.inspect.sources import manifest_clusters
 from topodns.plugins.block import Settings
+from topodns.plugins.topology.settings import TopologySettings
+from topodns.time_slices import do_at_once
 
 
 def addresses(explanation: Explanation) -> list[str]:
@@ -68,10 +71,10 @@ def test_every_key_tried_is_there_with_the_clients_value_and_its_matches(
     assert explanation.rcode == "NOERROR"
 
 
-def test_an_explanation_takes_a_step_for_each_record_and_each_endpoint(served: Settings) -> None:
+def test_an_explanation_takes_steps_for_each_record_each_endpoint_and_each_label(served: Settings) -> None:
     question = parse_question({"name": "soft.shop.svc.cluster.local", "node": "far"})
     steps = list(explanation_steps(manifest_clusters(served), question))
-    assert len(steps) == 2 * len(BOTH) + 1  # in the last one the records are freed
+    assert len(steps) == 2 * len(BOTH) + 2 * len(("rack", "hall")) + 1  # in the last one the records are freed
 
 
 @pytest.mark.parametrize(
@@ -107,6 +110,26 @@ def test_what_is_wrong_with_keys_and_annotations_is_there_in_the_words_of_the_lo
     assert asked.findings == (f"{name}, did you mean 'topodns.io/topology-keys'?",)
     assert explained(with_topology(directory), "soft", node="two").findings == ()
     assert explained(without_topology(directory), "misspelt", client="10.0.0.1").findings == ()
+
+
+def labelled(name: str, **labels: str) -> str:
+    """The manifest of one more Node with these labels."""
+    return f"---\n{json.dumps({'apiVersion': 'v1', 'kind': 'Node', 'metadata': {'name': name, 'labels': labels}})}\n"
+
+
+def test_what_is_wrong_with_labels_of_nodes_that_are_keys_is_there_in_the_words_of_an_audit(directory: Path) -> None:
+    with (directory / "cluster.yaml").open("a") as manifests:
+        manifests.write(labelled("alike", hall="North", rack="3") + labelled("other", Rack="4", hall="south"))
+    served = with_topology(directory)
+    found = explained(served, "soft", node="two").findings
+    assert found == (
+        "values 'North' (alike) and 'north' (one, ...) of the label hall differ in case only, and are two domains",
+        "2 of 5 Nodes lack the label rack (some have Rack), so it matches nothing there: far, other",
+    )
+    (cluster,) = manifest_clusters(served)
+    report, _ = do_at_once(audit_steps(cluster.state, TopologySettings()))
+    assert set(found) <= {each.text for each in report.findings}
+    assert explained(served, "plain", node="two").findings == (), "a Service without keys"
 
 
 def test_options_of_the_corefile_count(directory: Path) -> None:

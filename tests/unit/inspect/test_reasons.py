@@ -302,3 +302,13 @@ def test_an_unknown_node_is_refused_with_the_one_that_may_be_meant(directory: Pa
     with pytest.raises(Refused) as got:
         explained(with_topology(directory), "soft", node=node)
     assert str(got.value) == text
+
+
+def test_an_unknown_node_is_refused_with_all_that_are_equally_similar(directory: Path) -> None:
+    with open(directory / "cluster.yaml", "a") as manifest:
+        for at in range(1, 8):
+            manifest.write(f"- {{apiVersion: v1, kind: Node, metadata: {{name: node-b{at}}}}}\n")
+    with pytest.raises(Refused) as got:
+        explained(with_topology(directory), "soft", node="node-bl")
+    meant = "'node-b1', 'node-b2', 'node-b3', 'node-b4', 'node-b5' and 2 more"
+    assert str(got.value) == f"no Node is named 'node-bl', did you mean one of {meant}?"

@@ -71,6 +71,7 @@ class Finding:
     endpoints: tuple[str, ...] = ()  # addresses, at most MAX_NAMED
     family: int = 0  # 4 or 6 if it concerns one family of two
     ratio: float = 0.0  # of a skew: the highest load over the mean
+    pods: tuple[str, ...] = field(default=(), compare=False)  # names of those it concerns, at most MAX_NAMED
     imported: ObjectKey | None = None  # the ServiceImport of an `import`
     of_namespace: str = field(default="", compare=False)  # of a namespace, or of an object in it that is no Service
 
@@ -83,6 +84,13 @@ class Finding:
     def namespace(self) -> str:
         """The namespace that it is about, or whose object; "" for none."""
         return self.subject.namespace or self.of_namespace
+
+    @property
+    def text_with_pods(self) -> str:
+        """`TEXT (Pods a, b, ...)`, for audits and explanations. In the log each rollout would be a new line."""
+        more = ", ..." if len(self.pods) > _SHOWN else ""
+        noun = "Pod" if len(self.pods) == 1 else "Pods"
+        return f"{self.text} ({noun} {', '.join(self.pods[:_SHOWN])}{more})" if self.pods else self.text
 
     def __str__(self) -> str:
         if self.kind in _COMPLETE:

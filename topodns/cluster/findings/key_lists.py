@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
 from typing import Final
 
 from topodns.cluster.findings.finding import MAX_NAMED, Finding, Severity, first_names
@@ -108,10 +107,12 @@ def _meant(label: str, policy: Policy, names: tuple[str, ...]) -> str:
 
 
 def partial_findings(
-    key: ObjectKey, policy: Policy | InvalidPolicy | None, labels: NodeLabels, nodes: Collection[Node]
+    key: ObjectKey, partial: Iterable[str], labels: NodeLabels, nodes: Collection[Node]
 ) -> Iterator[Finding]:
-    """The findings about keys of one Service that some of these Nodes have as a label, and others do not."""
-    for each in partial_keys(policy, labels) if isinstance(policy, Policy) else ():
+    """The findings about keys of one Service that only some of these Nodes have as a label: `partial_keys`, or those of
+    them `in_another_case`.
+    """
+    for each in partial:
         if without := nodes_without(each, nodes):
             named = tuple(without[:MAX_NAMED])
             text = lacking(each, without, labels)
@@ -121,8 +122,8 @@ def partial_findings(
 def lacking(label: str, without: Sequence[str], labels: NodeLabels) -> str:
     """The sentence about the Nodes `without` this label."""
     names = first_names(without)
-    others = (each for each in labels.names if each != label and each.lower() == label.lower())
-    alike = "".join(f" (some have {each})" for each in islice(others, 1))
+    other = labels.in_another_case(label)
+    alike = f" (some have {other})" if other else ""
     return f"{len(without)} of {labels.nodes} Nodes lack the label {label}{alike}, so it matches nothing there: {names}"
 
 
@@ -152,6 +153,11 @@ def partial_keys(policy: Policy, labels: NodeLabels) -> tuple[str, ...]:
     if policy.keys_if_unlabelled is not None:
         return ()
     return tuple(label for label in policy.labels if 0 < labels.with_label(label) < labels.nodes)
+
+
+def in_another_case(policy: Policy, labels: NodeLabels) -> tuple[str, ...]:
+    """Those of `partial_keys` that some Nodes have in another case, most likely by mistake."""
+    return tuple(each for each in partial_keys(policy, labels) if labels.in_another_case(each))
 
 
 def nodes_without(label: str, nodes: Iterable[Node]) -> list[str]:

@@ -7,12 +7,21 @@ from string import punctuation, whitespace
 from typing import Final
 
 from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Hides, Severity
-from topodns.cluster.findings.key_lists import WELL_KNOWN, lacking, nodes_without, partial_keys
+from topodns.cluster.findings.key_lists import (
+    WELL_KNOWN,
+    in_another_case,
+    lacking,
+    nodes_without,
+    partial_findings,
+    partial_keys,
+)
 from topodns.cluster.model import (
     CLUSTER_KEY,
     HOSTNAME_LABEL,
+    NO_KEYS,
     REGION_LABEL,
     ZONE_LABEL,
+    InvalidPolicy,
     Node,
     ObjectKey,
     Policy,
@@ -59,7 +68,29 @@ def label_findings(state: ClusterState, hides: Hides) -> Findings:
             named = tuple(sorted(without)[:MAX_NAMED])
             severity = Severity.WARNING if label in WELL_KNOWN else Severity.INFO
             yield Finding(CLUSTER, "partial", text, severity, len(without), named)
-    yield from _alike_findings(labels, nodes, used)
+    yield from _alike_findings(labels, state, used)
+    for label in labels.alike.keys() - used:
+        del labels.alike[label]
+
+
+def service_label_findings(state: ClusterState, key: ObjectKey, policy: Policy | InvalidPolicy | None) -> Findings:
+    """The findings about the labels in the keys of one Service, or ServiceImport without `cluster`, that are mistakes:
+    values that are alike, and labels that some Nodes have in another case. In the sentences of an audit, in steps.
+
+    Without other labels that only some Nodes have, which is often meant.
+    """
+    if not isinstance(policy, Policy):
+        return
+    labels = labels_of(state)
+    for found in _alike_findings(labels, state, set(policy.labels)):
+        yield replace(found, service=key, keys=()) if found is not None else None  # no key is at fault
+    if partial := in_another_case(policy, labels):
+        yield from partial_findings(key, partial, labels, state.all_nodes().values())
+
+
+def import_label_findings(state: ClusterState, key: ObjectKey) -> Findings:
+    """`service_label_findings` of a ServiceImport."""
+    return service_label_findings(state, key, _of_labels(state.cluster_set.keys.get(key, NO_KEYS).policy))
 
 
 def _policies(state: ClusterState, hides: Hides) -> Iterator[tuple[str, Policy | None]]:
@@ -69,32 +100,33 @@ def _policies(state: ClusterState, hides: Hides) -> Iterator[tuple[str, Policy |
         yield f"{namespace}/{name}", policy if isinstance(policy, Policy) and not hides(namespace) else None
     for key, keys in tuple(state.cluster_set.keys.items()):
         own = keys.policy if not hides(key.namespace) else None
-        if isinstance(own, Policy):
-            of_labels = tuple(each for each in own.keys if label_name(each) != CLUSTER_KEY)
-            yield f"ServiceImport {key}", replace(own, keys=of_labels)
-        else:
-            yield "", None
+        yield f"ServiceImport {key}", _of_labels(own)
+
+
+def _of_labels(policy: Policy | InvalidPolicy | None) -> Policy | None:
+    """The policy of a ServiceImport without the key `cluster`, which is no label; None for an invalid one."""
+    if not isinstance(policy, Policy):
+        return None
+    return replace(policy, keys=tuple(each for each in policy.keys if label_name(each) != CLUSTER_KEY))
 
 
 def _chunks(values: Sequence[Node]) -> Iterator[Sequence[Node]]:
     return (values[at : at + 10 * STEP] for at in range(0, len(values), 10 * STEP))
 
 
-def _alike_findings(labels: NodeLabels, nodes: Sequence[Node], used: set[str]) -> Findings:
+def _alike_findings(labels: NodeLabels, state: ClusterState, used: set[str]) -> Findings:
     """The findings about values that are alike, looked for once while a label of Nodes stays."""
-    found: dict[str, tuple[int, tuple[AlikeValues, ...]]] = {}
     for label in sorted(each for each in used if labels.with_label(each)):
         if label == HOSTNAME_LABEL:  # each Node has its own
             continue
         revision, alike = labels.alike.get(label, (-1, ()))
         if revision != labels.revisions[label]:
             revision = labels.revisions[label]
-            alike = yield from _alike_steps(label, nodes)
-        found[label] = revision, alike
+            alike = yield from _alike_steps(label, tuple(state.all_nodes().values()))
+            labels.alike[label] = revision, alike
         for each in alike:
             yield Finding(CLUSTER, "alike_values", _sentence(label, each), node_names=_names(each), keys=(label,))
         yield None
-    labels.alike = found
 
 
 def _alike_steps(label: str, nodes: Sequence[Node]) -> Generator[None, None, tuple[AlikeValues, ...]]:

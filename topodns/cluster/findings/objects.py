@@ -3,7 +3,9 @@ fit together (Services without a namespace or EndpointSlices, endpoints on Nodes
 several Nodes have), and objects that are left out.
 """
 
+from bisect import insort
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from heapq import nsmallest
 from ipaddress import ip_address
 from itertools import chain, islice
@@ -22,7 +24,7 @@ from topodns.cluster.findings.finding import (
     visible,
 )
 from topodns.cluster.findings.key_lists import import_key_problems, key_findings
-from topodns.cluster.findings.labels import label_findings, labels_of
+from topodns.cluster.findings.labels import label_findings, labels_of, service_label_findings
 from topodns.cluster.model import (
     ANY_KEY,
     HOSTNAME_LABEL,
@@ -67,10 +69,12 @@ def policy_findings(state: ClusterState, ignored: bool, hides: Hides = hides_non
 def service_findings(state: ClusterState, key: ObjectKey, ignored: bool) -> Findings:
     """The findings about the keys and annotations of one Service, in steps; `ignored` as of `key_findings`.
 
-    Without labels that only some Nodes have, and without missing objects: an explanation names those of the client,
-    of each endpoint and of the name.
+    Of labels that only some Nodes have, with those alone that other Nodes have in another case; and without missing
+    objects: an explanation names those of the client, of each endpoint and of the name.
     """
-    yield from _key_findings(state, key, state.policies.get(key), ignored)
+    policy = state.policies.get(key)
+    yield from _key_findings(state, key, policy, ignored)
+    yield from service_label_findings(state, key, policy)
     yield from noted(key, state.policies.notices(key))
     namespace = state.namespaces.get(("", key.namespace))
     for text in _problems_of_namespace(namespace) if namespace is not None else ():
@@ -194,9 +198,9 @@ def _problems_of_namespace(one: Namespace) -> Iterator[str]:
 def pod_findings(state: ClusterState) -> Findings:
     """The findings about annotations of Pods that only a Service can have: one for each Service, not for each Pod.
 
-    The text of a finding does not change while Pods come and go.
+    The text of a finding does not change while Pods come and go; its `pods` do.
     """
-    found: dict[Finding, None] = {}
+    found: dict[Finding, list[str]] = {}
     for pod in tuple(state.misannotated_pods.values()):
         services = yield from _own_services(state, pod)
         headless = [key for key, is_headless in services.items() if is_headless]
@@ -207,7 +211,7 @@ def pod_findings(state: ClusterState) -> Findings:
                 f"put {bad.meant!r} on the Service"
             )
             for at, key in enumerate(headless or services, 1):
-                found[Finding(key, "annotation", text)] = None
+                _add_pod(found, Finding(key, "annotation", text), pod.name)
                 if at % SERVICES == 0:
                     yield None
             if not services:
@@ -215,8 +219,15 @@ def pod_findings(state: ClusterState) -> Findings:
                     f"Pods of namespace {pod.namespace!r} that no Service has as endpoints have the annotation "
                     f"{bad.name!r}, which has no effect on a Pod: put {bad.meant!r} on a headless Service"
                 )
-                found[Finding(CLUSTER, "annotation_of_pods", text, of_namespace=pod.namespace)] = None
-    yield from found
+                _add_pod(found, Finding(CLUSTER, "annotation_of_pods", text, of_namespace=pod.namespace), pod.name)
+    yield from (replace(each, pods=tuple(names)) for each, names in found.items())
+
+
+def _add_pod(found: dict[Finding, list[str]], finding: Finding, name: str) -> None:
+    """Add the name of a Pod to a finding: the first MAX_NAMED in order are kept."""
+    names = found.setdefault(finding, [])
+    insort(names, name)
+    del names[MAX_NAMED:]
 
 
 def _own_services(state: ClusterState, pod: MisannotatedPod) -> Generator[None, None, Mapping[ObjectKey, bool]]:

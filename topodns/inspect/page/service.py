@@ -97,7 +97,7 @@ def service_row_steps(
 ) -> Steps[ServiceRow]:
     """The row of one Service. `view` None: it is not headless, so the row has only `notices`.
 
-    `notices`: the findings about its annotations (`inspect.findings.notice_steps`).
+    `notices`: the findings about its annotations, objects and labels (`inspect.findings.notice_steps`).
     """
     name = str(key)
     if view is None:
@@ -122,8 +122,8 @@ def service_detail_steps(
     `names`: to which of its names the keys apply, in words.
     `clients`: groups of Nodes whose clients get the same answers, those without an endpoint first. `flows`: see
     `_flow_steps`, with each Node as one client. `queries`: the same by the queries of the last `minutes`, of which
-    `unlocated` came from clients without a Node; null if too few are known. `findings`: those of an audit, each with
-    its severity.
+    `unlocated` came from clients without a Node; null if too few are known. `findings`: those of an audit that are no
+    `problems`, each with its severity.
     """
 
     def detail_steps(found: Coverage) -> Steps[bytes]:
@@ -132,6 +132,7 @@ def service_detail_steps(
         endpoints = yield from _endpoint_steps(found, scope.groups.nodes)
         flows = yield from _flow_steps(found, scope, lambda name: 1)
         queries = (yield from _queries_steps(found, scope, askers)) if askers.is_known else None
+        findings = [each for each in findings if not each.text.endswith(notices)]  # those are `problems` already
         detail = {
             **row_of(found, notices, scope),
             "names": _names(view),

@@ -8,7 +8,7 @@ from tests.support.model_builders import node, service
 from tests.unit.cluster.findings.scene import SOURCES, findings
 from topodns.cluster.findings import labels as module
 from topodns.cluster.findings.finding import Finding, Severity, hides_none
-from topodns.cluster.findings.labels import label_findings
+from topodns.cluster.findings.labels import import_label_findings, label_findings, service_label_findings
 from topodns.cluster.model import (
     HOSTNAME_LABEL,
     REGION_LABEL,
@@ -150,3 +150,53 @@ def test_a_step_looks_at_a_bounded_number_of_nodes() -> None:
     nodes = [node(f"n{at}", {ZONE_LABEL: f"z{at}"}) for at in range(5000)]
     state = state_of(*nodes, node("n"), service("db", annotation=ZONE_LABEL))
     assert len(list(label_findings(state, hides_none))) > 3 * 5000 // (10 * module.STEP)
+
+
+def of_service(state: ClusterState, name: str = "db") -> list[str]:
+    """The findings about labels that an explanation has of one Service, all of which are about it."""
+    key = ObjectKey("default", name)
+    some = [each for each in service_label_findings(state, key, state.policies.get(key)) if each is not None]
+    assert {each.service for each in some} <= {key}
+    return [each.text for each in some]
+
+
+def test_a_service_has_the_findings_about_labels_of_its_own_keys_in_the_words_of_an_audit() -> None:
+    nodes = node("n1", {ZONE_LABEL: "EU-1A", RACK: "r"}), node("n2", {ZONE_LABEL: "eu-1a", RACK: "R"})
+    state = state_of(*nodes, service("db", annotation=f"{ZONE_LABEL},*"), service("web", annotation="none"))
+    said = "zones 'EU-1A' (n1) and 'eu-1a' (n2) differ in case only, and are two domains"
+    assert of_service(state) == [said] == [each.text for each in found(state)]
+    assert of_service(state, "web") == of_service(state, "missing") == []
+
+
+def test_a_service_has_the_finding_about_a_label_that_some_nodes_have_in_another_case() -> None:
+    nodes = node("n1", {ZONE_LABEL: "a"}), node("n2", {"topology.kubernetes.io/Zone": "a"})
+    state = state_of(*nodes, service("db", annotation=ZONE_LABEL))
+    (said,) = of_service(state)
+    assert said == (
+        f"1 of 2 Nodes lack the label {ZONE_LABEL} (some have topology.kubernetes.io/Zone), "
+        "so it matches nothing there: n2"
+    )
+    assert found(state)[0].text == f"{said}; it is a topology key of default/db"
+
+
+def test_a_service_has_no_finding_about_a_label_that_some_nodes_lack_in_any_case() -> None:
+    state = state_of(node("n1", {ZONE_LABEL: "a"}), node("n2"), service("db", annotation=ZONE_LABEL))
+    assert of_service(state) == []
+
+
+def test_a_service_import_has_the_findings_about_labels_without_those_about_the_key_cluster() -> None:
+    nodes = node("n1", {RACK: "r", "cluster": "x"}), node("n2", {RACK: "R", "cluster": "X"})
+    state = state_of(*nodes, service("db", imported=True, annotation=f"{RACK},cluster"))
+    some = import_label_findings(state, ObjectKey("default", "db"))
+    assert [each.text for each in some if each is not None] == [
+        f"values 'R' (n2) and 'r' (n1) of the label {RACK} differ in case only, and are two domains"
+    ]
+
+
+def test_the_values_of_a_label_are_compared_once_for_one_service_and_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = state_of(node("n1", {RACK: "r"}), node("n2", {RACK: "R"}), service("db", annotation=RACK))
+    first = found(state)
+    monkeypatch.setattr(module, "_alike_steps", None)
+    assert of_service(state) == [each.text for each in first]
+    state.apply(Deleted("Service", ObjectKey("default", "db")), 0)
+    assert (found(state), state.node_labels.alike) == ([], {}), "forgotten with the last key"

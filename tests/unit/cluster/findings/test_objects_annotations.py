@@ -7,6 +7,7 @@ import pytest
 from tests.support.model_builders import endpoint, endpoint_slice, service
 from tests.unit.cluster.findings.scene import SOURCES, findings, misannotated
 from topodns.cluster.annotations import SUPEREDGE, TOPOLOGY_KEYS, TTL, BadAnnotation
+from topodns.cluster.findings.finding import MAX_NAMED, Finding
 from topodns.cluster.findings.objects import SERVICES, annotation_findings
 from topodns.cluster.model import ClusterObject, KeySource, Service, Upserted
 from topodns.cluster.state import ClusterState
@@ -127,6 +128,26 @@ def test_a_pod_of_very_many_services_is_judged_in_steps() -> None:
     named = [found.service.name for found in steps if found is not None]
     assert named == some
     assert len(steps) - len(named) >= 4 + 4  # to look at the Services, and to write the findings
+
+
+def test_the_first_pods_are_named_beside_the_text_which_stays_while_pods_come_and_go() -> None:
+    state = ClusterState(frozenset(), key_reader(SOURCES))
+    numbers = range(1, MAX_NAMED + 5)
+    slices = endpoint_slice("db", *(endpoint(f"10.0.0.{at}", "n1") for at in numbers))
+    pods = [misannotated(f"db-{at:02}", f"10.0.0.{at}") for at in reversed(numbers)]
+    objects: list[ClusterObject] = [service("db"), slices, pods[-1]]
+
+    def found_after(*some: ClusterObject) -> Finding:
+        for each in some:
+            state.apply(Upserted(each), 0)
+        (found,) = (each for each in annotation_findings(state) if each is not None)
+        return found
+
+    one, many = found_after(*objects), found_after(*pods)
+    assert one == many, "so the log has no new line"
+    assert one.text_with_pods == f"{one.text} (Pod db-01)"
+    assert many.text_with_pods == f"{one.text} (Pods db-01, db-02, db-03, db-04, db-05, ...)"
+    assert many.pods == tuple(f"db-{at:02}" for at in range(1, MAX_NAMED + 1))
 
 
 def test_annotations_of_pods_without_a_service_are_reported_once_for_a_namespace() -> None:

@@ -87,6 +87,26 @@ def test_a_service_whose_annotation_is_misspelt_is_shown_with_the_problem() -> N
     asyncio.run(story())
 
 
+def test_labels_of_nodes_in_another_case_are_a_problem_of_the_services_with_these_keys() -> None:
+    async def story() -> None:
+        with demo_page() as page:
+            making = Making(page)
+            page.apply(Upserted(node("node-a9", {ZONE_LABEL: "EU-1A"})))
+            page.apply(Upserted(node("node-b9", {"topology.kubernetes.io/Zone": "eu-1b"})))
+            rows = {row["id"]: row["problems"] for row in state_of(await making.next())["rows"]}
+            problems = [
+                "zones 'EU-1A' (node-a9) and 'eu-1a' (node-a1, ...) differ in case only, and are two domains",
+                f"1 of 11 Nodes lack the label {ZONE_LABEL} (some have topology.kubernetes.io/Zone), "
+                "so it matches nothing there: node-b9",
+            ]
+            assert (rows["data/db-near"], rows["monitoring/agent"]) == (problems, [])
+            detail = json.loads(do_at_once(making.maker.detail_steps(ObjectKey("data", "db-near"))))
+            assert detail["problems"] == problems
+            assert not [each for each in detail["findings"] if each["text"] in problems], "each is there once"
+
+    asyncio.run(story())
+
+
 def test_a_node_that_only_its_locator_describes_is_shown() -> None:
     async def story() -> None:
         with demo_page() as page:
