@@ -114,7 +114,7 @@ def audit(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="topodns audit",
         description="Say which clients of Services with topology keys get no endpoint, or would after a change.",
-        epilog="Exit status: 0 nothing of that severity found, 1 something found, 2 no audit or wrong usage.",
+        epilog="Exit status: 0 nothing of that severity found, 1 something found, 2 wrong usage, or no complete audit.",
         allow_abbrev=False,
     )
     source = parser.add_mutually_exclusive_group()
