@@ -113,6 +113,9 @@ MISTAKES: Final = [
     ("nodeName: worker-1", "nodeName: wroker-1", "there is no Node wroker-1 (worker-1?)"),
     ("service-name: db", "service-name: dc", "would have the label kubernetes.io/service-name=db"),
     ("kubernetes.io/service-name:", "kubernetes.io/servicename:", "no EndpointSlice, which would have the label"),
+    ("service-name: db", "service-name: dbb", "name=db; EndpointSlice db-1 of the namespace names dbb"),
+    ("kubernetes.io/service-name:", "service-name:", "; EndpointSlice db-1 of the namespace has no such label"),
+    ("db-1, namespace: shop", "db-1, namespace: shopp", "; EndpointSlice db-1 of namespace shopp names db"),
     ("kind: EndpointSlice", "kind: Endpointslice", "cluster.yaml:25: Endpointslice shop/db-1: kind 'Endp"),
     ("{name: shop}", "{name: shopp}", "no namespace 'shop'"),
     ("address: 10.0.0.2", "address: 10.0.0.1", "several Nodes have the address 10.0.0.1, so it is of none"),
@@ -157,6 +160,78 @@ def test_a_mistake_is_named_by_log_audit_and_explain(
     assert words in printed("audit", "-conf", str(corefile), "--wide")
     client = ("--client", CLIENTS[right]) if right in CLIENTS else ("--node", "worker-1")
     assert words in printed("explain", "-conf", str(corefile), *client, "db.shop.svc.cluster.local")
+
+
+STRAYS: Final = [
+    ("service-name: db", "service-name: dbb", "names the Service dbb, which does not exist, did you mean db?"),
+    ("kubernetes.io/service-name:", "service-name:", "service-name, so it is of no Service, did you mean db?"),
+    ("db-1, namespace: shop", "db-1, namespace: shopp", "does not exist in namespace shopp, did you mean shop/db?"),
+]
+
+
+@pytest.mark.parametrize("with_keys", [True, False])
+@pytest.mark.parametrize(("right", "wrong", "words"), STRAYS)
+def test_a_slice_of_no_service_is_named_at_its_place_by_log_audit_and_check(
+    tmp_path: Path,
+    right: str,
+    wrong: str,
+    words: str,
+    with_keys: bool,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    corefile = tmp_path / "Corefile"
+    corefile.write_text(COREFILE)
+    cluster = CLUSTER.replace(right, wrong, 1)
+    if not with_keys:
+        cluster = cluster.replace(
+            '  annotations: {topodns.io/topology-keys: "rack,*", topodns.io/ttl: "30"}\n', "  labels: {app: db}\n"
+        )
+    (tmp_path / "cluster.yaml").write_text(cluster)
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(corefile), 53, None))
+    list(problems.check())
+    logged = "\n".join(caplog.messages)
+    assert "cluster.yaml:25: EndpointSlice shop" in logged
+    for command in (["audit", "-conf", str(corefile), "--wide"], ["check", "-conf", str(corefile)]):
+        caplog.clear()
+        cli.main(command)
+        read = capsys.readouterr()
+        printed = " ".join(f"{read.out} {read.err} {caplog.text}".split())
+        for each in (logged, printed):
+            assert each.count(words) == 1, each
+            assert "it has no EndpointSlice, which would have the label kubernetes.io/service-name=db" in each
+
+
+def test_a_misspelt_port_of_a_slice_is_named_by_explain(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "Corefile").write_text(COREFILE)
+    ports = "ports: [{name: rediss, port: 6379, protocol: TCP}]"
+    (tmp_path / "cluster.yaml").write_text(CLUSTER.replace("addressType: IPv4", f"addressType: IPv4\n{ports}"))
+    cli.main(
+        ["explain", "-conf", str(tmp_path / "Corefile"), "--node", "worker-1", "_redis._tcp.db.shop.svc.cluster.local"]
+    )
+    words = "named 'redis' of protocol 'tcp'; they have _rediss._tcp, did you mean 'rediss'?"
+    assert words in " ".join(capsys.readouterr().out.split())
+
+
+def test_explain_says_why_a_client_outside_of_node_pools_goes_by_its_hostname(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """OpenYurt's rule: the annotation's value kubernetes.io/zone means node pools, too."""
+    (tmp_path / "Corefile").write_text(COREFILE)
+    keyed = CLUSTER.replace(f"topodns.io/topology-keys: {KEYS}", "openyurt.io/topologyKeys: kubernetes.io/zone")
+    (tmp_path / "cluster.yaml").write_text(keyed)
+    asked = ["explain", "-conf", str(tmp_path / "Corefile"), "--node", "worker-1", "db.shop.svc.cluster.local"]
+    words = (
+        "the client's node has no label apps.openyurt.io/nodepool, so kubernetes.io/hostname counts in its place: "
+        "the first key that matches an endpoint decides"
+    )
+    cli.main(asked)
+    assert words in " ".join(capsys.readouterr().out.split())
+    pooled = keyed.replace("rack: ", "apps.openyurt.io/nodepool: a, rack: ")
+    (tmp_path / "cluster.yaml").write_text(pooled)
+    cli.main(asked)
+    assert "because the first key that matches" in " ".join(capsys.readouterr().out.split())
 
 
 DUAL: Final = """\

@@ -92,6 +92,7 @@ class ClusterState(KnownKinds):
     unchecked_slices: set[ObjectKey]  # changed, or an address in them did; `Contradictions.check` empties it
     revision: int  # grows with every change; results derived from the state are valid for one revision
     journal: Journal | None = None  # None: there are no copies of this state
+    selected: bool = False  # whether Services and EndpointSlices are a selection by their labels
 
     def __init__(
         self,
@@ -111,7 +112,7 @@ class ClusterState(KnownKinds):
         self.left_out = LeftOut()
         self.followers: list[Follower] = [self.left_out.take]  # called with changes of objects, before these are taken
         self._all_pods = all_pods and "Pod" in needed
-        self._of_files = of_files
+        self.of_files = of_files
         self._namespaces: Store[Namespace] = {}
         self._nodes: Store[Node] = {}
         self._services: Store[Service] = {}
@@ -275,7 +276,7 @@ class ClusterState(KnownKinds):
     def knows_all_pods(self) -> bool:
         """Whether every live Pod with an address is held, except those too new to have reached the watch."""
         listed = self._all_pods and "Pod" not in self._awaited and "Pod" not in self.denied
-        return listed and (not self._of_files or bool(self._pods))
+        return listed and (not self.of_files or bool(self._pods))
 
     def counts(self) -> Mapping[Kind, int]:
         """The number of held objects of each kind."""
@@ -347,7 +348,7 @@ class ClusterState(KnownKinds):
         for follow in self.followers:
             follow(kind, changes)
         store, take = self._tables[kind]
-        knew = self._of_files and self.knows_all_pods
+        knew = self.of_files and self.knows_all_pods
         facts: set[Fact] = set()
         for key, old, new in changes:
             if new is not None:
@@ -360,7 +361,7 @@ class ClusterState(KnownKinds):
             if wall_seconds > self.serial and counts_in_serial(old, new):  # never backwards, as the clock may go
                 self.serial = wall_seconds
         verified, self._verified = self._verified, self.nodes.pod_cidrs_verified
-        if verified != self._verified or (self._of_files and knew != self.knows_all_pods):
+        if verified != self._verified or (self.of_files and knew != self.knows_all_pods):
             self.locators.recheck_all()
             return _ALL
         return _ALL if EVERYTHING in facts else frozenset(facts)

@@ -30,6 +30,7 @@ from topodns.inspect.reasons import (
     operator_hint,
     unknown_node,
     whole_names,
+    with_slice_at_hand_steps,
 )
 from topodns.inspect.text import explanation_text, named
 from topodns.inspect.verdicts import Candidates, Verdicts, candidates_of, tried_keys, verdict_steps
@@ -184,7 +185,8 @@ def explanation_steps(clusters: Collection[Cluster], question: ExplainQuestion) 
     kubernetes = KubernetesZone(cluster.kubernetes, cluster.topology, cluster.state, locator)
     resolution = ClusterZone(kubernetes)(query, client or _ANY_CLIENT)
     if not isinstance(resolution, Resolution):
-        raise Refused(f"{name_text(qname)} falls through `kubernetes`: {missing_object(cluster, query)}")
+        missing = yield from with_slice_at_hand_steps(cluster, query, missing_object(cluster, query))
+        raise Refused(f"{name_text(qname)} falls through `kubernetes`: {missing}")
     answer = yield from gather_steps(record_lines(resolution.response.answer, query.spelling))
     location = _location(resolution, client, locator)
     candidates = candidates_of(kubernetes, query, client or _ANY_CLIENT)
@@ -192,6 +194,7 @@ def explanation_steps(clusters: Collection[Cluster], question: ExplainQuestion) 
     if resolution.response.rcode in (Rcode.NOERROR, Rcode.REFUSED):
         verdicts = yield from verdict_steps(cluster, candidates)
     findings = yield from gather_steps(_findings(cluster, candidates, resolution))
+    reason = yield from with_slice_at_hand_steps(cluster, query, answer_reason(cluster, query, resolution))
     explanation = Explanation(
         client=str(ip_address(client.address)) if client is not None else "",
         node=location.node_name,
@@ -201,7 +204,7 @@ def explanation_steps(clusters: Collection[Cluster], question: ExplainQuestion) 
         policy=_policy_text(cluster.state, candidates, _service_of(resolution)),
         tried=tried_keys(cluster, candidates, location, resolution.selection),
         winner=resolution.selection.key if resolution.selection is not None else "",
-        reason=answer_reason(cluster, query, resolution),
+        reason=reason,
         hint=operator_hint(cluster, client.address if client is not None and not location.node_name else None),
         findings=tuple(found.text_with_pods for found in findings),
         rcode=rcode_text(resolution.response.rcode),

@@ -8,14 +8,15 @@ from itertools import islice
 from typing import Final
 
 from topodns.cluster.decode.misspelt import nearest
-from topodns.cluster.findings.objects import (
+from topodns.cluster.findings.objects import no_namespace, shared_address
+from topodns.cluster.findings.slices import (
+    SERVICE_LABEL,
+    at_hand_steps,
     families_without_slice,
-    no_namespace,
     no_slice,
     no_slice_of,
-    shared_address,
 )
-from topodns.cluster.model import Kind, ObjectKey, Service
+from topodns.cluster.model import EndpointPort, Kind, ObjectKey, Policy, Service, ServicePort
 from topodns.cluster.unknown_names import nearest_steps
 from topodns.dns.message import Query
 from topodns.dns.name import Name, is_reverse, name_text, name_wire
@@ -25,6 +26,7 @@ from topodns.inspect.text import NAMED, named, offer
 from topodns.kube.manifests.source import ManifestSource
 from topodns.plugins.kubernetes.answer import answer, name_of, question_of
 from topodns.plugins.kubernetes.clusters import Cluster
+from topodns.plugins.kubernetes.endpoints import any_ready
 from topodns.plugins.kubernetes.handler import ClusterZone
 from topodns.plugins.kubernetes.other_names import pod_address
 from topodns.plugins.kubernetes.question import (
@@ -50,6 +52,7 @@ _ANY_CLIENT: Final = Client(bytes(4), 0, "udp", limit=512)  # whether a name exi
 _TYPES: Final = (RRType.A, RRType.AAAA, RRType.CNAME, RRType.SRV, RRType.PTR, RRType.TXT, RRType.NS, RRType.SOA)
 _FAMILIES: Final = {RRType.A: "IPv4", RRType.AAAA: "IPv6"}
 _OF_THE_SERVER: Final = {Fixed.APEX: (RRType.SOA, RRType.NS), Fixed.NS_DNS: (RRType.A, RRType.AAAA)}
+_PORTS: Final = 50  # of a Service that are looked at for one that may be meant
 _OF_SERVICE: Final = 3  # labels of SERVICE.NAMESPACE.svc
 _LOCATORS: Final = frozenset[Kind](("NodeLocator", "PodLocator"))
 
@@ -95,7 +98,10 @@ def _live_reason(cluster: Cluster, query: Query, resolution: Resolution) -> str:
         return missing_object(cluster, query)
     if not resolution.response.answer and (selection is None or selection.reason not in MISSES):
         return _empty_text(cluster, query)
-    return _sentence(cluster, query, selection) if selection is not None else _without_choice(cluster, query)
+    if selection is None:
+        return _without_choice(cluster, query)
+    known = resolution.location is not None and resolution.location.node is not None
+    return f"{_other_keys(cluster, query, selection) if known else ''}{_sentence(cluster, query, selection)}"
 
 
 def _sentence(cluster: Cluster, query: Query, selection: Selection) -> str:
@@ -103,6 +109,18 @@ def _sentence(cluster: Cluster, query: Query, selection: Selection) -> str:
         return _unfiltered_text(cluster, query)
     passed_over = any(matches for key, matches in selection.tried if key != selection.key)
     return (passed_over and _GUARDED.get(selection.reason)) or SENTENCES[selection.reason]
+
+
+def _other_keys(cluster: Cluster, query: Query, selection: Selection) -> str:
+    """Why the keys that were compared are others than those of the policy, by OpenYurt's rule; "" if they are not."""
+    name, question = asked_name(_unfiltered(cluster), query)
+    if not isinstance(name, ServiceName) or question.origin.multicluster:
+        return ""
+    policy = cluster.state.policies.get(ObjectKey(name.namespace, name.service))
+    if not isinstance(policy, Policy) or policy.keys_if_unlabelled is None:
+        return ""
+    others = ", ".join(key for key, _ in selection.tried if key not in policy.keys)
+    return others and f"the client's node has no label {policy.keys[0]}, so {others} counts in its place: "
 
 
 def _unfiltered_text(cluster: Cluster, query: Query) -> str:
@@ -221,6 +239,14 @@ def _skipped_slice(cluster: Cluster, namespace: str) -> str:
     return line and f"; one of the namespace cannot be read: {line}"
 
 
+def with_slice_at_hand_steps(cluster: Cluster, query: Query, reason: str) -> Steps[str]:
+    """A reason of this module, of a Service that lacks slices with the one that may be meant for it; in steps."""
+    name, _ = asked_name(_unfiltered(cluster), query)
+    if not isinstance(name, ServiceName) or SERVICE_LABEL not in reason:
+        return reason
+    return reason + (yield from at_hand_steps(cluster.state, ObjectKey(name.namespace, name.service)))
+
+
 def name_offer(kubernetes: KubernetesZone, query: Query) -> str:
     """The end of the clause about a name that does not exist: the Service, namespace or view that may be meant."""
     name, question = asked_name(kubernetes, query)
@@ -314,7 +340,8 @@ def _lacking(kubernetes: KubernetesZone, origin: Origin, name: ServiceName | Zon
     if missing is Missing.READY:
         return f"has no ready endpoint, and `ignore empty_service` is set{noendpoints}"
     if missing is Missing.PORT:
-        return f"has no {'ready endpoint with a ' if headless else ''}{_port_text(name)}"
+        others = _other_ports(kubernetes, service, name) if service is not None else ""
+        return f"has no {'ready endpoint with a ' if headless else ''}{_port_text(name)}{others}"
     if service is not None and service.imported and not name.cluster:  # KEP-1645
         expected = f"{name.endpoint}.CLUSTER.{name.service}"
         return f"is imported: names of its endpoints have the cluster's id before the Service, as in {expected!r}"
@@ -333,6 +360,21 @@ def _unready(kubernetes: KubernetesZone, service: Service) -> str:
 def _port_text(name: ServiceName) -> str:
     named = f" named {name.port!r}" if name.port else ""
     return f"port{named}" + (f" of protocol {name.protocol!r}" if name.protocol else "")
+
+
+def _other_ports(kubernetes: KubernetesZone, service: Service, name: ServiceName) -> str:
+    """The end of a sentence about a port that a Service lacks: the names that it or, of a headless one, its ready
+    endpoints have, as in the names of SRV records, and the one that may be meant; "" without any.
+    """
+    ports: Iterable[EndpointPort | ServicePort] = service.ports[:_PORTS]
+    if service.headless:
+        backends = kubernetes.state.backends(service.key, service.imported)
+        ports = (each for each in backends.ports[:_PORTS] if any_ready(backends, (each,)))
+    known = {f"_{each.name}._{each.protocol}".lower(): each.name.lower() for each in ports if each.name}
+    if not known:
+        return ""
+    meant = offer(name.port, set(known.values())) if name.port and name.port not in known.values() else ""
+    return f"; {'they have' if service.headless else 'it has'} {named(known)}{meant}"
 
 
 def unknown_node(cluster: Cluster, name: str) -> str:

@@ -27,6 +27,8 @@ def cluster() -> Sequence[ClusterObject]:
         service("empty", "shop"),
         service("bare", "shop"),
         service("idle", "shop", ["10.0.0.2"], ["http:80"]),
+        service("many", "shop", ["10.0.0.4"], [f"p{at}:{at}" for at in range(1, 9)]),
+        service("nameless", "shop", ["10.0.0.5"], [":80"]),
         service("outside", "shop", external_name="example.org"),
         service("address", "shop", external_name="192.0.2.1"),
         service("secret", "hidden", ["10.0.0.3"]),
@@ -90,12 +92,36 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "a port of a ClusterIP": (
         "_dns._udp.web.shop.svc.cluster.local. SRV",
         {},
-        "Service 'web' in namespace 'shop' has no port named 'dns' of protocol 'udp'",
+        "Service 'web' in namespace 'shop' has no port named 'dns' of protocol 'udp'; it has _http._tcp",
     ),
     "a port of a headless Service": (
         "_http._tcp.db.shop.svc.cluster.local. SRV",
         {},
-        "Service 'db' in namespace 'shop' has no ready endpoint with a port named 'http' of protocol 'tcp'",
+        "Service 'db' in namespace 'shop' has no ready endpoint with a port named 'http' of protocol 'tcp'; "
+        "they have _sql._tcp",
+    ),
+    "a port that is misspelt in the Service or the slice": (
+        "_sqll._tcp.db.shop.svc.cluster.local. SRV",
+        {},
+        "Service 'db' in namespace 'shop' has no ready endpoint with a port named 'sqll' of protocol 'tcp'; "
+        "they have _sql._tcp, did you mean 'sql'?",
+    ),
+    "a port of another protocol": (
+        "_sql._udp.db.shop.svc.cluster.local. SRV",
+        {},
+        "Service 'db' in namespace 'shop' has no ready endpoint with a port named 'sql' of protocol 'udp'; "
+        "they have _sql._tcp",
+    ),
+    "a port where there are many": (
+        "_p._tcp.many.shop.svc.cluster.local. SRV",
+        {},
+        "Service 'many' in namespace 'shop' has no port named 'p' of protocol 'tcp'; "
+        "it has _p1._tcp, _p2._tcp, _p3._tcp, _p4._tcp, _p5._tcp and 3 more, did you mean 'p8'?",
+    ),
+    "a port where there is none with a name": (
+        "_p._tcp.nameless.shop.svc.cluster.local. SRV",
+        {},
+        "Service 'nameless' in namespace 'shop' has no port named 'p' of protocol 'tcp'",
     ),
     "a name below an ExternalName": (
         "a.outside.shop.svc.cluster.local. A",

@@ -15,7 +15,8 @@ _SHOWN: Final = 5  # names in a text
 
 _OF_KUBERNETES: Final = frozenset(("namespaces", "namespace_labels", "labels"))  # its options
 _PASSING: Final = _OF_KUBERNETES | {
-    *("cluster_id", "default", "no_namespace", "no_slice", "shared_address", "shared_pod_cidr", "unknown_node")
+    *("cluster_id", "default", "no_namespace", "no_service", "no_slice"),
+    *("shared_address", "shared_pod_cidr", "unknown_node"),
 }
 
 
@@ -28,7 +29,7 @@ class Severity(StrEnum):
 
 
 # Their texts name what they are about.
-_COMPLETE: Final = _OF_KUBERNETES | {"annotation_elsewhere", "cluster_id", "default", "import"}
+_COMPLETE: Final = _OF_KUBERNETES | {"annotation_elsewhere", "cluster_id", "default", "import", "no_service"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +50,8 @@ class Finding:
     governing: the Service is a StatefulSet's governing one, so its members may not find each other. misplaced: the
     Service has keys, but is not headless. overridden: two annotations are set, one of them wins.
     no_namespace: the Service's namespace does not exist. no_slice: the Service has no EndpointSlice, or none of one
-    of its families. unknown_node: endpoints of the Service are on a Node that does not exist. shared_address,
-    shared_pod_cidr: several Nodes have it, so it locates no client.
+    of its families. no_service: an EndpointSlice is of no Service that exists. unknown_node: endpoints of the Service
+    are on a Node that does not exist. shared_address, shared_pod_cidr: several Nodes have it, so it locates no client.
     uncovered: clients on some Nodes get no endpoint. empty: no endpoint is ready. single_point: an endpoint alone
     serves clients on several Nodes. skew: an endpoint has far more clients than others. ineffective: a key that no Node
     has, or that decides for no client. partial: a key that only some Nodes have. alike_values: two values of a key
@@ -73,6 +74,7 @@ class Finding:
     ratio: float = 0.0  # of a skew: the highest load over the mean
     pods: tuple[str, ...] = field(default=(), compare=False)  # names of those it concerns, at most MAX_NAMED
     imported: ObjectKey | None = None  # the ServiceImport of an `import`
+    of_slice: ObjectKey | None = field(default=None, compare=False)  # the EndpointSlice of a `no_service`
     of_namespace: str = field(default="", compare=False)  # of a namespace, or of an object in it that is no Service
 
     @property

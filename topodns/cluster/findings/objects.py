@@ -25,6 +25,7 @@ from topodns.cluster.findings.finding import (
 )
 from topodns.cluster.findings.key_lists import import_key_problems, key_findings
 from topodns.cluster.findings.labels import label_findings, labels_of, service_label_findings
+from topodns.cluster.findings.slices import Strays, slice_findings, stray_steps
 from topodns.cluster.model import (
     ANY_KEY,
     HOSTNAME_LABEL,
@@ -43,7 +44,7 @@ from topodns.cluster.model import (
     label_name,
 )
 from topodns.cluster.namespace_budget import FURTHER
-from topodns.cluster.slices import MOST_COUNTED, SliceOwner
+from topodns.cluster.slices import SliceOwner
 from topodns.cluster.state import ClusterState
 
 
@@ -251,67 +252,41 @@ _TOO_MANY: Final = "the namespace has more octets than others, and all together 
 
 
 def object_findings(state: ClusterState) -> Findings:
-    """The findings about Services with keys whose other objects are missing, and about addresses of several Nodes.
+    """The findings about Services with keys whose other objects are missing, about EndpointSlices of no Service, and
+    about addresses of several Nodes; of manifests also about headless Services without keys that lack slices.
 
     None of a kind that is not known. The text of a finding does not change while endpoints come and go.
     """
     if not state.synced:
         return
     unknown: set[str] = set()
+    strays = yield from stray_steps(state)
+    yield from (each.finding() for each in strays)
     yield from state.policies.look_up_steps()
-    for key, policy in state.policies.all().items():
-        yield from _missing_findings(state, key)
+    with_keys = state.policies.all()
+    for key, policy in with_keys.items():
+        yield from _missing_findings(state, key, strays)
         if isinstance(policy, Policy) and policy.labels and "Node" in state.known and state.nodes.by_name:
             yield from _unknown_node_findings(state, key, unknown)
         yield None
     state.unknown_nodes.keep_only(unknown)
+    # Manifests are meant to be complete; an API server has many Services whose Pods are still to come.
+    for service in tuple(state.services.values()) if state.of_files else ():
+        if service.headless and service.key not in with_keys:
+            yield from slice_findings(state, service.key, strays)
+        yield None
     yield from _shared_findings(state)
 
 
-def _missing_findings(state: ClusterState, key: ObjectKey) -> Iterator[Finding]:
-    known = state.known
-    if "Namespace" in known and ("", key.namespace) not in state.namespaces:
+def _missing_findings(state: ClusterState, key: ObjectKey, strays: Strays) -> Iterator[Finding]:
+    if "Namespace" in state.known and ("", key.namespace) not in state.namespaces:
         yield Finding(key, "no_namespace", f"{no_namespace(key.namespace)}: its names are NXDOMAIN")
-    cut = state.left_out.cuts(key.namespace)  # some slices of the namespace are not known
-    if "EndpointSlice" in known and not cut and not state.slice_table.owned.counted(SliceOwner(key)):
-        yield Finding(key, "no_slice", f"it has {no_slice(key.name)}")
-    for family in families_without_slice(state, key):
-        text = f"it has {no_slice_of(family, key.name)}"
-        yield Finding(key, "no_slice", text, family=int(family.removeprefix("IPv")))
-
-
-def families_without_slice(state: ClusterState, key: ObjectKey) -> tuple[str, ...]:
-    """The families of spec.ipFamilies of which a Service has no EndpointSlice, though it has one of the other family.
-
-    None of a Service without a selector: its slices are not made by the controller, which makes one of each family,
-    if an empty one. None where slices are not known, or do not all count.
-    """
-    service = state.service(key)
-    if service is None or not service.ip_families or "EndpointSlice" not in state.known:
-        return ()
-    slices = state.slice_table.owned.counted(SliceOwner(key))
-    if not slices or len(slices) >= MOST_COUNTED or state.left_out.cuts(key.namespace):
-        return ()
-    types = {one.address_type for one in slices}
-    return tuple(family for family in service.ip_families if family not in types and "FQDN" not in types)
+    yield from slice_findings(state, key, strays)
 
 
 def no_namespace(name: str) -> str:
     """The clause about a namespace that does not exist."""
     return f"no namespace {name!r}"
-
-
-def no_slice(service: str) -> str:
-    """The clause about the EndpointSlices that a Service of this name lacks."""
-    return f"no EndpointSlice, which would have the label kubernetes.io/service-name={service}"
-
-
-def no_slice_of(family: str, service: str) -> str:
-    """The clause about the EndpointSlices of one family that a Service of this name lacks."""
-    return (
-        f"no EndpointSlice of addressType {family}, though spec.ipFamilies has it; one would have the label "
-        f"kubernetes.io/service-name={service}"
-    )
 
 
 def _unknown_node_findings(state: ClusterState, key: ObjectKey, unknown: set[str]) -> Findings:

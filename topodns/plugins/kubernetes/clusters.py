@@ -182,9 +182,13 @@ class Cluster:
                 yield found and with_origin(found, policies.get(found.service), self.topology)
 
     def place_of(self, finding: Finding) -> str:
-        """`FILE:LINE: ` of the Service or ServiceImport that a finding is about; "" for none of a manifest."""
-        kind = "Service" if finding.imported is None else "ServiceImport"
-        place = self.source.place(kind, finding.subject) if isinstance(self.source, ManifestSource) else ""
+        """`FILE:LINE: ` of the Service, ServiceImport or EndpointSlice that a finding is about; "" for none of a
+        manifest.
+        """
+        kind, key = "Service" if finding.imported is None else "ServiceImport", finding.subject
+        if finding.of_slice is not None:
+            kind, key = "EndpointSlice", finding.of_slice
+        place = self.source.place(kind, key) if isinstance(self.source, ManifestSource) else ""
         return place and f"{place}: "
 
 

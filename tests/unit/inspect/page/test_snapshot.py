@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.model_builders import node, node_locator, service
+from tests.support.model_builders import endpoint_slice, node, node_locator, service
 from tests.support.page_cluster import DemoPage, demo_page
 from topodns.cluster.annotations import TOPOLOGY_KEYS, BadAnnotation
 from topodns.cluster.known_kinds import Restored
@@ -80,6 +80,7 @@ def test_a_service_whose_annotation_is_misspelt_is_shown_with_the_problem() -> N
         with demo_page() as page:
             bad = BadAnnotation("topodns.io/topology-key", TOPOLOGY_KEYS)
             page.apply(Upserted(service("misspelt", bad=(bad,))))
+            page.apply(Upserted(endpoint_slice("misspelt")))
             rows = {row["id"]: row for row in state_of(await Making(page).next())["rows"]}
             [problem] = rows["default/misspelt"]["problems"]
             assert problem.endswith("is unknown and has no effect, did you mean 'topodns.io/topology-keys'?")
