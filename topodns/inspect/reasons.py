@@ -227,6 +227,8 @@ def missing_object(cluster: Cluster, query: Query) -> str:
     name, _ = asked_name(kubernetes, query)
     if isinstance(name, ServiceName) and text.endswith(no_slice(name.service)):
         return f"{text}{_skipped_slice(cluster, name.namespace)}"
+    if isinstance(name, ServiceName) and (line := _skipped(cluster, f"Service {name.namespace}/{name.service}: ")):
+        return text and f"{text}; it cannot be read: {line}"
     return text and f"{text}{name_offer(kubernetes, query)}"
 
 
@@ -234,9 +236,13 @@ def _skipped_slice(cluster: Cluster, namespace: str) -> str:
     """The end of a clause about EndpointSlices that a Service lacks: the first one of its namespace that cannot be
     read, with the reason. It may be of another Service: its label was not read either. "" for none.
     """
-    skipped = f"skipped EndpointSlice {namespace}/"
-    line = next((each for each in cluster.source.skipped if skipped in each), "")
+    line = _skipped(cluster, f"EndpointSlice {namespace}/")
     return line and f"; one of the namespace cannot be read: {line}"
+
+
+def _skipped(cluster: Cluster, of: str) -> str:
+    """The first line about an object that cannot be read, of those with this text at the beginning; "" for none."""
+    return next((each for each in cluster.source.skipped if f"skipped {of}" in each), "")
 
 
 def with_slice_at_hand_steps(cluster: Cluster, query: Query, reason: str) -> Steps[str]:

@@ -254,6 +254,17 @@ def test_where_a_service_lacks_slices_one_of_its_namespace_that_cannot_be_read_i
         (directory / "cluster.yaml").write_text(before)
 
 
+def test_of_a_service_that_cannot_be_read_the_reason_is_named(directory: Path) -> None:
+    with (directory / "cluster.yaml").open("a") as manifest:
+        manifest.write(
+            "- {apiVersion: v1, kind: Service, metadata: {namespace: shop, name: odd}, spec: {clusterIP: no}}\n"
+        )
+    reason = explained(with_topology(directory), "odd", node="one").reason
+    assert reason.startswith("no Service 'odd' in namespace 'shop'; it cannot be read: ")
+    assert "skipped Service shop/odd: " in reason
+    assert "cannot be read" not in explained(with_topology(directory), "od", node="one").reason
+
+
 @pytest.mark.parametrize(
     ("name", "qtype", "reason"),
     [
