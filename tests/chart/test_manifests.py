@@ -98,7 +98,7 @@ def test_kustomize_builds_the_overlay_of_the_manual_as_it_is_printed(tmp_path: P
 @with_kustomize
 def test_an_overlay_may_leave_the_cluster_s_own_service_as_it_is(tmp_path: Path) -> None:
     (patch,) = re.findall(
-        r"take `patch:\s+'(\{[^`]*\})'`", (ROOT / "docs/operate/install.md").read_text(encoding="utf-8")
+        r"gets `patch:\s+'(\{[^`]*\})'`", (ROOT / "docs/operate/install.md").read_text(encoding="utf-8")
     )
     write_kustomization(tmp_path, [SERVER])
     overlay = yaml.safe_load((tmp_path / "kustomization.yaml").read_text())
