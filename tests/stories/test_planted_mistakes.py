@@ -398,6 +398,11 @@ def test_an_annotation_of_nodes_is_named_by_log_and_audit(
             "zones 'A' (worker-2) and 'a' (worker-1) differ in case only, and are",
         ),
         (
+            "hostname: worker-2",
+            "hostname: worker-1",
+            "Nodes worker-1 and worker-2 both have kubernetes.io/hostname=worker-1: one domain",
+        ),
+        (
             "io/zone: b, ",
             "io/Zone: b, ",
             "1 of 2 Nodes lack the label topology.kubernetes.io/zone (some have topology.kubernetes.io/Zone), so",
@@ -414,7 +419,7 @@ def test_a_mistake_of_the_labels_of_nodes_is_a_warning_of_log_and_audit_and_expl
 ) -> None:
     assert right in CLUSTER
     (tmp_path / "Corefile").write_text(COREFILE)
-    keyed = CLUSTER.replace(KEYS, '"rack,topology.kubernetes.io/zone,*"')
+    keyed = CLUSTER.replace(KEYS, '"kubernetes.io/hostname,rack,topology.kubernetes.io/zone,*"')
     (tmp_path / "cluster.yaml").write_text(keyed.replace(right, wrong))
     problems = ProblemLog()
     problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))

@@ -20,6 +20,7 @@ class NodeLabels:
     def __init__(self) -> None:
         self.nodes = 0
         self.revisions: Counter[str] = Counter()  # by label: grows with each Node that gets, changes or loses it
+        self.other_hostnames: dict[str, set[str]] = {}  # Nodes by their hostname where that is not their name: few
         self.alike: dict[str, tuple[int, tuple[AlikeValues, ...]]] = {}  # with the revision: `cluster.findings.labels`
         self._counts: Counter[str] = Counter()  # no zeros
         self._names: tuple[str, ...] | None = None
@@ -37,9 +38,23 @@ class NodeLabels:
             if not self._counts[label]:
                 del self._counts[label]
         self._names = self._by_lower = None
+        self._move_hostname(old, new)
         changed = [label for label in before.keys() | after.keys() if before.get(label) != after.get(label)]
         self.revisions.update(changed)
         return set(map(label_fact, changed))
+
+    def _move_hostname(self, old: Node | None, new: Node | None) -> None:
+        for node in (old, new):
+            value = node.labels.get(HOSTNAME_LABEL, node.name) if node is not None else ""
+            if node is None or value == node.name:
+                continue
+            names = self.other_hostnames.setdefault(value, set())
+            if node is new:
+                names.add(node.name)
+                continue
+            names.remove(node.name)
+            if not names:
+                del self.other_hostnames[value]
 
     def with_label(self, label: str) -> int:
         """The number of Nodes that have this label."""

@@ -16,7 +16,7 @@ _SHOWN: Final = 5  # names in a text
 _OF_KUBERNETES: Final = frozenset(("namespaces", "namespace_labels", "labels"))  # its options
 _PASSING: Final = _OF_KUBERNETES | {
     *("cluster_id", "default", "no_namespace", "no_service", "no_slice"),
-    *("shared_address", "shared_pod_cidr", "unknown_node"),
+    *("shared_address", "shared_hostname", "shared_pod_cidr", "unknown_node"),
 }
 
 
@@ -52,6 +52,7 @@ class Finding:
     no_namespace: the Service's namespace does not exist. no_slice: the Service has no EndpointSlice, or none of one
     of its families. no_service: an EndpointSlice is of no Service that exists. unknown_node: endpoints of the Service
     are on a Node that does not exist. shared_address, shared_pod_cidr: several Nodes have it, so it locates no client.
+    shared_hostname: several Nodes have it, and are one domain.
     uncovered: clients on some Nodes get no endpoint. empty: no endpoint is ready. single_point: an endpoint alone
     serves clients on several Nodes. skew: an endpoint has far more clients than others. ineffective: a key that no Node
     has, or that decides for no client. partial: a key that only some Nodes have. alike_values: two values of a key
@@ -130,7 +131,8 @@ def visible(findings: Findings, hides: Hides) -> Findings:
         yield None if found is not None and found.namespace and hides(found.namespace) else found
 
 
-def first_names(names: Sequence[str]) -> str:
-    """The first of these names as text: `a, b and 3 more`."""
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+def first_names(names: Sequence[str], count: int = 0) -> str:
+    """The first of these names as text: `a, b and 3 more`. `count`: of all, where `names` are the first of them."""
+    further = max(count, len(names)) - _SHOWN
+    more = f" and {further} more" if further > 0 else ""
     return f"{', '.join(names[:_SHOWN])}{more}"

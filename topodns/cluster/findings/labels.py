@@ -1,12 +1,15 @@
-"""Findings about labels of Nodes that are topology keys: Nodes that lack one, and values that are alike."""
+"""Findings about labels of Nodes that are topology keys: Nodes that lack one, values that are alike, and hostnames that
+several Nodes have.
+"""
 
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
+from heapq import nsmallest
 from string import punctuation, whitespace
 from typing import Final
 
-from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Hides, Severity
+from topodns.cluster.findings.finding import CLUSTER, MAX_NAMED, Finding, Findings, Hides, Severity, first_names
 from topodns.cluster.findings.key_lists import (
     WELL_KNOWN,
     in_another_case,
@@ -31,6 +34,7 @@ from topodns.cluster.node_labels import AlikeValues, NodeLabels
 from topodns.cluster.state import ClusterState
 
 STEP: Final = 50  # policies, and tens of Nodes or values, looked at in one step
+MAX_SHARED: Final = 100  # hostnames that several Nodes have
 _AROUND: Final = punctuation + whitespace
 _NOUNS: Final = {ZONE_LABEL: "zones", REGION_LABEL: "regions"}
 
@@ -68,21 +72,23 @@ def label_findings(state: ClusterState, hides: Hides) -> Findings:
             named = tuple(sorted(without)[:MAX_NAMED])
             severity = Severity.WARNING if label in WELL_KNOWN else Severity.INFO
             yield Finding(CLUSTER, "partial", text, severity, len(without), named)
-    yield from _alike_findings(labels, state, used)
+    yield from _value_findings(labels, state, used)
     for label in labels.alike.keys() - used:
         del labels.alike[label]
 
 
 def service_label_findings(state: ClusterState, key: ObjectKey, policy: Policy | InvalidPolicy | None) -> Findings:
     """The findings about the labels in the keys of one Service, or ServiceImport without `cluster`, that are mistakes:
-    values that are alike, and labels that some Nodes have in another case. In the sentences of an audit, in steps.
+    values that are alike, hostnames that several Nodes have, and labels that some Nodes have in another case. In steps.
+
+    The sentences are those of an audit.
 
     Without other labels that only some Nodes have, which is often meant.
     """
     if not isinstance(policy, Policy):
         return
     labels = labels_of(state)
-    for found in _alike_findings(labels, state, set(policy.labels)):
+    for found in _value_findings(labels, state, set(policy.labels)):
         yield replace(found, service=key, keys=()) if found is not None else None  # no key is at fault
     if partial := in_another_case(policy, labels):
         yield from partial_findings(key, partial, labels, state.all_nodes().values())
@@ -112,6 +118,35 @@ def _of_labels(policy: Policy | InvalidPolicy | None) -> Policy | None:
 
 def _chunks(values: Sequence[Node]) -> Iterator[Sequence[Node]]:
     return (values[at : at + 10 * STEP] for at in range(0, len(values), 10 * STEP))
+
+
+def _value_findings(labels: NodeLabels, state: ClusterState, used: set[str]) -> Findings:
+    yield from _alike_findings(labels, state, used)
+    if HOSTNAME_LABEL in used:
+        yield from _hostname_findings(labels, state)
+
+
+def _hostname_findings(labels: NodeLabels, state: ClusterState) -> Findings:
+    """The findings about hostnames that several Nodes have, the first MAX_SHARED, in steps."""
+    number = 0
+    for at, (value, others) in enumerate(tuple(labels.other_hostnames.items()), 1):
+        namesake = state.node(value)
+        own = namesake is not None and namesake.labels.get(HOSTNAME_LABEL, value) == value
+        if len(others) + own > 1 and number < MAX_SHARED:
+            number += 1
+            names = nsmallest(MAX_NAMED, {*others, value} if own else others)
+            by_name = own and namesake is not None and HOSTNAME_LABEL not in namesake.labels
+            yield _shared_hostname(value, names, len(others) + own, by_name)
+        if at % STEP == 0:
+            yield None
+
+
+def _shared_hostname(value: str, names: Sequence[str], count: int, by_name: bool) -> Finding:
+    """The finding about a hostname that so many Nodes have. `by_name`: one of them, as it lacks the label."""
+    which = f"{' and '.join(names)} both" if count == 2 else f"{first_names(names, count)} all"
+    named = f" ({value} by its name)" if by_name else ""
+    text = f"Nodes {which} have kubernetes.io/hostname={value}{named}: one domain"
+    return Finding(CLUSTER, "shared_hostname", text, nodes=count, node_names=tuple(names), keys=(HOSTNAME_LABEL,))
 
 
 def _alike_findings(labels: NodeLabels, state: ClusterState, used: set[str]) -> Findings:

@@ -200,3 +200,49 @@ def test_the_values_of_a_label_are_compared_once_for_one_service_and_for_all(mon
     assert of_service(state) == [each.text for each in first]
     state.apply(Deleted("Service", ObjectKey("default", "db")), 0)
     assert (found(state), state.node_labels.alike) == ([], {}), "forgotten with the last key"
+
+
+def sharing(*values: str | None, key: str = HOSTNAME_LABEL) -> list[str]:
+    """The findings about a Service with this key and nodes n1, n2 and so on with these hostnames; None: no label."""
+    nodes = [node(f"n{at}", {HOSTNAME_LABEL: value} if value else {}) for at, value in enumerate(values, 1)]
+    return [str(each) for each in found(state_of(*nodes, service("db", annotation=f"{key},*")))]
+
+
+@pytest.mark.parametrize(
+    ("hostnames", "text"),
+    [
+        (("n1", "n1"), "Nodes n1 and n2 both have kubernetes.io/hostname=n1"),
+        ((None, "n1"), "Nodes n1 and n2 both have kubernetes.io/hostname=n1 (n1 by its name)"),
+        (("x", "n2", "x"), "Nodes n1 and n3 both have kubernetes.io/hostname=x"),
+        (("x", "x", "x"), "Nodes n1, n2, n3 all have kubernetes.io/hostname=x"),
+        (("x",) * 7, "Nodes n1, n2, n3, n4, n5 and 2 more all have kubernetes.io/hostname=x"),
+    ],
+)
+def test_a_hostname_that_several_nodes_have_is_named_with_the_first_of_them(
+    hostnames: tuple[str | None, ...], text: str
+) -> None:
+    assert sharing(*hostnames) == [f"all Services: {text}: one domain"]
+
+
+def test_nodes_with_hostnames_of_their_own_share_none_whether_these_are_their_names_or_not() -> None:
+    assert sharing("n1", "n2", None) == sharing("a", "b") == sharing("n2", "n1") == []
+
+
+def test_a_shared_hostname_has_no_effect_where_it_is_no_key() -> None:
+    assert sharing("n1", "n1", key="!other") == []
+
+
+def test_a_service_whose_key_is_the_hostname_has_the_finding_about_a_shared_one() -> None:
+    nodes = [node(name, {HOSTNAME_LABEL: "n1", ZONE_LABEL: "a"}) for name in ("n1", "n2")]
+    state = state_of(*nodes, service("db", annotation=HOSTNAME_LABEL), service("web", annotation=ZONE_LABEL))
+    (one,) = found(state)
+    assert of_service(state) == [one.text]
+    assert of_service(state, "web") == []
+    assert (one.kind, one.severity, one.nodes, one.node_names) == ("shared_hostname", Severity.WARNING, 2, ("n1", "n2"))
+
+
+def test_of_thousands_of_shared_hostnames_the_first_are_named_in_small_steps() -> None:
+    nodes = [node(f"n{at}", {HOSTNAME_LABEL: f"x{at % 2500}"}) for at in range(5000)]
+    steps = list(label_findings(state_of(*nodes, service("db", annotation=HOSTNAME_LABEL)), hides_none))
+    assert len([each for each in steps if each is not None]) == module.MAX_SHARED
+    assert len(steps) >= module.MAX_SHARED + 2500 // module.STEP
