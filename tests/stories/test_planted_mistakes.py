@@ -403,13 +403,18 @@ def test_an_annotation_of_nodes_is_named_by_log_and_audit(
             "Nodes worker-1 and worker-2 both have kubernetes.io/hostname=worker-1: one domain",
         ),
         (
+            "nodeName: worker-2",
+            "nodeName: worker-2, zone: a",
+            "ready endpoints have zone a, but their Node worker-2 is in b, which counts",
+        ),
+        (
             "io/zone: b, ",
             "io/Zone: b, ",
             "1 of 2 Nodes lack the label topology.kubernetes.io/zone (some have topology.kubernetes.io/Zone), so",
         ),
     ],
 )
-def test_a_mistake_of_the_labels_of_nodes_is_a_warning_of_log_and_audit_and_explained(
+def test_a_mistake_of_labels_and_zones_of_nodes_is_a_warning_of_log_and_audit_and_explained(
     tmp_path: Path,
     right: str,
     wrong: str,

@@ -397,7 +397,7 @@ def finding_object(found: Finding) -> FindingObject:
         "service": str(found.service) if found.service != CLUSTER else None,
         "severity": found.severity.value,
         "kind": found.kind,
-        "text": found.text_with_pods,
+        "text": found.text_with_names,
     }
     return cast(FindingObject, {**head, **{name: value for name, value in details.items() if value}})
 

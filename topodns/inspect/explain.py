@@ -206,7 +206,7 @@ def explanation_steps(clusters: Collection[Cluster], question: ExplainQuestion) 
         winner=resolution.selection.key if resolution.selection is not None else "",
         reason=reason,
         hint=operator_hint(cluster, client.address if client is not None and not location.node_name else None),
-        findings=tuple(found.text_with_pods for found in findings),
+        findings=tuple(found.text_with_names for found in findings),
         rcode=rcode_text(resolution.response.rcode),
         answer=tuple(answer),
         verdicts=verdicts,

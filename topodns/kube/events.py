@@ -294,6 +294,7 @@ REASONS: Final = {
     "misplaced": "TopologyPolicyMisplaced",
     "left_out": "ObjectsLeftOut",
     "no_slice": "EndpointSliceMissing",
+    "other_zone": "EndpointZoneContradicted",
     "unknown_node": "EndpointNodeUnknown",
 }
 """The reason of an Event by the kind of finding; other kinds cause no Event."""

@@ -15,7 +15,7 @@ _SHOWN: Final = 5  # names in a text
 
 _OF_KUBERNETES: Final = frozenset(("namespaces", "namespace_labels", "labels"))  # its options
 _PASSING: Final = _OF_KUBERNETES | {
-    *("cluster_id", "default", "no_namespace", "no_service", "no_slice"),
+    *("cluster_id", "default", "no_namespace", "no_service", "no_slice", "other_zone"),
     *("shared_address", "shared_hostname", "shared_pod_cidr", "unknown_node"),
 }
 
@@ -51,8 +51,9 @@ class Finding:
     Service has keys, but is not headless. overridden: two annotations are set, one of them wins.
     no_namespace: the Service's namespace does not exist. no_slice: the Service has no EndpointSlice, or none of one
     of its families. no_service: an EndpointSlice is of no Service that exists. unknown_node: endpoints of the Service
-    are on a Node that does not exist. shared_address, shared_pod_cidr: several Nodes have it, so it locates no client.
-    shared_hostname: several Nodes have it, and are one domain.
+    are on a Node that does not exist. other_zone: their slices have another zone than their Node. shared_address,
+    shared_pod_cidr: several Nodes have it, so it locates no client. shared_hostname: several Nodes have it, and are one
+    domain.
     uncovered: clients on some Nodes get no endpoint. empty: no endpoint is ready. single_point: an endpoint alone
     serves clients on several Nodes. skew: an endpoint has far more clients than others. ineffective: a key that no Node
     has, or that decides for no client. partial: a key that only some Nodes have. alike_values: two values of a key
@@ -73,7 +74,8 @@ class Finding:
     endpoints: tuple[str, ...] = ()  # addresses, at most MAX_NAMED
     family: int = 0  # 4 or 6 if it concerns one family of two
     ratio: float = 0.0  # of a skew: the highest load over the mean
-    pods: tuple[str, ...] = field(default=(), compare=False)  # names of those it concerns, at most MAX_NAMED
+    noun: str = field(default="", compare=False)  # what `names` are of: Pod, Node, EndpointSlice or endpoint
+    names: tuple[str, ...] = field(default=(), compare=False)  # of objects it concerns, at most MAX_NAMED, not in text
     imported: ObjectKey | None = None  # the ServiceImport of an `import`
     of_slice: ObjectKey | None = field(default=None, compare=False)  # the EndpointSlice of a `no_service`
     of_namespace: str = field(default="", compare=False)  # of a namespace, or of an object in it that is no Service
@@ -89,11 +91,11 @@ class Finding:
         return self.subject.namespace or self.of_namespace
 
     @property
-    def text_with_pods(self) -> str:
+    def text_with_names(self) -> str:
         """`TEXT (Pods a, b, ...)`, for audits and explanations. In the log each rollout would be a new line."""
-        more = ", ..." if len(self.pods) > _SHOWN else ""
-        noun = "Pod" if len(self.pods) == 1 else "Pods"
-        return f"{self.text} ({noun} {', '.join(self.pods[:_SHOWN])}{more})" if self.pods else self.text
+        more = ", ..." if len(self.names) > _SHOWN else ""
+        noun = self.noun if len(self.names) == 1 else f"{self.noun}s"
+        return f"{self.text} ({noun} {', '.join(self.names[:_SHOWN])}{more})" if self.names else self.text
 
     def __str__(self) -> str:
         if self.kind in _COMPLETE:

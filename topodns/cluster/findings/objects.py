@@ -1,17 +1,17 @@
 """Findings about the objects of a cluster, all or those about one Service: key lists, annotations, objects that do not
-fit together (Services without a namespace or EndpointSlices, endpoints on Nodes that do not exist, addresses that
-several Nodes have), and objects that are left out.
+fit together (Services without a namespace or EndpointSlices, addresses that several Nodes have), and objects that are
+left out.
 """
 
 from bisect import insort
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from heapq import nsmallest
 from ipaddress import ip_address
 from itertools import chain, islice
 from typing import Final
 
 from topodns.cluster.annotations import TOPOLOGY_KEYS, problem_elsewhere
+from topodns.cluster.findings.endpoint_nodes import endpoint_node_findings, endpoint_zone_findings
 from topodns.cluster.findings.finding import (
     CLUSTER,
     MAX_NAMED,
@@ -76,6 +76,7 @@ def service_findings(state: ClusterState, key: ObjectKey, ignored: bool) -> Find
     policy = state.policies.get(key)
     yield from _key_findings(state, key, policy, ignored)
     yield from service_label_findings(state, key, policy)
+    yield from endpoint_zone_findings(state, key, policy)
     yield from noted(key, state.policies.notices(key))
     namespace = state.namespaces.get(("", key.namespace))
     for text in _problems_of_namespace(namespace) if namespace is not None else ():
@@ -199,7 +200,7 @@ def _problems_of_namespace(one: Namespace) -> Iterator[str]:
 def pod_findings(state: ClusterState) -> Findings:
     """The findings about annotations of Pods that only a Service can have: one for each Service, not for each Pod.
 
-    The text of a finding does not change while Pods come and go; its `pods` do.
+    The text of a finding does not change while Pods come and go; its `names` do.
     """
     found: dict[Finding, list[str]] = {}
     for pod in tuple(state.misannotated_pods.values()):
@@ -221,7 +222,7 @@ def pod_findings(state: ClusterState) -> Findings:
                     f"{bad.name!r}, which has no effect on a Pod: put {bad.meant!r} on a headless Service"
                 )
                 _add_pod(found, Finding(CLUSTER, "annotation_of_pods", text, of_namespace=pod.namespace), pod.name)
-    yield from (replace(each, pods=tuple(names)) for each, names in found.items())
+    yield from (replace(each, noun="Pod", names=tuple(names)) for each, names in found.items())
 
 
 def _add_pod(found: dict[Finding, list[str]], finding: Finding, name: str) -> None:
@@ -266,8 +267,7 @@ def object_findings(state: ClusterState) -> Findings:
     with_keys = state.policies.all()
     for key, policy in with_keys.items():
         yield from _missing_findings(state, key, strays)
-        if isinstance(policy, Policy) and policy.labels and "Node" in state.known and state.nodes.by_name:
-            yield from _unknown_node_findings(state, key, unknown)
+        yield from endpoint_node_findings(state, key, policy, unknown)
         yield None
     state.unknown_nodes.keep_only(unknown)
     # Manifests are meant to be complete; an API server has many Services whose Pods are still to come.
@@ -287,24 +287,6 @@ def _missing_findings(state: ClusterState, key: ObjectKey, strays: Strays) -> It
 def no_namespace(name: str) -> str:
     """The clause about a namespace that does not exist."""
     return f"no namespace {name!r}"
-
-
-def _unknown_node_findings(state: ClusterState, key: ObjectKey, unknown: set[str]) -> Findings:
-    """The findings about the Nodes of ready endpoints; their names are added to `unknown`."""
-    found: set[str] = set()
-    for one in state.slice_table.owned.counted(SliceOwner(key)):
-        names = {each.node_name for each in one.endpoints if each.ready}
-        found.update(name for name in names if not name or state.node(name) is None)
-        found = set(nsmallest(MAX_NAMED + 1, found))
-        yield None
-    if "" in found:
-        text = "ready endpoints have no nodeName: keys match them at most by their zone"
-        yield Finding(key, "unknown_node", text)
-    missing = sorted(found - {""})[:MAX_NAMED]
-    unknown.update(missing)
-    for name in missing:
-        clause = yield from state.unknown_nodes.clause_steps(name)
-        yield Finding(key, "unknown_node", f"{clause}, which is the nodeName of ready endpoints")
 
 
 def _shared_findings(state: ClusterState) -> Iterator[Finding]:

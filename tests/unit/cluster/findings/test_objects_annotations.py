@@ -145,9 +145,9 @@ def test_the_first_pods_are_named_beside_the_text_which_stays_while_pods_come_an
 
     one, many = found_after(*objects), found_after(*pods)
     assert one == many, "so the log has no new line"
-    assert one.text_with_pods == f"{one.text} (Pod db-01)"
-    assert many.text_with_pods == f"{one.text} (Pods db-01, db-02, db-03, db-04, db-05, ...)"
-    assert many.pods == tuple(f"db-{at:02}" for at in range(1, MAX_NAMED + 1))
+    assert one.text_with_names == f"{one.text} (Pod db-01)"
+    assert many.text_with_names == f"{one.text} (Pods db-01, db-02, db-03, db-04, db-05, ...)"
+    assert many.names == tuple(f"db-{at:02}" for at in range(1, MAX_NAMED + 1))
 
 
 def test_annotations_of_pods_without_a_service_are_reported_once_for_a_namespace() -> None:
