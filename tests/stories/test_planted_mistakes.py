@@ -102,7 +102,7 @@ MISTAKES: Final = [
     (KEYS, "'rack *'", "found 'rack *' (keys are separated by commas)"),
     (KEYS, "rack;zone", "found 'rack;zone' (keys are separated by commas)"),
     (KEYS, "Kubernetes.io/Hostname", "(did you mean 'kubernetes.io/hostname'?)"),
-    (KEYS, "'topology.kubernetes.io/zone,kubernetes.io/hostname'", "the key kubernetes.io/hostname never decides"),
+    (KEYS, "'topology.kubernetes.io/zone,kubernetes.io/hostname'", "nearest first: kubernetes.io/hostname,topology"),
     (KEYS, "None", "no Node has the label None, which therefore never matches; did you mean 'none'?"),
     (KEYS, "NONE", "no Node has the label NONE, which therefore never matches; did you mean 'none'?"),
     (KEYS, "'rack,none'", "never matches; did you mean 'none'? It counts alone"),
@@ -396,6 +396,11 @@ def test_an_annotation_of_nodes_is_named_by_log_and_audit(
             "io/zone: b, ",
             "io/zone: A, ",
             "zones 'A' (worker-2) and 'a' (worker-1) differ in case only, and are",
+        ),
+        (
+            "io/zone: b, ",
+            "io/zone: '', ",
+            "1 Node has topology.kubernetes.io/zone with an empty value, which is a domain of its own: worker-2",
         ),
         (
             "hostname: worker-2",

@@ -8,10 +8,17 @@ from topodns.dependency import Fact, label_fact
 
 
 class AlikeValues(NamedTuple):
-    """Two values of a label that differ in case or in punctuation around them only, with Nodes that have them."""
+    """Two values of a label that differ in case, punctuation or spaces only, with Nodes that have them."""
 
     values: tuple[str, str]
     nodes: tuple[tuple[str, ...], tuple[str, ...]]  # the first two of each
+
+
+class ComparedValues(NamedTuple):
+    """What is wrong with the values of a label."""
+
+    alike: tuple[AlikeValues, ...] = ()
+    empty: tuple[str, ...] = ()  # the Nodes with the empty text as its value, in order
 
 
 class NodeLabels:
@@ -21,7 +28,7 @@ class NodeLabels:
         self.nodes = 0
         self.revisions: Counter[str] = Counter()  # by label: grows with each Node that gets, changes or loses it
         self.other_hostnames: dict[str, set[str]] = {}  # Nodes by their hostname where that is not their name: few
-        self.alike: dict[str, tuple[int, tuple[AlikeValues, ...]]] = {}  # with the revision: `cluster.findings.labels`
+        self.compared: dict[str, tuple[int, ComparedValues]] = {}  # with the revision: `cluster.findings.labels`
         self._counts: Counter[str] = Counter()  # no zeros
         self._names: tuple[str, ...] | None = None
         self._by_lower: dict[str, list[str]] | None = None  # `names` by their small letters

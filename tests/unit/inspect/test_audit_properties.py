@@ -62,7 +62,7 @@ def state_of(
 
 def without_state(report: AuditReport) -> list[Finding]:
     """The findings about no Service, without annotations and labels of Nodes: these are of the cluster as it is."""
-    of_objects = ("annotation", "partial", "alike_values", "shared_hostname")
+    of_objects = ("annotation", "partial", "alike_values", "empty_value", "shared_hostname")
     return [each for each in report.others if each.kind not in of_objects]
 
 

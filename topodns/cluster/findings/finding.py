@@ -57,8 +57,8 @@ class Finding:
     uncovered: clients on some Nodes get no endpoint. empty: no endpoint is ready. single_point: an endpoint alone
     serves clients on several Nodes. skew: an endpoint has far more clients than others. ineffective: a key that no Node
     has, or that decides for no client. partial: a key that only some Nodes have. alike_values: two values of a key
-    differ in case or punctuation only. unlocated: clients that cannot be
-    located. no_nodes: no Node is known.
+    differ in case, punctuation or spaces only. empty_value: Nodes have it with an empty value. unlocated: clients that
+    cannot be located. no_nodes: no Node is known.
     left_out: objects of the Service are left out (`cluster.namespace_budget`), so its names are SERVFAIL.
     left_out_of_namespace: the same of a namespace, without a Service.
     """

@@ -1,6 +1,6 @@
 """Findings about the key list of a Service: invalid, without effect, or harmful; with the label that may be meant."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -69,7 +69,7 @@ def _label_findings(key: ObjectKey, policy: Policy, labels: NodeLabels) -> Itera
     for each in absent_keys(policy.keys, labels):
         yield Finding(key, "ineffective", no_node_has(label_name(each), policy, labels.names), keys=(each,))
     for each, before in shadowed_keys(policy, labels):
-        text = never_decides(each, before, _where(each, before))
+        text = never_decides(each, before, nearest_first(policy.keys, _contains), _where(each, before))
         yield Finding(key, "ineffective", text, keys=(each,))
 
 
@@ -78,10 +78,23 @@ def no_node_has(label: str, policy: Policy, names: tuple[str, ...]) -> str:
     return f"no Node has the label {label}, which therefore never matches{_meant(label, policy, names)}"
 
 
-def never_decides(key: str, before: str, where: str = "") -> str:
-    """The sentence about a key that is shadowed by one before it: everywhere, or, as of `_where`, on some Nodes."""
+def never_decides(key: str, before: str, order: Sequence[str], where: str = "") -> str:
+    """The sentence about a key that is shadowed by one before it: everywhere, or, as of `_where`, on some Nodes.
+
+    `order`: of all keys, so that each may decide (`nearest_first`).
+    """
     there = " there" if where else ""
-    return f"the key {key} never decides{where}, since {before} before it always matches{there}; put {key} first"
+    how = "in this order" if any(each.startswith(OTHER) for each in order) else "the nearest first"
+    right = f"{how}: {','.join(order)}"
+    return f"the key {key} never decides{where}, since {before} before it always matches{there}; {right}"
+
+
+def nearest_first(keys: Sequence[str], contains: Callable[[str, str], bool]) -> tuple[str, ...]:
+    """These keys in their order, but each before all that contain it: `contains(wider, key)`."""
+    order: list[str] = []
+    for key in keys:
+        order.insert(next((at for at, other in enumerate(order) if contains(other, key)), len(order)), key)
+    return tuple(order)
 
 
 def _where(key: str, before: str) -> str:
@@ -127,16 +140,27 @@ def lacking(label: str, without: Sequence[str], labels: NodeLabels) -> str:
     return f"{len(without)} of {labels.nodes} Nodes lack the label {label}{alike}, so it matches nothing there: {names}"
 
 
+_BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
+_BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
+
 _RANKS: Final[Mapping[str, int]] = {
-    "topology.kubernetes.io/region": 1,
-    "failure-domain.beta.kubernetes.io/region": 1,
+    REGION_LABEL: 1,
+    _BETA_REGION: 1,
     ZONE_LABEL: 2,
-    "failure-domain.beta.kubernetes.io/zone": 2,
+    _BETA_ZONE: 2,
     HOSTNAME_LABEL: 3,
 }
 """Labels whose domains lie within each other: of each value of a later rank all Nodes have one value of an earlier."""
 
 WELL_KNOWN: Final = _RANKS.keys() - {HOSTNAME_LABEL}  # that the cloud's controller gives each Node, or none
+
+_OTHER_SPELLING: Final = {
+    ZONE_LABEL: _BETA_ZONE,
+    _BETA_ZONE: ZONE_LABEL,
+    REGION_LABEL: _BETA_REGION,
+    _BETA_REGION: REGION_LABEL,
+}
+"""Labels of one meaning: those of Kubernetes before 1.17, and since."""
 
 MAX_NEAREST: Final = 256  # wrong keys whose nearest label is looked for while the labels of Nodes stay
 _LIKE: Final = 0.75  # difflib's ratio of two names from which on one may be meant by the other
@@ -210,12 +234,16 @@ def import_key_problems(
     keys = [key for key in policy.keys if label_name(key) != CLUSTER_KEY]
     for key in absent_keys(keys, labels):
         yield key, no_node_has(label_name(key), policy, (*labels.names, CLUSTER_KEY))
+
+    def contains(wider: str, key: str) -> bool:
+        return _contains_imported(wider, key, regions_agree, own_zones)
+
     for at, key in enumerate(policy.keys):
         for before in policy.keys[:at]:
-            contains = _contains_imported(before, key, regions_agree, own_zones)
             on_nodes = _on_most if key == HOSTNAME_LABEL else _on_all  # the zone of an import may be of no Node
-            if contains and (before == CLUSTER_KEY or on_nodes(before, labels)):
-                yield key, never_decides(key, before, _where(key, before) if key == HOSTNAME_LABEL else "")
+            if contains(before, key) and (before == CLUSTER_KEY or on_nodes(before, labels)):
+                where = _where(key, before) if key == HOSTNAME_LABEL else ""
+                yield key, never_decides(key, before, nearest_first(policy.keys, contains), where)
                 break
 
 
@@ -241,8 +269,12 @@ _IMPORTED_DOMAINS: Final = frozenset(((REGION_LABEL, ZONE_LABEL), (f"{OTHER}{ZON
 def nearest_label(key: str, names: Sequence[str]) -> str:
     """The label most like this key among `names`, a tuple; "" for none, or after MAX_NEAREST other keys.
 
+    Its other well-known spelling, if there is one, is it.
     The part behind the domain counts first: by `zone` and `failure-domain.beta.kubernetes.io/zone` the same is meant.
     """
+    other = _OTHER_SPELLING.get(key, "")
+    if other and other in names:
+        return other
     found = _found(names)
     if key not in found and len(found) < MAX_NEAREST:
         found[key] = _nearest(key, names)

@@ -1,9 +1,10 @@
-"""Findings about labels of Nodes that are topology keys: Nodes that lack one, values that are alike, and hostnames that
-several Nodes have.
+"""Findings about labels of Nodes that are topology keys: Nodes that lack one, values that are alike or empty, and
+hostnames that several Nodes have.
 """
 
+import re
 from collections import Counter
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import nsmallest
 from string import punctuation, whitespace
@@ -30,12 +31,13 @@ from topodns.cluster.model import (
     Policy,
     label_name,
 )
-from topodns.cluster.node_labels import AlikeValues, NodeLabels
+from topodns.cluster.node_labels import AlikeValues, ComparedValues, NodeLabels
 from topodns.cluster.state import ClusterState
 
 STEP: Final = 50  # policies, and tens of Nodes or values, looked at in one step
 MAX_SHARED: Final = 100  # hostnames that several Nodes have
 _AROUND: Final = punctuation + whitespace
+_SEPARATOR: Final = re.compile(r"[-_.\s]+")
 _NOUNS: Final = {ZONE_LABEL: "zones", REGION_LABEL: "regions"}
 
 
@@ -73,13 +75,14 @@ def label_findings(state: ClusterState, hides: Hides) -> Findings:
             severity = Severity.WARNING if label in WELL_KNOWN else Severity.INFO
             yield Finding(CLUSTER, "partial", text, severity, len(without), named)
     yield from _value_findings(labels, state, used)
-    for label in labels.alike.keys() - used:
-        del labels.alike[label]
+    for label in labels.compared.keys() - used:
+        del labels.compared[label]
 
 
 def service_label_findings(state: ClusterState, key: ObjectKey, policy: Policy | InvalidPolicy | None) -> Findings:
     """The findings about the labels in the keys of one Service, or ServiceImport without `cluster`, that are mistakes:
-    values that are alike, hostnames that several Nodes have, and labels that some Nodes have in another case. In steps.
+    values that are alike or empty, hostnames that several Nodes have, and labels that some Nodes have in another case.
+    In steps.
 
     The sentences are those of an audit.
 
@@ -150,21 +153,23 @@ def _shared_hostname(value: str, names: Sequence[str], count: int, by_name: bool
 
 
 def _alike_findings(labels: NodeLabels, state: ClusterState, used: set[str]) -> Findings:
-    """The findings about values that are alike, looked for once while a label of Nodes stays."""
+    """The findings about values that are alike or empty, looked for once while a label of Nodes stays."""
     for label in sorted(each for each in used if labels.with_label(each)):
         if label == HOSTNAME_LABEL:  # each Node has its own
             continue
-        revision, alike = labels.alike.get(label, (-1, ()))
+        revision, compared = labels.compared.get(label, (-1, ComparedValues()))
         if revision != labels.revisions[label]:
             revision = labels.revisions[label]
-            alike = yield from _alike_steps(label, tuple(state.all_nodes().values()))
-            labels.alike[label] = revision, alike
-        for each in alike:
+            compared = yield from _compared_steps(label, tuple(state.all_nodes().values()))
+            labels.compared[label] = revision, compared
+        for each in compared.alike:
             yield Finding(CLUSTER, "alike_values", _sentence(label, each), node_names=_names(each), keys=(label,))
+        if compared.empty:
+            yield _of_empty(label, compared.empty)
         yield None
 
 
-def _alike_steps(label: str, nodes: Sequence[Node]) -> Generator[None, None, tuple[AlikeValues, ...]]:
+def _compared_steps(label: str, nodes: Sequence[Node]) -> Generator[None, None, ComparedValues]:
     names: dict[str, list[str]] = {}  # by value
     for some in _chunks(nodes):
         for node in some:
@@ -172,9 +177,16 @@ def _alike_steps(label: str, nodes: Sequence[Node]) -> Generator[None, None, tup
             if value is not None:
                 names.setdefault(value, []).append(node.name)
         yield
+    alike = yield from _alike_steps(names)
+    is_mark = names.keys() == {""} and label not in WELL_KNOWN  # as node-role.kubernetes.io/worker, without any value
+    return ComparedValues(alike, () if is_mark else tuple(sorted(names.get("", ()))))
+
+
+def _alike_steps(names: Mapping[str, Sequence[str]]) -> Generator[None, None, tuple[AlikeValues, ...]]:
+    """The values among these, with the names of their Nodes, that are alike; in steps."""
     groups: dict[str, list[str]] = {}
     for at, value in enumerate(names, 1):
-        groups.setdefault(value.strip(_AROUND).lower(), []).append(value)
+        groups.setdefault(_squeezed(value).lower(), []).append(value)
         if at % (10 * STEP) == 0:
             yield
     found: list[AlikeValues] = []
@@ -186,8 +198,20 @@ def _alike_steps(label: str, nodes: Sequence[Node]) -> Generator[None, None, tup
     return tuple(found)
 
 
+def _squeezed(value: str) -> str:
+    """The value without punctuation and spaces around it, and with one hyphen for each separator within."""
+    return _SEPARATOR.sub("-", value.strip(_AROUND))
+
+
 def _names(alike: AlikeValues) -> tuple[str, ...]:
     return tuple(names[0] for names in alike.nodes)
+
+
+def _of_empty(label: str, names: Sequence[str]) -> Finding:
+    which = "1 Node has" if len(names) == 1 else f"{len(names)} Nodes have"
+    text = f"{which} {label} with an empty value, which is a domain of its own: {first_names(names)}"
+    named = tuple(names[:MAX_NAMED])
+    return Finding(CLUSTER, "empty_value", text, nodes=len(names), node_names=named, keys=(label,))
 
 
 def _sentence(label: str, alike: AlikeValues) -> str:
@@ -195,9 +219,23 @@ def _sentence(label: str, alike: AlikeValues) -> str:
         f"{value!r} ({names[0]}{', ...' if len(names) > 1 else ''})"
         for value, names in zip(alike.values, alike.nodes, strict=True)
     )
-    first, second = alike.values
-    by = "case" if first.lower() == second.lower() else "punctuation"
-    if by == "punctuation" and first.strip(_AROUND) != second.strip(_AROUND):
-        by = "case and punctuation"
     of = "" if label in _NOUNS else f" of the label {label}"
+    by = " and ".join(differences(*alike.values))
     return f"{_NOUNS.get(label, 'values')} {one} and {other}{of} differ in {by} only, and are two domains"
+
+
+def differences(one: str, other: str) -> Iterator[str]:
+    """What two values that are alike differ in: `case`, `spaces`, `punctuation`."""
+    if _squeezed(one) != _squeezed(other):
+        yield "case"
+    (one_spaces, one_rest), (other_spaces, other_rest) = map(_spaces_and_rest, (one, other))
+    if one_spaces != other_spaces or (one_rest == other_rest and one.lower() != other.lower()):
+        yield "spaces"
+    if one_rest != other_rest:
+        yield "punctuation"
+
+
+def _spaces_and_rest(value: str) -> tuple[int, str]:
+    """The number of spaces, and all other characters in small letters."""
+    rest = "".join(value.split())
+    return len(value) - len(rest), rest.lower()

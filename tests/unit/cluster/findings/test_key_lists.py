@@ -90,7 +90,7 @@ def test_a_bound_hides_members_from_each_other_and_keys_for_near_do_not(db: Serv
         (
             f"{ZONE_LABEL},{HOSTNAME_LABEL}",
             f"the key {HOSTNAME_LABEL} never decides for clients on Nodes with the label {ZONE_LABEL}, "
-            f"since {ZONE_LABEL} before it always matches there; put {HOSTNAME_LABEL} first",
+            f"since {ZONE_LABEL} before it always matches there; the nearest first: {HOSTNAME_LABEL},{ZONE_LABEL}",
         ),
     ],
 )
@@ -112,7 +112,8 @@ def test_a_zone_behind_the_region_never_decides_for_clients_and_endpoints_on_nod
     nodes = [node("n1", {REGION_LABEL: "r", ZONE_LABEL: "a"}), node("n2", {ZONE_LABEL: "a"})]
     line = (
         f"Service default/db: the key {ZONE_LABEL} never decides for clients and endpoints on Nodes with the label "
-        f"{REGION_LABEL}, since {REGION_LABEL} before it always matches there; put {ZONE_LABEL} first"
+        f"{REGION_LABEL}, since {REGION_LABEL} before it always matches there; "
+        f"the nearest first: {ZONE_LABEL},{REGION_LABEL}"
     )
     db = service("db", annotation=f"{REGION_LABEL},{ZONE_LABEL}")
     assert dict(findings(*nodes, db))["ineffective"] == line

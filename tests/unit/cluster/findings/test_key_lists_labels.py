@@ -11,6 +11,7 @@ from topodns.cluster.findings import key_lists
 from topodns.cluster.findings.key_lists import (
     MAX_NEAREST,
     absent_keys,
+    key_findings,
     nearest_label,
     nodes_without,
     partial_keys,
@@ -21,6 +22,7 @@ from topodns.cluster.node_labels import NodeLabels
 from topodns.topology.select import Location, select
 
 REGION, RACK = "topology.kubernetes.io/region", "example.com/rack"
+BETA = "failure-domain.beta.kubernetes.io"
 EVERYWHERE = dict.fromkeys((REGION, ZONE_LABEL, HOSTNAME_LABEL), "x")
 
 
@@ -129,6 +131,33 @@ def test_a_key_that_takes_nodes_beyond_the_load_of_a_wider_one_may_decide() -> N
 def test_the_nearest_label_is_that_of_a_like_name_in_any_domain(key: str, nearest: str) -> None:
     names = ("beta.kubernetes.io/os", RACK, HOSTNAME_LABEL, "kubernetes.io/os", ZONE_LABEL)
     assert nearest_label(key, names) == nearest
+
+
+@pytest.mark.parametrize(
+    ("keys", "order", "how"),
+    [
+        ((REGION, ZONE_LABEL, HOSTNAME_LABEL), (HOSTNAME_LABEL, ZONE_LABEL, REGION), "the nearest first"),
+        ((ZONE_LABEL, REGION, HOSTNAME_LABEL, "*"), (HOSTNAME_LABEL, ZONE_LABEL, REGION, "*"), "the nearest first"),
+        ((REGION, RACK, ZONE_LABEL), (ZONE_LABEL, REGION, RACK), "the nearest first"),  # racks stand where they stood
+        ((f"!{HOSTNAME_LABEL}", f"!{ZONE_LABEL}"), (f"!{ZONE_LABEL}", f"!{HOSTNAME_LABEL}"), "in this order"),
+    ],
+)
+def test_every_line_about_a_shadowed_key_ends_with_the_one_order_in_which_each_key_may_decide(
+    keys: tuple[str, ...], order: tuple[str, ...], how: str
+) -> None:
+    labels = labels_of(EVERYWHERE)
+    findings = key_findings(ObjectKey("default", "db"), policy(*keys), False, False, True, labels)
+    texts = [each.text for each in findings if "never decides" in each.text]
+    assert {text.rpartition("; ")[2] for text in texts} == {f"{how}: {','.join(order)}"}
+    assert list(shadowed_keys(policy(*order), labels)) == [], "there each may decide"
+
+
+@pytest.mark.parametrize("part", ["zone", "region"])
+def test_the_other_well_known_spelling_of_a_label_is_meant_before_any_like_name(part: str) -> None:
+    old, new, other = (f"{domain}/{part}" for domain in (BETA, "topology.kubernetes.io", "topology.gke.io"))
+    assert nearest_label(old, (HOSTNAME_LABEL, f"failure-domain.beta.gke.io/{part}", new, other)) == new
+    assert nearest_label(new, (old, HOSTNAME_LABEL, other)) == old
+    assert nearest_label(new, (HOSTNAME_LABEL, other)) == other
 
 
 def test_a_flood_of_wrong_keys_takes_no_comparison_each(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,7 +19,7 @@ from topodns.cluster.model import (
     ObjectKey,
     Upserted,
 )
-from topodns.cluster.node_labels import AlikeValues
+from topodns.cluster.node_labels import ComparedValues
 from topodns.cluster.state import ClusterState
 from topodns.topology.keys import key_reader
 
@@ -89,7 +89,13 @@ def alike(label: str, *values: str) -> list[str]:
         (ZONE_LABEL, ("eu-1c", "eu-1C", "eu-1c"), "zones 'eu-1C' (n1) and 'eu-1c' (n0, ...) differ in case only"),
         (REGION_LABEL, ("EU", "eu"), "regions 'EU' (n0) and 'eu' (n1) differ in case only"),
         (ZONE_LABEL, ("a", "a."), "zones 'a' (n0) and 'a.' (n1) differ in punctuation only"),
-        (ZONE_LABEL, ("a", "A "), "zones 'A ' (n1) and 'a' (n0) differ in case and punctuation only"),
+        (ZONE_LABEL, ("a", "A "), "zones 'A ' (n1) and 'a' (n0) differ in case and spaces only"),
+        (ZONE_LABEL, ("eu-1a", "eu_1a"), "zones 'eu-1a' (n0) and 'eu_1a' (n1) differ in punctuation only"),
+        (ZONE_LABEL, ("eu-1a", "eu.1A"), "zones 'eu-1a' (n0) and 'eu.1A' (n1) differ in case and punctuation only"),
+        (ZONE_LABEL, ("eu-1", "eu--1 "), "zones 'eu--1 ' (n1) and 'eu-1' (n0) differ in spaces and punctuation only"),
+        (ZONE_LABEL, ("a", "a "), "zones 'a' (n0) and 'a ' (n1) differ in spaces only"),
+        (ZONE_LABEL, (" a", "a "), "zones ' a' (n0) and 'a ' (n1) differ in spaces only"),
+        (ZONE_LABEL, ("eu 1", "eu  1"), "zones 'eu  1' (n1) and 'eu 1' (n0) differ in spaces only"),
         (RACK, ("R1", "r1"), f"values 'R1' (n0) and 'r1' (n1) of the label {RACK} differ in case only"),
     ],
 )
@@ -108,20 +114,20 @@ def test_of_thousands_ten_are_named() -> None:
 
 
 def test_values_that_differ_within_and_names_of_nodes_are_not_alike() -> None:
-    assert alike(ZONE_LABEL, "eu-1", "eu1", "eu_1", "eu-2") == []
+    assert alike(ZONE_LABEL, "eu-1", "eu1", "e-u1", "eu-2") == []
     nodes = node("n1", {HOSTNAME_LABEL: "a"}), node("n2", {HOSTNAME_LABEL: "A"})
     assert findings(*nodes, service("db", annotation=HOSTNAME_LABEL)) == []
 
 
 def test_nodes_are_compared_once_until_a_label_of_one_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[str] = []
-    steps = module._alike_steps
+    steps = module._compared_steps
 
-    def counted(label: str, nodes: Sequence[Node]) -> Generator[None, None, tuple[AlikeValues, ...]]:
+    def counted(label: str, nodes: Sequence[Node]) -> Generator[None, None, ComparedValues]:
         compared.append(label)
         return steps(label, nodes)
 
-    monkeypatch.setattr(module, "_alike_steps", counted)
+    monkeypatch.setattr(module, "_compared_steps", counted)
 
     def zones(first: str, second: str) -> Mapping[str, str]:
         return {ZONE_LABEL: first, RACK: second}
@@ -196,10 +202,10 @@ def test_a_service_import_has_the_findings_about_labels_without_those_about_the_
 def test_the_values_of_a_label_are_compared_once_for_one_service_and_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     state = state_of(node("n1", {RACK: "r"}), node("n2", {RACK: "R"}), service("db", annotation=RACK))
     first = found(state)
-    monkeypatch.setattr(module, "_alike_steps", None)
+    monkeypatch.setattr(module, "_compared_steps", None)
     assert of_service(state) == [each.text for each in first]
     state.apply(Deleted("Service", ObjectKey("default", "db")), 0)
-    assert (found(state), state.node_labels.alike) == ([], {}), "forgotten with the last key"
+    assert (found(state), state.node_labels.compared) == ([], {}), "forgotten with the last key"
 
 
 def sharing(*values: str | None, key: str = HOSTNAME_LABEL) -> list[str]:
@@ -246,3 +252,23 @@ def test_of_thousands_of_shared_hostnames_the_first_are_named_in_small_steps() -
     steps = list(label_findings(state_of(*nodes, service("db", annotation=HOSTNAME_LABEL)), hides_none))
     assert len([each for each in steps if each is not None]) == module.MAX_SHARED
     assert len(steps) >= module.MAX_SHARED + 2500 // module.STEP
+
+
+def empty(label: str, *values: str) -> list[str]:
+    """The findings about an empty value of a key, where nodes n0, n1 and so on have these values."""
+    nodes = [node(f"n{at}", {label: value}) for at, value in enumerate(values)]
+    some = found(state_of(*nodes, service("db", annotation=label)))
+    assert {each.kind for each in some} <= {"empty_value"}
+    return [each.text for each in some]
+
+
+def test_nodes_whose_zone_is_the_empty_text_are_named_as_a_domain() -> None:
+    own = "with an empty value, which is a domain of its own"
+    assert empty(ZONE_LABEL, "a", "", "") == [f"2 Nodes have {ZONE_LABEL} {own}: n1, n2"]
+    assert empty(ZONE_LABEL, "a", "") == [f"1 Node has {ZONE_LABEL} {own}: n1"]
+    assert empty(ZONE_LABEL, "", "") == [f"2 Nodes have {ZONE_LABEL} {own}: n0, n1"]
+    assert empty(RACK, "1", "") == [f"1 Node has {RACK} {own}: n1"]
+
+
+def test_a_label_without_any_value_is_a_mark_that_nodes_have_or_lack() -> None:
+    assert empty("node-role.kubernetes.io/worker", "", "") == []

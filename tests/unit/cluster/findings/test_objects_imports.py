@@ -55,8 +55,11 @@ def lines(keys: str, *others: ClusterObject, nodes: Iterable[Node] = NODES) -> l
 def never(key: str, before: str) -> list[str]:
     if key == HOSTNAME_LABEL and before in (ZONE_LABEL, REGION_LABEL):
         where = f"never decides for clients on Nodes with the label {before}"
-        return [f"the key {key} {where}, since {before} before it always matches there; put {key} first"]
-    return [f"the key {key} never decides, since {before} before it always matches; put {key} first"]
+        return [
+            f"the key {key} {where}, since {before} before it always matches there; the nearest first: {key},{before}"
+        ]
+    order = "in this order" if "!" in key else "the nearest first"
+    return [f"the key {key} never decides, since {before} before it always matches; {order}: {key},{before}"]
 
 
 def slice_of(cluster_id: str, topology_zone: str | None) -> EndpointSlice:
