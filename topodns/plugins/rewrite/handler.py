@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final, assert_never
 
-from topodns.dns.message import Edns, Flag, Option, Query, RRset
+from topodns.dns.message import Edns, Flag, Option, Query, Response, RRset
 from topodns.dns.name import BadName, Name, name_text, name_wire, parse_name, wire_labels
-from topodns.dns.rrtype import RRType
+from topodns.dns.rrtype import Rcode, RRType
 from topodns.plugins.rewrite.response import (
     LONGEST_BY_SHORTEST,
     Amendment,
@@ -333,29 +333,24 @@ class TargetChange:
         """Replace the answer by its CNAMEs up to and including the first whose target changes, and the answer for the
         new target.
 
-        Other records are dropped, since they may belong to the old target. Without such a CNAME, or
-        without an answer of the listener, the response is left unchanged. The rcode is never changed (as in CoreDNS).
+        Other records are dropped, since they may belong to the old target. A target in no server block has no answer.
+        Without such a CNAME, or where the target's query is dropped, the response is left unchanged. The rcode is never
+        changed. All as in CoreDNS.
         """
         response = rewritten.resolution.response
         changed = _changed_target(response.answer, self._rename)
-        if changed is None:
+        if changed is None or self._chase is None:
             return
         kept, target = changed
-        looked_up = await self._look_up(target, query, client)
-        if looked_up is None:
+        try:
+            answered = self._chase(target, query.qtype, client)
+            found = (await settled(answered)).response if answered is not None else Response(Rcode.REFUSED)
+        except Dropped:  # `acl` drops the target's query; the client's own was allowed
             return
-        response.answer = (*kept, *owned(looked_up.response.answer, name_wire(target)))
-        response.flags = response.flags & ~Flag.TC | looked_up.response.flags & Flag.TC
+        response.answer = (*kept, *owned(found.answer, name_wire(target)))
+        response.flags = response.flags & ~Flag.TC | found.flags & Flag.TC
         # The target's answer may age or depend on the client, and its scope is not known here.
         rewritten.resolution.scope = Scope.CLIENT
-
-    async def _look_up(self, target: Name, query: Query, client: Client) -> Resolution | None:
-        answered = None
-        try:
-            answered = None if self._chase is None else self._chase(target, query.qtype, client)
-            return None if answered is None else await settled(answered)
-        except Dropped:  # `acl` drops the target's query; the client's own was allowed
-            return None
 
 
 def _changed_target(answer: Iterable[RRset], rename: Rename) -> tuple[list[RRset], Name] | None:
