@@ -40,7 +40,8 @@ def running_coredns(directory: Path, corefile: str) -> Iterator[Server]:
     server = Server(process, directory, address)
     server.port = PORT
     try:
-        until(lambda: is_ready(server), "CoreDNS to be ready", _START)
+        # It prints its version once all its sockets listen; /ready is before.
+        until(lambda: "CoreDNS-" in server.output() and is_ready(server), "CoreDNS to be ready", _START)
         yield server
     finally:
         process.kill()
