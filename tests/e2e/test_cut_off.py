@@ -146,10 +146,14 @@ def edge_values(volume: Object, **more: object) -> Object:
 
 @contextmanager
 def released(cluster: Cluster, directory: Path, values: Object) -> Iterator[list[PodView]]:
+    def found() -> list[PodView]:
+        return [view(pod) for pod in cluster.list("Pod", NAMESPACE, "app.kubernetes.io/instance=edge")]
+
     release = Release(cluster.lab, directory, "edge", NAMESPACE)
     release.install(values)
-    yield [view(pod) for pod in cluster.list("Pod", NAMESPACE, "app.kubernetes.io/instance=edge")]
+    yield found()
     release.remove()
+    eventually(lambda: not found(), "none of its Pods is left")
 
 
 @pytest.fixture
