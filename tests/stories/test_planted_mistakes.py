@@ -131,6 +131,15 @@ CLIENTS: Final = {"address: 10.0.0.2": "10.0.0.1", "10.244.2.0/24": "10.244.1.9"
 """The client of an explanation, where it is not the one on worker-1."""
 
 
+def log_problems(corefile: Path, checks: int = 1) -> ProblemLog:
+    """Log the problems of the manifests of a Corefile, as a server does at its start and at changes after it."""
+    problems = ProblemLog()
+    problems.clusters = manifest_clusters(load_chosen(str(corefile), 53, None))
+    for _ in range(checks):
+        list(problems.check())
+    return problems
+
+
 @pytest.mark.parametrize(("right", "wrong", "words"), MISTAKES)
 def test_a_mistake_is_named_by_log_audit_and_explain(
     tmp_path: Path,
@@ -145,10 +154,7 @@ def test_a_mistake_is_named_by_log_audit_and_explain(
     corefile.write_text(COREFILE)
     (tmp_path / "cluster.yaml").write_text(CLUSTER.replace(right, wrong, 1))
 
-    problems = ProblemLog()
-    problems.clusters = manifest_clusters(load_chosen(str(corefile), 53, None))
-    for _ in range(2):
-        list(problems.check())
+    log_problems(corefile, checks=2)
     assert len([line for line in caplog.messages if words in line]) == 1, caplog.messages
 
     def printed(*arguments: str) -> str:
@@ -188,9 +194,7 @@ def test_a_slice_of_no_service_is_named_at_its_place_by_log_audit_and_check(
             '  annotations: {topodns.io/topology-keys: "rack,*", topodns.io/ttl: "30"}\n', "  labels: {app: db}\n"
         )
     (tmp_path / "cluster.yaml").write_text(cluster)
-    problems = ProblemLog()
-    problems.clusters = manifest_clusters(load_chosen(str(corefile), 53, None))
-    list(problems.check())
+    log_problems(corefile)
     logged = "\n".join(caplog.messages)
     assert "cluster.yaml:25: EndpointSlice shop" in logged
     for command in (["audit", "-conf", str(corefile), "--wide"], ["check", "-conf", str(corefile)]):
@@ -250,9 +254,7 @@ def test_a_slice_of_one_family_without_its_label_is_named_by_log_audit_and_expla
     (tmp_path / "Corefile").write_text(COREFILE)
     dual = CLUSTER.replace("clusterIP: None", "clusterIP: None, ipFamilies: [IPv4, IPv6], selector: {app: db}")
     (tmp_path / "cluster.yaml").write_text(dual + DUAL)
-    problems = ProblemLog()
-    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
-    list(problems.check())
+    log_problems(tmp_path / "Corefile")
     words = "no EndpointSlice of addressType IPv6, though spec.ipFamilies has it; one would have the label"
     assert len([line for line in caplog.messages if words in line]) == 1, caplog.messages
     asked = ["explain", "--node", "worker-1", "db.shop.svc.cluster.local", "AAAA"]
@@ -267,9 +269,7 @@ def test_a_hostname_behind_a_zone_that_one_node_lacks_is_named_by_log_audit_and_
     (tmp_path / "Corefile").write_text(COREFILE)
     keyed = CLUSTER.replace(KEYS, "'topology.kubernetes.io/zone,kubernetes.io/hostname'")
     (tmp_path / "cluster.yaml").write_text(keyed.replace("topology.kubernetes.io/zone: b, ", ""))
-    problems = ProblemLog()
-    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
-    list(problems.check())
+    log_problems(tmp_path / "Corefile")
     words = (
         "the key kubernetes.io/hostname never decides for clients on Nodes with the label topology.kubernetes.io/zone"
     )
@@ -285,9 +285,7 @@ def test_a_namespace_of_a_default_that_does_not_exist_is_named_by_log_and_audit(
     corefile = tmp_path / "Corefile"
     corefile.write_text(COREFILE.replace("topology", "topology {\n default rack,* namespaces shop shpo\n }"))
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
-    problems = ProblemLog()
-    problems.clusters = manifest_clusters(load_chosen(str(corefile), 53, None))
-    list(problems.check())
+    log_problems(corefile)
     words = f"{corefile}:6: 'default' names the namespace 'shpo', which does not exist, did you mean 'shop'?"
     assert [line for line in caplog.messages if "default" in line] == [f"plugin/topology: {words}"]
     cli.main(["audit", "-conf", str(corefile), "--wide"])
@@ -323,10 +321,7 @@ def test_a_line_of_the_corefile_that_selects_nothing_is_named_by_log_and_audit(
     text = COREFILE.replace("{\n manifests", f"{{\n {option}\n manifests") if option else COREFILE
     corefile.write_text(text.replace("topology", f"topology {{\n default {default}\n }}") if default else text)
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
-    problems = ProblemLog()
-    problems.clusters = manifest_clusters(load_chosen(str(corefile), 53, None))
-    for _ in range(2):
-        list(problems.check())
+    log_problems(corefile, checks=2)
     named = [line for line in caplog.messages if words in line]
     assert [line.startswith(f"plugin/{plugin}: {corefile}:") for line in named] == [True], caplog.messages
     cli.main(["audit", "-conf", str(corefile), "--wide"])
@@ -341,9 +336,7 @@ def test_a_finding_about_keys_of_a_default_has_its_line(
     corefile = tmp_path / "Corefile"
     corefile.write_text(COREFILE.replace("topology", "topology {\n default rak,*\n }"))
     (tmp_path / "cluster.yaml").write_text(CLUSTER.replace(f"topodns.io/topology-keys: {KEYS}, ", ""))
-    problems = ProblemLog()
-    problems.clusters = manifest_clusters(load_chosen(str(corefile), 53, None))
-    list(problems.check())
+    log_problems(corefile)
     words = f"which therefore never matches; did you mean rack? (keys of 'default', {corefile}:6)"
     assert [line for line in caplog.messages if words in line] == [
         f"plugin/topology: {tmp_path}/cluster.yaml:17: Service shop/db: no Node has the label rak, {words}"
@@ -359,9 +352,7 @@ def test_a_problem_is_not_logged_again_where_only_its_place_changes(
     (tmp_path / "Corefile").write_text(COREFILE)
     manifest = CLUSTER.replace(KEYS, "'rak,*'")
     (tmp_path / "cluster.yaml").write_text(manifest)
-    problems = ProblemLog()
-    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
-    list(problems.check())
+    problems = log_problems(tmp_path / "Corefile")
     (tmp_path / "cluster.yaml").write_text(f"# A comment\n{manifest}")
     load_manifests(problems.clusters)
     list(problems.check())
@@ -375,9 +366,7 @@ def test_an_annotation_of_nodes_is_named_by_log_and_audit(
     (tmp_path / "Corefile").write_text(COREFILE)
     annotated = CLUSTER.replace("labels: {topology", "annotations: {topodns.io/topology-keys: rack}, labels: {topology")
     (tmp_path / "cluster.yaml").write_text(annotated)
-    problems = ProblemLog()
-    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
-    list(problems.check())
+    log_problems(tmp_path / "Corefile")
     words = f"Nodes: annotation 'topodns.io/topology-keys' {NOT_HERE} a Node: put 'topodns.io/topology-keys'"
     assert [line for line in caplog.messages if words in line] == [f"plugin/topology: {words} on the Service"]
     cli.main(["audit", "-conf", str(tmp_path / "Corefile"), "--wide"])
@@ -431,10 +420,7 @@ def test_a_mistake_of_labels_and_zones_of_nodes_is_a_warning_of_log_and_audit_an
     (tmp_path / "Corefile").write_text(COREFILE)
     keyed = CLUSTER.replace(KEYS, '"kubernetes.io/hostname,rack,topology.kubernetes.io/zone,*"')
     (tmp_path / "cluster.yaml").write_text(keyed.replace(right, wrong))
-    problems = ProblemLog()
-    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
-    for _ in range(2):
-        list(problems.check())
+    log_problems(tmp_path / "Corefile", checks=2)
     assert [record.levelno for record in caplog.records if words in record.message] == [logging.WARNING]
     assert cli.main(["audit", "-conf", str(tmp_path / "Corefile"), "--wide", "--fail-on", "warning"]) == 1
     assert words in " ".join(capsys.readouterr().out.split())
@@ -450,9 +436,7 @@ def test_a_label_that_a_node_lacks_is_a_warning_of_log_and_audit(
     (tmp_path / "Corefile").write_text(COREFILE)
     keyed = CLUSTER.replace(KEYS, '"topology.kubernetes.io/zone,*"').replace("io/zone: b, ", "io/zoen: b, ")
     (tmp_path / "cluster.yaml").write_text(keyed)
-    problems = ProblemLog()
-    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
-    list(problems.check())
+    log_problems(tmp_path / "Corefile")
     words = "1 of 2 Nodes lack the label topology.kubernetes.io/zone, so it matches nothing there: worker-2"
     assert [record.levelno for record in caplog.records if words in record.message] == [logging.WARNING]
     cli.main(["audit", "-conf", str(tmp_path / "Corefile"), "--wide"])
@@ -508,10 +492,7 @@ def test_a_mistake_of_a_service_import_is_named_by_log_audit_and_explain(
     )
     wrong = IMPORT.replace("topology.kubernetes.io/zoen,clusters", keys) if keys else IMPORT
     (tmp_path / "cluster.yaml").write_text(CLUSTER + wrong + own)
-    problems = ProblemLog()
-    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
-    for _ in range(2):
-        list(problems.check())
+    log_problems(tmp_path / "Corefile", checks=2)
     assert len([line for line in caplog.messages if words in line]) == 1, caplog.messages
     for command in (["audit", "--wide"], ["explain", "--node", "worker-1", "db.shop.svc.clusterset.local"]):
         cli.main([command[0], "-conf", str(tmp_path / "Corefile"), *command[1:]])
@@ -521,7 +502,5 @@ def test_a_mistake_of_a_service_import_is_named_by_log_audit_and_explain(
 def test_without_a_mistake_nothing_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "Corefile").write_text(COREFILE)
     (tmp_path / "cluster.yaml").write_text(CLUSTER)
-    problems = ProblemLog()
-    problems.clusters = manifest_clusters(load_chosen(str(tmp_path / "Corefile"), 53, None))
-    list(problems.check())
+    log_problems(tmp_path / "Corefile")
     assert [record.message for record in caplog.records if record.levelno >= logging.WARNING] == []

@@ -26,6 +26,7 @@ from topodns.cluster.model import (
     StatefulSet,
     TopologyInputs,
     Upserted,
+    kind_of,
 )
 from topodns.cluster.state import ClusterState
 from topodns.topology.keys import key_reader
@@ -210,9 +211,13 @@ def state_of(*objects: ClusterObject, needed: Iterable[Kind] = ()) -> ClusterSta
 
 def listed_state(kinds: Iterable[Kind], *objects: ClusterObject, all_pods: bool = False) -> ClusterState:
     """A state that needs these kinds and has the first list of each: the objects of this kind."""
-    state = ClusterState(frozenset(kinds), all_pods=all_pods)
+    return listed(ClusterState(frozenset(kinds), all_pods=all_pods), kinds, objects)
+
+
+def listed(state: ClusterState, kinds: Iterable[Kind], objects: Sequence[ClusterObject]) -> ClusterState:
+    """The state, once it has a list of each of these kinds: the objects of this kind."""
     for kind in kinds:
-        state.apply(Replaced(kind, tuple(each for each in objects if type(each).__name__ == kind)), 0)
+        state.apply(Replaced(kind, tuple(each for each in objects if kind_of(each) == kind)), 0)
     return state
 
 

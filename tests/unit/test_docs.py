@@ -476,8 +476,8 @@ TABLE = re.compile(r"^\| [/\w ]* says \|.*\n\|[-|]+\|\n((?:\|.*\n)+)", re.MULTIL
 MESSAGE = re.compile(r"^\| (`+)(.+?)\1 \|", re.MULTILINE)
 # Placeholders in a message for text that differs each time.
 PLACEHOLDER = re.compile(
-    r"\b(?:ADDRESS|CIDR|COUNT|EXPECTED|FAMILY|KEYS?|KINDS?|MEANT|NAMES?|NAMESPACE|NODES?|PROBLEM|RESOURCE|SECONDS|SERVICE|SOURCE"
-    r"|UPSTREAMS?|VALUE|VERB|WHAT|WIDER|ZONE)\b"
+    r"\b(?:ADDRESS|CIDR|COUNT|EXPECTED|KEYS?|KINDS?|MEANT|NAMES?|NAMESPACE|NODES?|PROBLEM|RESOURCE|SECONDS|SERVICE|SOURCE"
+    r"|UPSTREAMS?|VALUE|VERB|WHAT|ZONE)\b"
 )
 FORMATTED = re.compile(r"%[-.\w]*?[dgrsf]|\{[^}]*\}")
 

@@ -21,6 +21,11 @@ class ComparedValues(NamedTuple):
     empty: tuple[str, ...] = ()  # the Nodes with the empty text as its value, in order
 
 
+def hostname_of(node: Node) -> str:
+    """The value of the label kubernetes.io/hostname, for which the Node's name stands in."""
+    return node.labels.get(HOSTNAME_LABEL, node.name)
+
+
 class NodeLabels:
     """The labels of the Nodes of one cluster. All count as having kubernetes.io/hostname: a Node's name stands in."""
 
@@ -52,8 +57,7 @@ class NodeLabels:
 
     def _move_hostname(self, old: Node | None, new: Node | None) -> None:
         for node in (old, new):
-            value = node.labels.get(HOSTNAME_LABEL, node.name) if node is not None else ""
-            if node is None or value == node.name:
+            if node is None or (value := hostname_of(node)) == node.name:
                 continue
             names = self.other_hostnames.setdefault(value, set())
             if node is new:

@@ -92,7 +92,6 @@ class ClusterState(KnownKinds):
     unchecked_slices: set[ObjectKey]  # changed, or an address in them did; `Contradictions.check` empties it
     revision: int  # grows with every change; results derived from the state are valid for one revision
     journal: Journal | None = None  # None: there are no copies of this state
-    selected: bool = False  # whether Services and EndpointSlices are a selection by their labels
 
     def __init__(
         self,
@@ -111,6 +110,7 @@ class ClusterState(KnownKinds):
         imports = self.cluster_set = ClusterSet(read_keys, cluster_id)
         self.left_out = LeftOut()
         self.followers: list[Follower] = [self.left_out.take]  # called with changes of objects, before these are taken
+        self.selected = not all_pods  # `labels` of `kubernetes` selects Services, EndpointSlices and Pods
         self._all_pods = all_pods and "Pod" in needed
         self.of_files = of_files
         self._namespaces: Store[Namespace] = {}

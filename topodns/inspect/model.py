@@ -192,7 +192,6 @@ class NodeGroups:
     def __init__(self, nodes: Mapping[str, Node]) -> None:
         self.nodes = dict(nodes)
         self._groupings: LRUCache[tuple[str, ...], NodeGrouping] = LRUCache(MAX_GROUPINGS)
-        self._by_other_hostname: dict[str, list[str]] = {}  # names of Nodes whose hostname is another, once counted
         self._counted: NodeLabels | None = None
 
     @cached_property
@@ -212,15 +211,12 @@ class NodeGroups:
     def _count_steps(self) -> Iterator[None]:
         if self._counted is not None:
             return
-        counted, others = NodeLabels(), dict[str, list[str]]()
+        counted = NodeLabels()
         for at, node in enumerate(self.nodes.values(), 1):
             counted.move(None, node)
-            value = node.labels.get(HOSTNAME_LABEL, node.name)
-            if value != node.name:
-                others.setdefault(value, []).append(node.name)
             if at % STEP == 0:
                 yield
-        self._counted, self._by_other_hostname = counted, others
+        self._counted = counted
 
     def grouping_steps(self, labels: frozenset[str]) -> Iterator[None]:
         """Make the grouping by these labels and the zone, if it is not kept, in small steps; then `grouping` has it."""
@@ -246,10 +242,8 @@ class NodeGroups:
 
         Without the label its value is the name.
         """
-        for _ in self._count_steps():
-            pass
-        others = (self._by_other_hostname[value] for value in self._by_other_hostname.keys() & values)
-        return set(values).union(*others)
+        others = self.labels.other_hostnames
+        return set(values).union(*(others[value] for value in others.keys() & values))
 
 
 def _wanted(labels: frozenset[str]) -> tuple[str, ...]:

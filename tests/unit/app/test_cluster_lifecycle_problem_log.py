@@ -1,7 +1,6 @@
 """What is wrong is logged once, in small steps, whatever changes between them."""
 
 import asyncio
-import itertools
 import logging
 from dataclasses import replace
 from random import Random
@@ -10,6 +9,7 @@ from typing import Final
 import pytest
 
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, service
+from tests.support.state_with_fake_api import until
 from tests.support.virtual_event_loop import run_virtually
 from topodns.app.cluster_lifecycle import CHECK_AFTER, LASTS, MOST_LINES, SPARSE, ProblemLog
 from topodns.cluster.model import Change, ClusterObject, Deleted, ObjectKey, Replaced, Service, Upserted, kind_of
@@ -140,24 +140,28 @@ def test_it_looks_soon_after_it_was_roused_and_once_for_a_burst(caplog: pytest.L
 def test_a_long_look_is_followed_by_a_hundred_times_as_long_a_wait(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spent = itertools.count(0.0, 0.05)  # seconds of CPU, read before and after each look
-    monkeypatch.setattr("topodns.app.cluster_lifecycle.time.thread_time", lambda: next(spent))
+    took = 0.05  # seconds of CPU of each look
+    looks: list[float] = []  # when each began and ended
     one = cluster()
     problems = problems_of(one)
 
-    async def story() -> list[list[str]]:
+    def cpu() -> float:
+        looks.append(asyncio.get_running_loop().time())
+        return took * len(looks)
+
+    monkeypatch.setattr("topodns.app.cluster_lifecycle.time.thread_time", cpu)
+
+    async def story() -> None:
         task = asyncio.create_task(problems.run())
-        await asyncio.sleep(3 * CHECK_AFTER)
+        await until(lambda: len(looks) == 2, 2 * CHECK_AFTER)
         one.state.apply(Upserted(bad("a")), 0)
         problems.rouse()
-        seen = []
-        for _ in range(2):
-            await asyncio.sleep(0.9 * SPARSE * 0.05)
-            seen.append(named(caplog.records))
+        await until(lambda: named(caplog.records) == ["a"], 2 * SPARSE * took)
         task.cancel()
-        return seen
 
-    assert run_virtually(story()) == [[], ["a"]]
+    run_virtually(story())
+    _, ended, began, *_ = looks
+    assert began - ended == pytest.approx(SPARSE * took)
 
 
 ON_NO_NODE: Final = "plugin/topology: Service default/a: there is no Node n1, which is the nodeName of ready endpoints"

@@ -16,17 +16,23 @@ NODES = st.builds(
 )
 
 
-@given(st.lists(st.tuples(st.booleans(), NODES)))
-def test_after_any_changes_each_label_has_as_many_nodes_as_have_it(changes: list[tuple[bool, Node]]) -> None:
+def after(changes: list[tuple[bool, Node]]) -> tuple[NodeLabels, list[Node]]:
+    """The labels after these changes, of which the first part says that the Node is removed, and the Nodes left."""
     labels = NodeLabels()
     held: dict[str, Node] = {}
     for removed, one in changes:
         labels.move(held.pop(one.name, None), None if removed else one)
         if not removed:
             held[one.name] = one
-    counts = {label: sum(label in each.labels for each in held.values()) for label in LABELS}
+    return labels, list(held.values())
+
+
+@given(st.lists(st.tuples(st.booleans(), NODES)))
+def test_after_any_changes_each_label_has_as_many_nodes_as_have_it(changes: list[tuple[bool, Node]]) -> None:
+    labels, nodes = after(changes)
+    counts = {label: sum(label in each.labels for each in nodes) for label in LABELS}
     assert {label: labels.with_label(label) for label in LABELS} == counts
-    assert (labels.nodes, labels.with_label(HOSTNAME_LABEL)) == (len(held), len(held))
+    assert (labels.nodes, labels.with_label(HOSTNAME_LABEL)) == (len(nodes), len(nodes))
     assert labels.names == tuple(sorted({HOSTNAME_LABEL, *(label for label in LABELS if counts[label])}))
 
 
@@ -34,14 +40,9 @@ def test_after_any_changes_each_label_has_as_many_nodes_as_have_it(changes: list
 def test_after_any_changes_nodes_are_found_by_a_hostname_that_is_not_their_name(
     changes: list[tuple[bool, Node]],
 ) -> None:
-    labels = NodeLabels()
-    held: dict[str, Node] = {}
-    for removed, one in changes:
-        labels.move(held.pop(one.name, None), None if removed else one)
-        if not removed:
-            held[one.name] = one
+    labels, nodes = after(changes)
     others: dict[str, set[str]] = {}
-    for one in held.values():
+    for one in nodes:
         if (value := one.labels.get(HOSTNAME_LABEL, one.name)) != one.name:
             others.setdefault(value, set()).add(one.name)
     assert labels.other_hostnames == others

@@ -74,7 +74,7 @@ class Finding:
     endpoints: tuple[str, ...] = ()  # addresses, at most MAX_NAMED
     family: int = 0  # 4 or 6 if it concerns one family of two
     ratio: float = 0.0  # of a skew: the highest load over the mean
-    noun: str = field(default="", compare=False)  # what `names` are of: Pod, Node, EndpointSlice or endpoint
+    noun: str = field(default="", compare=False)  # what `names` are of: Pod or endpoint
     names: tuple[str, ...] = field(default=(), compare=False)  # of objects it concerns, at most MAX_NAMED, not in text
     imported: ObjectKey | None = None  # the ServiceImport of an `import`
     of_slice: ObjectKey | None = field(default=None, compare=False)  # the EndpointSlice of a `no_service`

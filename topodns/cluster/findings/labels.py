@@ -31,7 +31,7 @@ from topodns.cluster.model import (
     Policy,
     label_name,
 )
-from topodns.cluster.node_labels import AlikeValues, ComparedValues, NodeLabels
+from topodns.cluster.node_labels import AlikeValues, ComparedValues, NodeLabels, hostname_of
 from topodns.cluster.state import ClusterState
 
 STEP: Final = 50  # policies, and tens of Nodes or values, looked at in one step
@@ -80,13 +80,10 @@ def label_findings(state: ClusterState, hides: Hides) -> Findings:
 
 
 def service_label_findings(state: ClusterState, key: ObjectKey, policy: Policy | InvalidPolicy | None) -> Findings:
-    """The findings about the labels in the keys of one Service, or ServiceImport without `cluster`, that are mistakes:
+    """The findings about mistakes in the labels that one Service, or ServiceImport without `cluster`, has as keys:
     values that are alike or empty, hostnames that several Nodes have, and labels that some Nodes have in another case.
-    In steps.
 
-    The sentences are those of an audit.
-
-    Without other labels that only some Nodes have, which is often meant.
+    In steps, and in the sentences of an audit. Without other labels that only some Nodes have, which is often meant.
     """
     if not isinstance(policy, Policy):
         return
@@ -124,7 +121,8 @@ def _chunks(values: Sequence[Node]) -> Iterator[Sequence[Node]]:
 
 
 def _value_findings(labels: NodeLabels, state: ClusterState, used: set[str]) -> Findings:
-    yield from _alike_findings(labels, state, used)
+    """The findings about the values of these labels, in steps."""
+    yield from _compared_findings(labels, state, used)
     if HOSTNAME_LABEL in used:
         yield from _hostname_findings(labels, state)
 
@@ -134,7 +132,7 @@ def _hostname_findings(labels: NodeLabels, state: ClusterState) -> Findings:
     number = 0
     for at, (value, others) in enumerate(tuple(labels.other_hostnames.items()), 1):
         namesake = state.node(value)
-        own = namesake is not None and namesake.labels.get(HOSTNAME_LABEL, value) == value
+        own = namesake is not None and hostname_of(namesake) == value
         if len(others) + own > 1 and number < MAX_SHARED:
             number += 1
             names = nsmallest(MAX_NAMED, {*others, value} if own else others)
@@ -152,7 +150,7 @@ def _shared_hostname(value: str, names: Sequence[str], count: int, by_name: bool
     return Finding(CLUSTER, "shared_hostname", text, nodes=count, node_names=tuple(names), keys=(HOSTNAME_LABEL,))
 
 
-def _alike_findings(labels: NodeLabels, state: ClusterState, used: set[str]) -> Findings:
+def _compared_findings(labels: NodeLabels, state: ClusterState, used: set[str]) -> Findings:
     """The findings about values that are alike or empty, looked for once while a label of Nodes stays."""
     for label in sorted(each for each in used if labels.with_label(each)):
         if label == HOSTNAME_LABEL:  # each Node has its own

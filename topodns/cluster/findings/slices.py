@@ -167,17 +167,22 @@ def lacks_slices(state: ClusterState, key: ObjectKey) -> bool:
     service = state.service(key)
     if service is None or service.external_name is not None:
         return False
-    return not state.slice_table.owned.counted(SliceOwner(key)) or bool(families_without_slice(state, key))
+    return _has_no_slice(state, key) or bool(families_without_slice(state, key))
 
 
 def slice_findings(state: ClusterState, key: ObjectKey, strays: Strays) -> Iterator[Finding]:
     """The findings about the EndpointSlices that a Service lacks."""
-    cut = state.left_out.cuts(key.namespace)  # some slices of the namespace are not known
-    if "EndpointSlice" in state.known and not cut and not state.slice_table.owned.counted(SliceOwner(key)):
+    if _has_no_slice(state, key):
         yield Finding(key, "no_slice", f"it has {no_slice(key.name)}{at_hand(strays, key)}")
     for family in families_without_slice(state, key):
         text = f"it has {no_slice_of(family, key.name)}{at_hand(strays, key)}"
         yield Finding(key, "no_slice", text, family=int(family.removeprefix("IPv")))
+
+
+def _has_no_slice(state: ClusterState, key: ObjectKey) -> bool:
+    """Whether a Service has no EndpointSlice; no where some of its namespace are not known."""
+    known = "EndpointSlice" in state.known and not state.left_out.cuts(key.namespace)
+    return known and not state.slice_table.owned.counted(SliceOwner(key))
 
 
 def families_without_slice(state: ClusterState, key: ObjectKey) -> tuple[str, ...]:

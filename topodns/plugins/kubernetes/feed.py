@@ -107,7 +107,6 @@ class Feed:
             of_files=settings.api is None,
             cluster_id=settings.cluster_id,
         )
-        self.state.selected = settings.labels is not None
         self.budget = NamespaceBudget(UNLIMITED)
         self.published = PublishingState(self.state, time.time, budget=self.budget)
         self.contradictions = Contradictions(self.state)

@@ -1,8 +1,8 @@
-"""What the tests of findings share: the findings about some objects, and Nodes and Pods for them."""
+"""What the tests of findings share: states of some objects, the findings about them, and Nodes and Pods."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from tests.support.model_builders import node, packed
+from tests.support.model_builders import listed, node, packed
 from topodns.cluster.annotations import TOPOLOGY_KEYS, BadAnnotation
 from topodns.cluster.findings.objects import policy_findings
 from topodns.cluster.model import (
@@ -10,6 +10,7 @@ from topodns.cluster.model import (
     ZONE_LABEL,
     ClusterObject,
     KeySource,
+    Kind,
     MisannotatedPod,
     Upserted,
 )
@@ -27,6 +28,15 @@ def findings(
     for each in objects:
         state.apply(Upserted(each), 0)
     return sorted((finding.kind, str(finding)) for finding in policy_findings(state, ignored) if finding is not None)
+
+
+KINDS: Sequence[Kind] = ("Namespace", "Node", "Service", "EndpointSlice")
+
+
+def state_of(*objects: ClusterObject, kinds: Iterable[Kind] = KINDS, of_files: bool = False) -> ClusterState:
+    """A state that needs all KINDS, of which `kinds` are listed, and that has keys from annotations."""
+    state = ClusterState(frozenset(KINDS), key_reader([KeySource.ANNOTATION]), all_pods=True, of_files=of_files)
+    return listed(state, kinds, objects)
 
 
 def misannotated(name: str, address: str, annotation: str = TOPOLOGY_KEYS) -> MisannotatedPod:

@@ -3,22 +3,14 @@
 import pytest
 
 from tests.support.model_builders import endpoint, endpoint_slice, node, service
+from tests.unit.cluster.findings.scene import KINDS, state_of
 from topodns.cluster.findings.endpoint_nodes import endpoint_node_findings, endpoint_zone_findings
 from topodns.cluster.findings.finding import MAX_NAMED, Finding, Severity
-from topodns.cluster.model import ZONE_LABEL, ClusterObject, Endpoint, KeySource, Kind, Replaced, kind_of
+from topodns.cluster.model import ZONE_LABEL, Endpoint
 from topodns.cluster.state import ClusterState
-from topodns.topology.keys import key_reader
 
-KINDS: tuple[Kind, ...] = ("Namespace", "Node", "Service", "EndpointSlice")
 DB = service("db", annotation=f"{ZONE_LABEL},*")
 N1, N2 = node("n1", {ZONE_LABEL: "eu-1a"}), node("n2", {ZONE_LABEL: "eu-1b"})
-
-
-def state_of(*objects: ClusterObject, kinds: tuple[Kind, ...] = KINDS) -> ClusterState:
-    state = ClusterState(frozenset(KINDS), key_reader([KeySource.ANNOTATION]))
-    for kind in kinds:
-        state.apply(Replaced(kind, tuple(each for each in objects if kind_of(each) == kind)), 0)
-    return state
 
 
 def found(state: ClusterState) -> list[Finding]:

@@ -3,25 +3,17 @@
 import pytest
 
 from tests.support.model_builders import endpoint, endpoint_slice, namespace, node, service
+from tests.unit.cluster.findings.scene import KINDS, state_of
 from topodns.cluster.findings.finding import Finding, Severity
 from topodns.cluster.findings.objects import object_findings
-from topodns.cluster.model import ClusterObject, EndpointSlice, KeySource, Kind, Replaced, kind_of
+from topodns.cluster.model import ClusterObject, EndpointSlice
 from topodns.cluster.slices import MOST_COUNTED
 from topodns.cluster.state import ClusterState
-from topodns.topology.keys import key_reader
 
-KINDS: tuple[Kind, ...] = ("Namespace", "Node", "Service", "EndpointSlice")
 DB = service("db", annotation="kubernetes.io/hostname,*")
 SLICE = endpoint_slice("db", endpoint("10.0.0.1", "worker-1"))
 HERE = namespace("default")
 NODES = (node("worker-1"), node("worker-2"))
-
-
-def state_of(*objects: ClusterObject, kinds: tuple[Kind, ...] = KINDS) -> ClusterState:
-    state = ClusterState(frozenset(KINDS), key_reader([KeySource.ANNOTATION]))
-    for kind in kinds:
-        state.apply(Replaced(kind, tuple(each for each in objects if kind_of(each) == kind)), 0)
-    return state
 
 
 def found(state: ClusterState) -> list[Finding]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 
-from tests.support.model_builders import cluster_property, endpoint, endpoint_slice, node, service
+from tests.support.model_builders import cluster_property, endpoint, endpoint_slice, listed, node, service
 from topodns.cluster.findings.finding import Finding
 from topodns.cluster.findings.objects import annotation_findings
 from topodns.cluster.model import (
@@ -18,8 +18,6 @@ from topodns.cluster.model import (
     Kind,
     Node,
     ObjectKey,
-    Replaced,
-    kind_of,
 )
 from topodns.cluster.state import ClusterState
 from topodns.topology.keys import key_reader
@@ -35,9 +33,7 @@ EAST = cluster_property("east")
 
 def state_of(*objects: ClusterObject, kinds: Iterable[Kind] = KINDS, cluster_id: str = "") -> ClusterState:
     state = ClusterState(frozenset(KINDS), key_reader((KeySource.ANNOTATION,)), cluster_id=cluster_id)
-    for kind in kinds:
-        state.apply(Replaced(kind, tuple(each for each in objects if kind_of(each) == kind)), 0)
-    return state
+    return listed(state, kinds, objects)
 
 
 def found(state: ClusterState) -> list[Finding]:

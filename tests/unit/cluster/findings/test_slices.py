@@ -4,16 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support.model_builders import endpoint, endpoint_slice, namespace, service
+from tests.support.model_builders import endpoint, endpoint_slice, listed_state, namespace, service
+from tests.unit.cluster.findings.scene import KINDS, state_of
 from topodns.cluster.findings.finding import MAX_NAMED, Severity
 from topodns.cluster.findings.objects import object_findings
 from topodns.cluster.findings.slices import LOOKED_AT, MAX_NAMESPACES, SERVICES, at_hand_steps, stray_steps
-from topodns.cluster.model import ClusterObject, EndpointSlice, KeySource, Kind, ObjectKey, Replaced, kind_of
+from topodns.cluster.model import ClusterObject, EndpointSlice, ObjectKey, Replaced
 from topodns.cluster.state import ClusterState
 from topodns.time_slices import do_at_once
-from topodns.topology.keys import key_reader
 
-KINDS: tuple[Kind, ...] = ("Namespace", "Service", "EndpointSlice")
 SHOP = namespace("shop")
 CACHE = service("cache", "shop", annotation="*")
 HOST = endpoint("10.0.0.1", "n1")
@@ -23,13 +22,6 @@ UNLABELLED = "EndpointSlice shop/cache-a has no label kubernetes.io/service-name
 
 def slice_of(service_name: str, of_namespace: str = "shop", name: str = "cache-a") -> EndpointSlice:
     return endpoint_slice(service_name, HOST, namespace=of_namespace, name=name)
-
-
-def state_of(*objects: ClusterObject, of_files: bool = False) -> ClusterState:
-    state = ClusterState(frozenset(KINDS), key_reader([KeySource.ANNOTATION]), of_files=of_files)
-    for kind in KINDS:
-        state.apply(Replaced(kind, tuple(each for each in objects if kind_of(each) == kind)), 0)
-    return state
 
 
 def lines(*objects: ClusterObject, of_files: bool = False) -> list[str]:
@@ -114,10 +106,9 @@ def test_the_finding_may_pass_as_the_service_of_a_slice_may_just_be_deleted() ->
 
 def test_nothing_is_said_of_slices_whose_service_may_exist() -> None:
     assert lines(SHOP, replace(slice_of("gone"), imported=True)) == [], "it is of a ServiceImport"
-    state = state_of(SHOP, slice_of("gone"))
-    state.selected = True
-    assert do_at_once(stray_steps(state)) == (), "`labels` of kubernetes may leave out the Service"
-    denied = ClusterState(frozenset(KINDS))
+    selected = listed_state(KINDS, SHOP, slice_of("gone"), all_pods=False)
+    assert do_at_once(stray_steps(selected)) == (), "`labels` of kubernetes may leave out the Service"
+    denied = ClusterState(frozenset(KINDS), all_pods=True)
     denied.apply(Replaced("EndpointSlice", (slice_of("gone"),)), 0)
     assert do_at_once(stray_steps(denied)) == (), "Services are not known"
 
